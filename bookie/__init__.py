@@ -1,0 +1,1 @@
+"""The storage tier: journal, entry log, index, and the ledger client above them."""

@@ -1,0 +1,1 @@
+"""Who gets which entries: pure decisions, carried out by the subscription."""

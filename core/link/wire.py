@@ -1,0 +1,57 @@
+"""What a protocol looks like to the link: bytes in, events out, replies packed.
+
+A wire is sans-I/O: it knows bytes and protocol state, never a topic, a clock or a socket. A session
+knows the broker and never bytes. The link owns the socket and introduces the two:
+
+    consumed = wire.feed(data)            # parse every whole frame that is there
+    for event in wire.take_events():      # values, in order
+        session.handle(event)
+    send(wire.take_outgoing())            # once per sweep
+
+Invariant: a wire never awaits, and never keeps more than one incomplete frame's worth of bytes
+(`feed` leaves those with the link).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class Wire(Protocol):
+    """One connection's protocol, without its socket."""
+
+    @property
+    def frame_bytes_wanted(self) -> int:
+        """Size of the whole incomplete frame at the head of the left-over; 0 if not yet known.
+
+        The link uses it to receive a large frame into one buffer of the right size.
+        """
+        ...
+
+    def feed(self, data: bytes) -> int:
+        """Parse all whole frames in `data`; returns how many bytes they took.
+
+        The link keeps the rest and feeds it again with more behind it. Raises `WireError`, after
+        which the wire takes no more bytes; events parsed before it are still to be taken, and
+        outgoing bytes still to be sent (a last word to the peer).
+        """
+        ...
+
+    def take_events(self) -> Sequence[Any]:
+        """What has happened since the last call."""
+        ...
+
+    def take_outgoing(self) -> list[bytes]:
+        """What to send next, in order; the caller owns the list."""
+        ...
+
+
+class Session(Protocol):
+    """What one connection means to the broker."""
+
+    def handle(self, event: Any) -> None:
+        """Act on one event. Plain call: what must wait is started in the link's nursery."""
+        ...
+
+    def closed(self, reason: str) -> None:
+        """The connection is gone, exactly once, whatever the cause."""
+        ...

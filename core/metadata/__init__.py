@@ -1,0 +1,1 @@
+"""Metadata stores: in memory for tests, embedded on disk; ZooKeeper comes with clusters."""

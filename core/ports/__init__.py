@@ -1,0 +1,5 @@
+"""The two short contracts between the broker and the world: ledgers and metadata.
+
+Each port has one contract test (`tests/contract_*.py`) that runs on every implementation, and a
+verified in-memory fake (`core.testing`).
+"""

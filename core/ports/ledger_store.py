@@ -1,0 +1,93 @@
+"""LedgerStore: append-only ledgers of opaque entries, in BookKeeper's words.
+
+Invariant: `done(None)` is called only when the entries are where a crash cannot take them, and in
+the order of the appends. Entry ids of a ledger are 0, 1, 2, ... without gaps.
+
+What is not here: topics, indexes, cursors. A ledger does not know what its bytes mean.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from core.errors import BrokerError
+
+Done = Callable[[BrokerError | None], None]
+"""Called exactly once, synchronously, on the loop; it never raises."""
+
+
+class LedgerInfo(Struct, frozen=True):
+    """What the metadata store knows of one ledger."""
+
+    ledger_id: int
+    closed: bool
+    last_entry_id: int
+    """-1 for an empty ledger; of an open one only a lower bound."""
+    length: int
+    """Bytes of payload, all entries together."""
+    properties: Mapping[str, bytes]
+
+
+class LedgerReader(Protocol):
+    """Reads what has been confirmed."""
+
+    @property
+    def ledger_id(self) -> int: ...
+
+    @property
+    def last_confirmed(self) -> int:
+        """The highest entry id that may be read; -1 while there is none."""
+        ...
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none.
+
+        `EntryNotFound` beyond `last_confirmed`; `Corrupted` when stored bytes fail their checks;
+        `StorageFailed` for any other trouble. Cancel-safe.
+        """
+        ...
+
+
+class LedgerWriter(LedgerReader, Protocol):
+    """The one writer of an open ledger. It may read its own confirmed entries too."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of payload appended so far, confirmed or not."""
+        ...
+
+    def append(self, payloads: Sequence[bytes], done: Done) -> int:
+        """Add a run of entries, at least one; returns the id of the first at once.
+
+        Plain call, nothing awaited: storage gathers what is appended during one turn of the loop
+        and during the last sync into one group. After an error (`Fenced`, `StorageFailed`,
+        `StorageFull`) every later append of this writer fails as well.
+        """
+        ...
+
+    async def close(self) -> LedgerInfo:
+        """Seal the ledger at its last confirmed entry. Appends still in flight fail."""
+        ...
+
+
+class LedgerStore(Protocol):
+    """Creates, opens and deletes ledgers."""
+
+    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
+        """A new, empty ledger with a new id, recorded in the metadata store when this returns."""
+        ...
+
+    async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
+        """Open for reading; `LedgerNotFound` if there is none.
+
+        With `recover` an open ledger is fenced and sealed first, so that no other writer can add
+        to it any more: the reader then sees its final end. Without, it sees what is confirmed.
+        """
+        ...
+
+    async def info(self, ledger_id: int) -> LedgerInfo: ...
+
+    async def delete(self, ledger_id: int) -> None:
+        """Forget the ledger; its disk space comes back later. No error if there is none."""
+        ...

@@ -1,0 +1,57 @@
+"""MetadataStore: a small tree of versioned values, in ZooKeeper's manner.
+
+Paths begin with `/`, have no trailing one, and follow Pulsar's and BookKeeper's own layout
+(`/ledgers`, `/managed-ledgers`, `/admin`, ...). Every write is durable when the call returns.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+ABSENT = -1
+"""As `expected`: the path must not exist yet."""
+
+
+class Versioned(Struct, frozen=True):
+    """A value and the count of its changes, starting at 0."""
+
+    value: bytes
+    version: int
+
+
+class MetadataStore(Protocol):
+    """Conditional writes, listings, watches and counters."""
+
+    async def get(self, path: str) -> Versioned | None: ...
+
+    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+        """Write and return the new version.
+
+        `expected` None writes whatever is there; `ABSENT` creates or raises `AlreadyExists`; a
+        version writes only over that version, or raises `BadVersion`. Parents need not exist.
+        """
+        ...
+
+    async def delete(self, path: str, expected: int | None = None) -> None:
+        """Remove one value (children stay). `NotFound` if there is none, `BadVersion` if changed."""
+        ...
+
+    async def children(self, path: str) -> list[str]:
+        """Names one level below `path`, sorted, whether they hold a value or only lead to one."""
+        ...
+
+    async def lease(self, path: str, value: bytes) -> None:
+        """Create a value that vanishes with this process's session; `AlreadyExists` if held."""
+        ...
+
+    async def next(self, path: str) -> int:
+        """The next number of a durable counter: never the same twice, from 0 on."""
+        ...
+
+    def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
+        """Call `changed(path)` on the loop after each change at or below `prefix`.
+
+        Returns what ends the watch. Changes may be told late or together, never not at all.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Verified fakes and playbooks for tests, ours and those of embedders."""

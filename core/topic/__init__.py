@@ -1,0 +1,1 @@
+"""Topics: producers, subscriptions and what happens between them."""

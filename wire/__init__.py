@@ -1,0 +1,1 @@
+"""The fronts, one folder per protocol. They import core and never each other."""

@@ -1,0 +1,1 @@
+"""Admin REST, lookup, health and metrics."""
