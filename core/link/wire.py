@@ -52,6 +52,10 @@ class Session(Protocol):
         """Act on one event. Plain call: what must wait is started in the link's nursery."""
         ...
 
+    def quiet(self) -> None:
+        """The peer has been silent for one span: ask whether it lives, or end the connection."""
+        ...
+
     def closed(self, reason: str) -> None:
         """The connection is gone, exactly once, whatever the cause."""
         ...

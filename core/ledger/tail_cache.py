@@ -1,0 +1,150 @@
+"""What was written last, kept for those who read close behind: runs of entries, by the byte.
+
+All topics share one budget; the oldest run of all goes first. Nothing here is a promise: what is not
+cached is read from storage. Runs that touch and are small are joined, so that single publishes do not
+cost an object each.
+
+Invariant: the runs of one topic are in order and do not overlap; `bytes` of all topics together
+exceed `bytes_max` by at most the run added last.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+
+JOIN_ENTRIES_MAX = 64
+"""A run takes in its successors up to this many entries."""
+FORGET_RUNS = 256
+"""Dropped runs are cut off a topic's list this many at a time."""
+
+
+class Slice:
+    """Consecutive entries of one ledger. `counts` is None where each holds one message."""
+
+    __slots__ = ("counts", "first_entry", "ledger_id", "payloads")
+
+    def __init__(
+        self, ledger_id: int, first_entry: int, payloads: list[bytes], counts: list[int] | None
+    ) -> None:
+        self.ledger_id = ledger_id
+        self.first_entry = first_entry
+        self.payloads = payloads
+        self.counts = counts
+
+    def part(self, start: int, stop: int) -> Slice:
+        """Entries `start`..`stop` (exclusive), counted from the first of this slice."""
+        if start == 0 and stop >= len(self.payloads):
+            return self
+        counts = self.counts
+        return Slice(
+            self.ledger_id,
+            self.first_entry + start,
+            self.payloads[start:stop],
+            None if counts is None else counts[start:stop],
+        )
+
+    def messages(self) -> int:
+        return len(self.payloads) if self.counts is None else sum(self.counts)
+
+
+class Tail:
+    """The cached runs of one topic."""
+
+    __slots__ = ("_cache", "_dropped", "_runs", "_sizes")
+
+    def __init__(self, cache: TailCache) -> None:
+        self._cache = cache
+        self._runs: list[Slice] = []
+        self._sizes: list[int] = []
+        self._dropped = 0
+        """How many runs at the head of the list are gone already."""
+
+    def add(self, run: Slice) -> None:
+        """Append what has just been confirmed."""
+        size = sum(map(len, run.payloads))
+        runs = self._runs
+        if len(runs) > self._dropped and self._join(runs[-1], run):
+            self._sizes[-1] += size
+            self._cache.bytes += size
+        else:
+            runs.append(run)
+            self._sizes.append(size)
+            self._cache.added(self, size)
+        self._cache.evict()
+
+    @staticmethod
+    def _join(last: Slice, run: Slice) -> bool:
+        """Extend `last` by `run`, if they touch and are both small."""
+        count = len(last.payloads)
+        if (
+            count + len(run.payloads) > JOIN_ENTRIES_MAX
+            or last.ledger_id != run.ledger_id
+            or last.first_entry + count != run.first_entry
+            or last.counts is not None
+            or run.counts is not None
+        ):
+            return False
+        # a new list: slices of the old one are still on their way to consumers
+        last.payloads = last.payloads + run.payloads
+        return True
+
+    def find(self, ledger_id: int, entry_id: int) -> Slice | None:
+        """The cached entries from this one to the end of its run, or None."""
+        runs = self._runs
+        at = bisect_right(runs, (ledger_id, entry_id), lo=self._dropped, key=_start) - 1
+        if at < self._dropped:
+            return None
+        run = runs[at]
+        start = entry_id - run.first_entry
+        if run.ledger_id != ledger_id or start >= len(run.payloads):
+            return None
+        return run.part(start, len(run.payloads))
+
+    def drop_oldest(self) -> int:
+        """Forget the oldest run; returns the bytes that gives back."""
+        size = self._sizes[self._dropped]
+        self._runs[self._dropped] = _GONE
+        self._dropped += 1
+        if self._dropped >= FORGET_RUNS and self._dropped * 2 >= len(self._runs):
+            del self._runs[: self._dropped]
+            del self._sizes[: self._dropped]
+            self._dropped = 0
+        return size
+
+    def clear(self) -> None:
+        """Forget everything (the topic is unloaded or truncated)."""
+        self._cache.removed(self, sum(self._sizes[self._dropped :]))
+        self._runs = []
+        self._sizes = []
+        self._dropped = 0
+
+
+_GONE = Slice(-1, -1, [], None)
+
+
+def _start(run: Slice) -> tuple[int, int]:
+    return (run.ledger_id, run.first_entry)
+
+
+class TailCache:
+    """The budget all tails share."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+        self._order: deque[Tail] = deque()
+        """A mention for each run, oldest first."""
+
+    def added(self, tail: Tail, size: int) -> None:
+        self._order.append(tail)
+        self.bytes += size
+
+    def removed(self, tail: Tail, size: int) -> None:
+        self._order = deque(other for other in self._order if other is not tail)
+        self.bytes -= size
+
+    def evict(self) -> None:
+        """Drop the oldest runs until the budget is kept."""
+        while self.bytes > self.bytes_max and self._order:
+            self.bytes -= self._order.popleft().drop_oldest()

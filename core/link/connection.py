@@ -1,0 +1,173 @@
+"""One accepted socket: its wire, its session, what was received in part and what waits to be sent.
+
+The link drives it and is the only one that touches the socket. A session holds its connection to ask
+three things of it: `touch` (I packed something), `pause`/`resume` (stop reading, for a reason of
+mine) and `close`.
+
+Invariants: at most one incomplete frame is kept (`left`); nothing is read while the outbox is above
+its high-water mark, while any reason to pause stands, or after the end; `session.closed` is called
+exactly once.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from core.link.poller import READ, WRITE
+
+if TYPE_CHECKING:
+    from core.link.loop import Link
+    from core.link.wire import Session, Wire
+
+JOIN_BYTES_MAX = 128 * 1024
+"""Up to here one joined buffer is cheaper to send than a list of pieces."""
+PIECES_MAX = 512
+"""Pieces per vectored send; the kernel takes 1024 at most."""
+
+
+class Connection:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "ending",
+        "fd",
+        "gathered",
+        "heard",
+        "interest",
+        "large",
+        "left",
+        "link",
+        "outbox",
+        "outbox_bytes",
+        "paused",
+        "peer",
+        "pinged",
+        "progress",
+        "session",
+        "socket",
+        "touched",
+        "wire",
+    )
+
+    def __init__(self, link: Link, sock: socket.socket, peer: str) -> None:
+        self.link = link
+        self.socket = sock
+        self.fd = sock.fileno()
+        self.peer = peer
+        self.wire: Wire
+        self.session: Session
+        self.left = b""
+        self.large: bytearray | None = None
+        """A frame bigger than the shared buffer gathers here: nothing is parsed until it is whole."""
+        self.gathered = 0
+        self.outbox: list[bytes] = []
+        self.outbox_bytes = 0
+        self.paused = 0
+        """A bit for each reason not to read (`PAUSE_...`)."""
+        self.interest = READ
+        self.touched = False
+        self.ending: str | None = None
+        """Why this connection closes as soon as its outbox is sent, if it does."""
+        self.heard = self.progress = link.now
+        self.pinged = False
+
+    @property
+    def open(self) -> bool:
+        return self.fd >= 0
+
+    @property
+    def congested(self) -> bool:
+        """Whoever sends of his own accord (dispatch) stops while this is true."""
+        return self.outbox_bytes > self.link.limits.outbox_high_bytes
+
+    def touch(self) -> None:
+        """There is something to send (or may be): the link looks at the end of this sweep."""
+        if not self.touched:
+            self.touched = True
+            self.link.touched(self)
+
+    def pause(self, reason: int) -> None:
+        """Stop reading until `resume` with the same reason."""
+        self.paused |= reason
+        self.update_interest()
+
+    def resume(self, reason: int) -> None:
+        self.paused &= ~reason
+        self.update_interest()
+
+    def end(self, reason: str) -> None:
+        """Close as soon as what is packed has been sent; nothing more is read."""
+        if self.ending is None:
+            self.ending = reason
+            self.touch()
+            self.update_interest()
+
+    def update_interest(self) -> None:
+        wanted = WRITE if self.outbox else 0
+        if not self.paused and self.ending is None and not self.congested:
+            wanted |= READ
+        if wanted != self.interest and self.fd >= 0:
+            self.interest = wanted
+            self.link.poller.change(self.fd, wanted)
+
+    def flush(self) -> None:
+        """Send what the wire packed, as far as the socket takes it."""
+        self.touched = False
+        if self.fd < 0:
+            return
+        packed = self.wire.take_outgoing()
+        if packed:
+            if self.outbox:
+                self.outbox += packed
+                self.outbox_bytes += sum(map(len, packed))
+                self.update_interest()
+                return  # the socket was full before; its turn comes with the next WRITE
+            self.outbox = packed
+            self.outbox_bytes = sum(map(len, packed))
+        if self.outbox:
+            self.drain()
+        elif self.ending is not None:
+            self.link.drop(self, self.ending)
+
+    def drain(self) -> None:
+        """Send from the outbox until it is empty or the socket is full."""
+        while self.outbox:
+            try:
+                sent = self._send_once()
+            except BlockingIOError:
+                break
+            except OSError as error:
+                self.link.drop(self, f"sending failed: {error.strerror}")
+                return
+            self.progress = self.link.now
+            self.outbox_bytes -= sent
+            if self.outbox_bytes == 0:
+                self.outbox = []
+                break
+            self._forget_sent(sent)
+        if not self.outbox and self.ending is not None:
+            self.link.drop(self, self.ending)
+            return
+        self.update_interest()
+
+    def _send_once(self) -> int:
+        outbox = self.outbox
+        if len(outbox) == 1:
+            return self.socket.send(outbox[0])
+        if self.outbox_bytes <= JOIN_BYTES_MAX:
+            self.outbox = [b"".join(outbox)]
+            return self.socket.send(self.outbox[0])
+        return self.socket.sendmsg(outbox[:PIECES_MAX])
+
+    def _forget_sent(self, sent: int) -> None:
+        """Drop whole pieces from the front, cut the one that went out in part."""
+        outbox = self.outbox
+        done = 0
+        while sent >= len(outbox[done]):
+            sent -= len(outbox[done])
+            done += 1
+        if sent:
+            outbox[done] = outbox[done][sent:]
+        if done:
+            del outbox[:done]

@@ -1,0 +1,355 @@
+"""The link: one loop for all sockets.
+
+Theory. Readiness of all sockets is gathered by a private poller nested in trio's. When it has news,
+one *sweep* runs, and nothing in it awaits:
+
+    receive from each ready socket -> wire.feed -> session.handle     (plain calls, runs of messages)
+    settle: hooks (dispatch what became readable, hand appends to the journal)
+            flush each touched connection, one send each
+
+Work that arrives from outside a sweep (a journal group is synced, a task answered a request) ends in
+`settle` too: whoever brings many results calls it once after the last; a lone `touch` schedules it.
+
+Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one peer,
+connections in all and per address, silence. What happens at each is written at `LinkLimits`.
+
+Invariant: only the loop touches sockets, and no connection is read while it is paused.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from core.clock import Clock
+from core.errors import WireError
+from core.link.connection import Connection
+from core.link.poller import READ, WRITE, new_poller
+from core.link.wire import Session, Wire
+
+log = logging.getLogger(__name__)
+
+PAUSE_STORAGE: Final = 1
+"""Storage is congested: nobody is read."""
+PAUSE_PUBLISHES: Final = 2
+"""Too many publishes of this connection wait for storage."""
+PAUSE_RATE: Final = 4
+"""A publish rate is used up."""
+
+RECEIVE_BYTES: Final = 256 * 1024
+SWEEP_BYTES_MAX: Final = 512 * 1024
+SWEEP_CONNECTIONS_MAX: Final = 64
+ACCEPTS_MAX: Final = 64
+LISTEN_BACKLOG: Final = 1024
+
+Protocol = Callable[[Connection], tuple[Wire, Session]]
+"""Makes the two halves of a fresh connection."""
+
+
+class LinkLimits(Struct, frozen=True):
+    """Every limit of the link, with what happens when it is reached."""
+
+    connections_max: int = 10_000
+    """In all: the protocol's refusal, or a closed socket where it has none."""
+    connections_per_address_max: int = 0
+    """From one address, 0 for no limit: as above."""
+    outbox_high_bytes: int = 1024 * 1024
+    """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
+    silence_seconds: float = 30.0
+    """Without a byte from a peer: it is pinged; after a second such span it is closed."""
+
+
+class LinkStatistics(Struct, frozen=True):
+    """A snapshot for metrics, logs and tests."""
+
+    connections: int
+    accepted: int
+    refused: int
+    bytes_received: int
+    sweeps: int
+    longest_pause_seconds: float
+
+
+class Listener(Struct, frozen=True):
+    """A listening socket and what speaks behind it."""
+
+    socket: socket.socket
+    protocol: Protocol
+    name: str
+
+
+class Link:
+    """See the module's docstring."""
+
+    def __init__(self, clock: Clock, limits: LinkLimits) -> None:
+        self.clock = clock
+        self.limits = limits
+        self.poller = new_poller()
+        self.now = clock.monotonic()
+        self.hooks: list[Callable[[], None]] = []
+        """Called in order at the end of each sweep, before anything is sent."""
+        self.nursery: trio.Nursery
+        """Sessions start here what must wait."""
+        self._connections: dict[int, Connection] = {}
+        self._listeners: dict[int, Listener] = {}
+        self._per_address: Counter[str] = Counter()
+        self._touched: list[Connection] = []
+        self._checks: deque[tuple[float, Connection]] = deque()
+        self._buffer = bytearray(RECEIVE_BYTES)
+        self._view = memoryview(self._buffer)
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._settling = self._storage_congested = False
+        self._accepted = self._refused = self._bytes_received = self._sweeps = 0
+        self._longest_pause = 0.0
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def listen(self, sock: socket.socket, protocol: Protocol, name: str) -> None:
+        """Accept on a bound socket from now on."""
+        sock.setblocking(False)
+        sock.listen(LISTEN_BACKLOG)
+        self._listeners[sock.fileno()] = Listener(sock, protocol, name)
+        self.poller.watch(sock.fileno(), READ)
+
+    def stop_listening(self) -> None:
+        """Take no new connections; those that are there go on."""
+        for fd, listener in self._listeners.items():
+            self.poller.forget(fd)
+            listener.socket.close()
+        self._listeners.clear()
+
+    async def run(self) -> None:
+        """Serve until cancelled; then every connection is closed."""
+        self._token = trio.lowlevel.current_trio_token()
+        async with trio.open_nursery() as nursery:
+            self.nursery = nursery
+            nursery.start_soon(self._watch_silence)
+            try:
+                while True:
+                    await trio.lowlevel.wait_readable(self.poller.fileno())
+                    self._sweep()
+            finally:
+                nursery.cancel_scope.cancel()
+                self.stop_listening()
+                for connection in list(self._connections.values()):
+                    self.drop(connection, "the server stops")
+                self.poller.close()
+
+    def statistics(self) -> LinkStatistics:
+        return LinkStatistics(
+            connections=len(self._connections),
+            accepted=self._accepted,
+            refused=self._refused,
+            bytes_received=self._bytes_received,
+            sweeps=self._sweeps,
+            longest_pause_seconds=self._longest_pause,
+        )
+
+    # -- the sweep ----------------------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        self.now = started = self.clock.monotonic()
+        self._sweeps += 1
+        self._settling = True  # touches in here need no settle of their own
+        ready = self.poller.ready(SWEEP_CONNECTIONS_MAX)
+        share = max(SWEEP_BYTES_MAX // (len(ready) or 1), 16 * 1024)
+        for fd, readiness in ready:
+            connection = self._connections.get(fd)
+            if connection is None:
+                if fd in self._listeners:
+                    self._accept(self._listeners[fd])
+                continue
+            if readiness & WRITE and connection.outbox:
+                connection.drain()
+            if readiness & READ and connection.interest & READ and connection.fd >= 0:
+                self._receive(connection, min(share, RECEIVE_BYTES))
+        self.settle()
+        self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)
+
+    def settle(self) -> None:
+        """Finish a burst of work: run the hooks, then send what it packed."""
+        self._settling = True
+        for hook in self.hooks:
+            hook()
+        while self._touched:
+            batch, self._touched = self._touched, []
+            for connection in batch:
+                connection.flush()
+        self._settling = False
+
+    def touched(self, connection: Connection) -> None:
+        """`connection` may have something to send (see `Connection.touch`)."""
+        self._touched.append(connection)
+        if not self._settling:
+            self.settle_soon()
+
+    def settle_soon(self) -> None:
+        """For work brought by a lone task: settle once, soon."""
+        self._settling = True
+        assert self._token is not None
+        self._token.run_sync_soon(self.settle)
+
+    def _receive(self, connection: Connection, share: int) -> None:
+        large = connection.large
+        try:
+            if large is None:
+                count = connection.socket.recv_into(self._view, share)
+            else:
+                count = connection.socket.recv_into(memoryview(large)[connection.gathered :])
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.drop(connection, f"receiving failed: {error.strerror}")
+            return
+        if not count:
+            self.drop(connection, "the peer closed")
+            return
+        self._bytes_received += count
+        connection.heard = self.now
+        connection.pinged = False
+        if large is None:
+            self._feed(connection, connection.left + self._view[:count])
+            return
+        connection.gathered += count
+        if connection.gathered == len(large):
+            connection.large = None
+            self._feed(connection, bytes(large))
+
+    def _feed(self, connection: Connection, data: bytes) -> None:
+        wire = connection.wire
+        ending = None
+        try:
+            consumed = wire.feed(data)
+        except WireError as error:
+            ending = str(error)
+            consumed = len(data)
+            log.info("%s: closed, its bytes make no sense: %s", connection.peer, error)
+        self._keep_rest(connection, data, consumed)
+        handle = connection.session.handle
+        try:
+            for event in wire.take_events():
+                handle(event)
+        except Exception:  # noqa: BLE001  our own mistake: it costs this session, not the server
+            log.exception("%s: closed, this server failed", connection.peer)
+            self.drop(connection, "this server failed")
+            return
+        if ending is not None:
+            connection.end(ending)
+        connection.touch()
+
+    @staticmethod
+    def _keep_rest(connection: Connection, data: bytes, consumed: int) -> None:
+        """Keep the incomplete frame at the end; a large one in a buffer of its final size."""
+        connection.left = data[consumed:] if consumed < len(data) else b""
+        if connection.left and connection.wire.frame_bytes_wanted > RECEIVE_BYTES:
+            connection.gathered = len(connection.left)
+            connection.large = bytearray(connection.wire.frame_bytes_wanted)
+            connection.large[: connection.gathered] = connection.left
+            connection.left = b""
+
+    # -- coming and going ---------------------------------------------------------------------
+
+    def _accept(self, listener: Listener) -> None:
+        for _ in range(ACCEPTS_MAX):
+            try:
+                sock, address = listener.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                log.warning("%s: cannot accept: %s", listener.name, error)
+                return
+            host = str(address[0])
+            if self._is_full(host):
+                self._refused += 1
+                log.info("%s: refused a connection, the limit is reached", host)
+                sock.close()
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._begin(listener, sock, f"{host}:{address[1]}", host)
+
+    def _is_full(self, host: str) -> bool:
+        per_address = self.limits.connections_per_address_max
+        if per_address and self._per_address[host] >= per_address:
+            return True
+        return len(self._connections) >= self.limits.connections_max
+
+    def _begin(self, listener: Listener, sock: socket.socket, peer: str, host: str) -> None:
+        connection = Connection(self, sock, peer)
+        connection.wire, connection.session = listener.protocol(connection)
+        self._connections[connection.fd] = connection
+        self._per_address[host] += 1
+        self._accepted += 1
+        self.poller.watch(connection.fd, READ)
+        if self._storage_congested:
+            connection.pause(PAUSE_STORAGE)
+        self._checks.append((self.now + self.limits.silence_seconds, connection))
+        log.debug("%s: connected to %s", peer, listener.name)
+
+    def drop(self, connection: Connection, reason: str) -> None:
+        """Close at once; the session is told."""
+        fd = connection.fd
+        if fd < 0:
+            return
+        self.poller.forget(fd)
+        del self._connections[fd]
+        host = connection.peer.rpartition(":")[0]
+        self._per_address[host] -= 1
+        if not self._per_address[host]:
+            del self._per_address[host]
+        connection.fd = -1
+        connection.outbox = []
+        connection.outbox_bytes = 0
+        connection.left = b""
+        connection.large = None
+        connection.socket.close()
+        log.debug("%s: closed: %s", connection.peer, reason)
+        connection.session.closed(reason)
+
+    # -- pressure and silence -----------------------------------------------------------------
+
+    def hold_all(self, congested: bool) -> None:
+        """Storage asks for a pause of everybody, or ends it."""
+        if congested == self._storage_congested:
+            return
+        self._storage_congested = congested
+        for connection in self._connections.values():
+            if congested:
+                connection.pause(PAUSE_STORAGE)
+            else:
+                connection.resume(PAUSE_STORAGE)
+
+    async def _watch_silence(self) -> None:
+        """Ping who is silent for one span, close who is for two.
+
+        All spans are equal, so a queue in order of the next check is enough: no timer per
+        connection. A peer we do not read (because it does not read us, or we asked it to wait)
+        cannot be heard: it is judged by whether it takes what we send.
+        """
+        span = self.limits.silence_seconds
+        while True:
+            await trio.sleep(min(1.0, span / 4))
+            self.now = self.clock.monotonic()
+            while self._checks and self._checks[0][0] <= self.now:
+                connection = self._checks.popleft()[1]
+                if connection.fd >= 0:
+                    self._check_silence(connection, span)
+
+    def _check_silence(self, connection: Connection, span: float) -> None:
+        held = connection.paused and not connection.outbox
+        alive_at = connection.progress if connection.outbox else connection.heard
+        silent = self.now - alive_at
+        if not held and silent >= span:
+            if silent >= 2 * span or connection.pinged:
+                self.drop(connection, f"silent for {silent:.0f} s")
+                return
+            connection.pinged = True
+            connection.session.quiet()
+        next_check = max(alive_at + span, self.now + span / 2)
+        self._checks.append((next_check, connection))
