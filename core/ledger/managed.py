@@ -130,7 +130,9 @@ class ManagedLedger:
         index = 0
         for ledger in info.ledgers:
             index = int(ledger.properties.get(FIRST_INDEX, index))
-            segment = Segment(ledger.ledger_id, index, ledger.entries, ledger.size, ledger.closed_ms)
+            segment = Segment(
+                ledger.ledger_id, index, ledger.entries, ledger.size, ledger.closed_ms
+            )
             self.chain.segments.append(segment)
             index += ledger.entries
         await self._find_end()
@@ -164,7 +166,9 @@ class ManagedLedger:
             before = -1
         (entry,) = await reader.read(last, last, 1)
         self.next_index = max(
-            header.read(entry).index + 1, int(self.properties.get(NEXT_INDEX, 0)), segment.first_index
+            header.read(entry).index + 1,
+            int(self.properties.get(NEXT_INDEX, 0)),
+            segment.first_index,
         )
         self.chain.confirmed = (segment.ledger_id, last)
         if before != len(self.chain.segments):
@@ -436,8 +440,8 @@ class ManagedLedger:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def cached(self, position: Position) -> Slice | None:
-        """Confirmed entries from `position` on, if they are at hand. Plain call."""
+    def cached(self, position: Position) -> tuple[Slice, int] | None:
+        """A cached run of confirmed entries and the place of `position` in it. Plain call."""
         return self._tail.find(*position)
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:

@@ -89,8 +89,8 @@ class Tail:
         last.payloads = last.payloads + run.payloads
         return True
 
-    def find(self, ledger_id: int, entry_id: int) -> Slice | None:
-        """The cached entries from this one to the end of its run, or None."""
+    def find(self, ledger_id: int, entry_id: int) -> tuple[Slice, int] | None:
+        """The cached run that holds this entry, and the entry's place in it; or None."""
         runs = self._runs
         at = bisect_right(runs, (ledger_id, entry_id), lo=self._dropped, key=_start) - 1
         if at < self._dropped:
@@ -99,7 +99,7 @@ class Tail:
         start = entry_id - run.first_entry
         if run.ledger_id != ledger_id or start >= len(run.payloads):
             return None
-        return run.part(start, len(run.payloads))
+        return run, start
 
     def drop_oldest(self) -> int:
         """Forget the oldest run; returns the bytes that gives back."""

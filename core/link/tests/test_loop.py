@@ -1,0 +1,277 @@
+"""The link against real sockets on free loopback ports, with a protocol of lines."""
+
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from core.clock import SystemClock
+from core.errors import WireError
+from core.link.connection import Connection
+from core.link.loop import PAUSE_PUBLISHES, PAUSE_STORAGE, Link, LinkLimits
+from core.link.tls import TlsWire
+
+
+class LineWire:
+    """Lines in, lines out; a line of only `!` is forbidden."""
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+        self.outgoing: list[bytes] = []
+        self.frame_bytes_wanted = 0
+
+    def feed(self, data: bytes) -> int:
+        consumed = 0
+        while (end := data.find(b"\n", consumed)) >= 0:
+            line = data[consumed:end]
+            consumed = end + 1
+            if line == b"!":
+                self.outgoing.append(b"forbidden\n")
+                raise WireError("a forbidden line")
+            self.events.append(line)
+        return consumed
+
+    def take_events(self) -> Sequence[bytes]:
+        events, self.events = self.events, []
+        return events
+
+    def take_outgoing(self) -> list[bytes]:
+        outgoing, self.outgoing = self.outgoing, []
+        return outgoing
+
+
+class SizedWire(LineWire):
+    """Frames of a 4-byte size and so many bytes: it can say how much it wants."""
+
+    def feed(self, data: bytes) -> int:
+        at = 0
+        while len(data) - at >= 4:
+            size = int.from_bytes(data[at : at + 4])
+            if len(data) - at < 4 + size:
+                self.frame_bytes_wanted = 4 + size
+                return at
+            self.events.append(data[at + 4 : at + 4 + size])
+            at += 4 + size
+        self.frame_bytes_wanted = 0
+        return at
+
+
+class EchoSession:
+    """Says back what it hears; remembers what happened to it."""
+
+    def __init__(self, connection: Connection, wire: LineWire, told: list[str]) -> None:
+        self.connection, self.wire, self.told = connection, wire, told
+
+    def handle(self, event: Any) -> None:
+        if event == b"fail":
+            raise AssertionError("a mistake of ours")
+        if event == b"end":
+            self.connection.end("asked to")
+        self.wire.outgoing.append(event + b"\n")
+
+    def quiet(self) -> None:
+        self.told.append("quiet")
+        self.wire.outgoing.append(b"ping\n")
+        self.connection.touch()
+
+    def closed(self, reason: str) -> None:
+        self.told.append(reason)
+
+
+class Bench:
+    """A running link with one listener."""
+
+    def __init__(
+        self, limits: LinkLimits, wire: type[LineWire], tls: ssl.SSLContext | None
+    ) -> None:
+        self.link = Link(SystemClock(), limits)
+        self.told: list[str] = []
+        self.connections: list[Connection] = []
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        self.port = sock.getsockname()[1]
+
+        def protocol(connection: Connection) -> tuple[Any, Any]:
+            inner = wire()
+            self.connections.append(connection)
+            outer = TlsWire(tls, inner) if tls else inner
+            return outer, EchoSession(connection, inner, self.told)
+
+        self.link.listen(sock, protocol, "lines")
+
+    async def dial(self) -> trio.SocketStream:
+        return await trio.open_tcp_stream("127.0.0.1", self.port)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    limits: LinkLimits | None = None,
+    wire: type[LineWire] = LineWire,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[Bench]:
+    bench = Bench(limits or LinkLimits(), wire, tls)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bench.link.run)
+        with trio.fail_after(20):
+            yield bench
+        nursery.cancel_scope.cancel()
+
+
+async def receive_exactly(stream: trio.abc.ReceiveStream, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        piece = await stream.receive_some(count - len(data))
+        assert piece, f"closed after {len(data)} of {count} bytes"
+        data += piece
+    return data
+
+
+async def receive_end(stream: trio.abc.ReceiveStream) -> bytes:
+    data = b""
+    while piece := await stream.receive_some():
+        data += piece
+    return data
+
+
+async def test_what_is_sent_in_pieces_comes_back_whole() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        for piece in (b"he", b"llo\nwor", b"ld\n"):
+            await stream.send_all(piece)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+        assert await receive_exactly(stream, 12) == b"hello\nworld\n"
+
+
+async def test_a_forbidden_line_gets_a_last_word_and_the_end() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"one\n!\ntwo\n")
+        assert await receive_end(stream) == b"forbidden\none\n"
+        assert bench.told == ["a forbidden line"]
+
+
+async def test_our_own_mistake_costs_one_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as bench, await bench.dial() as bad, await bench.dial() as good:
+        await bad.send_all(b"fail\n")
+        assert await receive_end(bad) == b""
+        await good.send_all(b"still here\n")
+        assert await receive_exactly(good, 11) == b"still here\n"
+        assert bench.told == ["this server failed"]
+    assert "a mistake of ours" in caplog.text
+
+
+async def test_what_is_packed_before_the_end_still_arrives() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"x\nend\n")
+        assert await receive_end(stream) == b"x\nend\n"
+
+
+async def test_a_large_frame_is_gathered_in_one_buffer() -> None:
+    body = bytes(range(256)) * 8192  # 2 MiB
+    async with running(wire=SizedWire) as bench, await bench.dial() as stream:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(
+                stream.send_all, len(body).to_bytes(4) + body + (3).to_bytes(4) + b"end"
+            )
+            assert await receive_exactly(stream, len(body) + 1) == body + b"\n"
+        assert await receive_end(stream) == b"end\n"
+
+
+async def test_a_peer_that_never_reads_is_not_read_either() -> None:
+    limits = LinkLimits(outbox_high_bytes=64 * 1024)
+    line = b"x" * 9999 + b"\n"
+    async with running(limits) as bench, await bench.dial() as stream:
+        sent = 0
+        with trio.move_on_after(0.5):
+            while True:
+                await stream.send_all(line)
+                sent += len(line)
+        (connection,) = bench.connections
+        # one receive's worth may come on top of the mark
+        assert connection.outbox_bytes <= limits.outbox_high_bytes + 600_000
+        assert connection.congested
+        echoed = await receive_exactly(stream, sent // 2)
+        assert set(echoed.split(b"\n")[:-1]) == {line[:-1]}
+
+
+async def test_a_paused_connection_is_not_read_until_resumed() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        (connection,) = bench.connections
+        connection.pause(PAUSE_PUBLISHES)
+        connection.pause(PAUSE_STORAGE)
+        await stream.send_all(b"b\n")
+        with trio.move_on_after(0.1) as waited:
+            await receive_exactly(stream, 2)
+        assert waited.cancelled_caught
+        connection.resume(PAUSE_PUBLISHES)
+        connection.resume(PAUSE_STORAGE)
+        assert await receive_exactly(stream, 2) == b"b\n"
+
+
+async def test_congested_storage_holds_everybody_also_newcomers() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        bench.link.hold_all(True)
+        async with await bench.dial() as late:
+            await late.send_all(b"late\n")
+            await stream.send_all(b"b\n")
+            with trio.move_on_after(0.1) as waited:
+                await receive_exactly(late, 5)
+            assert waited.cancelled_caught
+            bench.link.hold_all(False)
+            assert await receive_exactly(late, 5) == b"late\n"
+            assert await receive_exactly(stream, 2) == b"b\n"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [LinkLimits(connections_max=1), LinkLimits(connections_per_address_max=1)],
+    ids=["in all", "per address"],
+)
+async def test_one_connection_too_many_is_closed(limits: LinkLimits) -> None:
+    async with running(limits) as bench, await bench.dial() as first:
+        await first.send_all(b"a\n")
+        await receive_exactly(first, 2)
+        async with await bench.dial() as second:
+            assert await receive_end(second) == b""
+        assert bench.link.statistics().refused == 1
+        await first.aclose()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        async with await bench.dial() as third:
+            await third.send_all(b"c\n")
+            assert await receive_exactly(third, 2) == b"c\n"
+
+
+async def test_a_silent_peer_is_asked_and_then_closed() -> None:
+    async with running(LinkLimits(silence_seconds=0.2)) as bench, await bench.dial() as stream:
+        assert await receive_end(stream) == b"ping\n"
+        assert bench.told[0] == "quiet"
+        assert "silent" in bench.told[1]
+
+
+async def test_tls_carries_the_same_protocol(
+    tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    server, client = tls_contexts
+    body = b"z" * 300_000
+    async with running(wire=SizedWire, tls=server) as bench:
+        stream = trio.SSLStream(await bench.dial(), client, server_hostname="localhost")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.send_all, len(body).to_bytes(4) + body)
+            assert await receive_exactly(stream, len(body) + 1) == body + b"\n"
+        await stream.aclose()
+
+
+async def test_plain_bytes_on_a_tls_listener_close_it(
+    tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async with running(tls=tls_contexts[0]) as bench, await bench.dial() as stream:
+        await stream.send_all(b"GET / HTTP/1.0\n\n")
+        await receive_end(stream)
+        assert "TLS" in bench.told[0]
