@@ -1,0 +1,55 @@
+"""What must hold between settings, beyond the type of each. Pure."""
+
+from collections.abc import Mapping
+
+from magnetar.settings.registry import SETTINGS, Settings
+from magnetar.trouble import OperatorError
+
+PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
+"""First words of the names that log lines carry."""
+
+
+def check(settings: Settings, origins: Mapping[str, str]) -> None:
+    """`OperatorError` for the first contradiction; `origins` tells who said it."""
+    _check_tls(settings, origins)
+    _check_ports(settings)
+    _check_order(settings)
+    for part in settings.log.levels:
+        if part.partition(".")[0] not in PARTS:
+            raise OperatorError(
+                f"log.levels: there is no part {part}; parts begin with {', '.join(PARTS)}"
+            )
+
+
+def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
+    if settings.tls.certificate:
+        return
+    for path in ("tls.key", "tls.client_ca", "listen.pulsar_tls_port", "listen.https_port"):
+        section, _, key = path.partition(".")
+        value = getattr(getattr(settings, section), key)
+        if value != SETTINGS[path].default:
+            raise OperatorError(f"{origins[path]}: {path} needs a tls.certificate beside it")
+
+
+def _check_ports(settings: Settings) -> None:
+    listen = settings.listen
+    ports = {"listen.pulsar_port": listen.pulsar_port, "listen.http_port": listen.http_port}
+    if settings.tls.certificate:
+        ports["listen.pulsar_tls_port"] = listen.pulsar_tls_port
+        ports["listen.https_port"] = listen.https_port
+    seen: dict[int, str] = {}
+    for path, port in ports.items():
+        if port and port in seen:
+            raise OperatorError(f"{path} and {seen[port]} are both {port}")
+        seen[port] = path
+
+
+def _check_order(settings: Settings) -> None:
+    storage, ledgers = settings.storage, settings.ledgers
+    if storage.disk_usage_warn_threshold > storage.disk_usage_threshold:
+        raise OperatorError(
+            "storage.disk_usage_warn_threshold is above storage.disk_usage_threshold: "
+            "the warning would come too late"
+        )
+    if ledgers.min_rollover_minutes > ledgers.max_rollover_minutes:
+        raise OperatorError("ledgers.min_rollover_minutes is above ledgers.max_rollover_minutes")

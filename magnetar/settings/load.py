@@ -1,0 +1,148 @@
+"""Join the sources of settings: defaults, a TOML file, the environment, flags. Later ones win.
+
+Pure: it is given texts and mappings, and reads neither files nor the environment itself. Whatever
+is wrong is one `OperatorError` that names its source, the path of the setting, and what is right.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.settings.check import check
+from magnetar.settings.registry import FLAGS, SECTIONS, SETTINGS, Setting, Settings
+from magnetar.trouble import OperatorError
+
+PREFIX: Final = "MAGNETAR_"
+NOT_SETTINGS: Final = ("MAGNETAR_CONFIG", "MAGNETAR_APT")
+"""Read by the command line and by scripts/, not here."""
+FOREIGN_PREFIXES: Final = ("MAGNETAR_SERVICE_", "MAGNETAR_PORT")
+"""Kubernetes puts these into every container beside a service named `magnetar`."""
+
+ORIGIN_DEFAULT: Final = "default"
+
+
+class Loaded(Struct, frozen=True):
+    """The settings in force, and where each one that is no default came from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+class _Given(Struct, frozen=True):
+    """One setting as one source gives it."""
+
+    setting: Setting
+    value: Any
+    origin: str
+    spelled: bool = False
+    """The value is text to be read as the setting's type."""
+
+
+def load(
+    toml: str = "",
+    toml_name: str = "magnetar.toml",
+    environment: Mapping[str, str] = MappingProxyType({}),
+    flags: Mapping[str, Any] = MappingProxyType({}),
+) -> Loaded:
+    """The effective settings; `flags` maps `--data-dir` and the like to their values."""
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    origins: dict[str, str] = {}
+    sources = (_from_toml(toml, toml_name), _from_environment(environment), _from_flags(flags))
+    for source in sources:
+        for given in source:
+            values[given.setting.section][given.setting.key] = _convert(given)
+            origins[given.setting.path] = given.origin
+    sections = {name: kind(**values[name]) for name, kind in SECTIONS.items()}
+    settings = Settings(**sections)
+    check(settings, origins)
+    return Loaded(settings, origins)
+
+
+def _convert(given: _Given) -> Any:
+    setting = given.setting
+    value = _unspell(setting, given.value) if given.spelled else given.value
+    try:
+        return msgspec.convert(value, setting.type, strict=not given.spelled)
+    except msgspec.ValidationError:
+        raise OperatorError(
+            f"{given.origin}: {setting.path}: expected {setting.expected}, got {given.value!r}"
+        ) from None
+
+
+def _unspell(setting: Setting, text: str) -> Any:
+    """Lists and tables are spelled `a, b` and `a=x, b=y`; msgspec reads the rest."""
+    origin = get_origin(setting.bare_type)
+    if origin not in (tuple, dict):
+        return text
+    pieces = [piece.strip() for piece in text.split(",") if piece.strip()]
+    if origin is tuple:
+        return pieces
+    return {key.strip(): value.strip() for key, _, value in (p.partition("=") for p in pieces)}
+
+
+# -- the sources ------------------------------------------------------------------------------
+
+
+def _from_toml(text: str, name: str) -> Iterator[_Given]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise OperatorError(f"{name}: not valid TOML: {error}") from None
+    for section, table in document.items():
+        if section not in SECTIONS:
+            raise _unknown(name, section, _paths_ending_in(section) or SECTIONS)
+        if not isinstance(table, dict):
+            raise OperatorError(f"{name}: {section}: expected a table, got {table!r}")
+        for key, value in table.items():
+            setting = SETTINGS.get(f"{section}.{key}")
+            if setting is None:
+                raise _unknown(name, f"{section}.{key}", _paths_ending_in(key) or SETTINGS)
+            if get_origin(setting.bare_type) is dict and isinstance(value, dict):
+                value = dict(_flat(value))
+            yield _Given(setting, value, name)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """`wire.pulsar = "debug"` without quotes is a table in a table: mean what was meant."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
+    variables = {setting.variable: setting for setting in SETTINGS.values()}
+    for name in sorted(environment):
+        if not name.startswith(PREFIX) or name in NOT_SETTINGS:
+            continue
+        if name in variables:
+            yield _Given(variables[name], environment[name], name, spelled=True)
+        elif not name.startswith(FOREIGN_PREFIXES):
+            raise _unknown("environment", name, variables)
+
+
+def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Given]:
+    for flag, value in flags.items():
+        if flag not in FLAGS:
+            raise _unknown("command line", flag, FLAGS)
+        yield _Given(SETTINGS[FLAGS[flag]], value, flag)
+
+
+# -- the nearest right one --------------------------------------------------------------------
+
+
+def _paths_ending_in(key: str) -> list[str]:
+    """The right key in the wrong section is the likeliest mistake."""
+    return [path for path, setting in SETTINGS.items() if setting.key == key.replace("-", "_")]
+
+
+def _unknown(origin: str, name: str, known: Iterable[str]) -> OperatorError:
+    sentence = f"{origin}: there is no setting {name}"
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return OperatorError(f"{sentence}; did you mean {near[0]}?" if near else sentence)

@@ -1,0 +1,96 @@
+"""Settings of the process itself: its doors, their locks, its limits and its log."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+PORT_MAX = 65_535
+
+Level = Literal["debug", "info", "warning", "error"]
+
+
+class Listen(Struct, frozen=True):
+    """Where the server can be reached."""
+
+    host: Annotated[
+        str, Meta(description="Address of every listener; 0.0.0.0 or :: for all interfaces.")
+    ] = "127.0.0.1"
+    pulsar_port: Annotated[
+        int, Meta(description="Pulsar's binary protocol; 0 for any free port.", ge=0, le=PORT_MAX)
+    ] = 6650
+    http_port: Annotated[
+        int, Meta(description="Admin REST, lookup and metrics; 0 as above.", ge=0, le=PORT_MAX)
+    ] = 8080
+    pulsar_tls_port: Annotated[
+        int, Meta(description="Pulsar over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
+    ] = 6651
+    https_port: Annotated[
+        int, Meta(description="HTTP over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
+    ] = 8443
+    advertised_host: Annotated[
+        str, Meta(description="Name that lookups tell to clients; empty: the address they came by.")
+    ] = ""
+    ready_file: Annotated[
+        str, Meta(description="File that gets the listeners' addresses as JSON; empty: none.")
+    ] = ""
+
+
+class Tls(Struct, frozen=True):
+    """Certificates, as PEM files. Without one nothing listens with TLS."""
+
+    certificate: Annotated[
+        str, Meta(description="The server's certificate, with its chain; empty: no TLS.")
+    ] = ""
+    key: Annotated[
+        str, Meta(description="The certificate's private key; empty: in the same file.")
+    ] = ""
+    client_ca: Annotated[
+        str,
+        Meta(description="Clients must show a certificate signed by these; empty: they need none."),
+    ] = ""
+
+
+class Limits(Struct, frozen=True):
+    """What one process takes upon itself, and what it does beyond."""
+
+    connections: Annotated[
+        int, Meta(description="Connections in all; more are refused.", ge=1, le=1_000_000)
+    ] = 10_000
+    connections_per_address: Annotated[
+        int, Meta(description="Connections from one address; 0 for no limit.", ge=0)
+    ] = 0
+    keep_alive_seconds: Annotated[
+        float,
+        Meta(description="A peer silent for so long is pinged, for twice as long closed.", gt=0),
+    ] = 30.0
+    outbox_high_water_bytes: Annotated[
+        int, Meta(description="Waiting for one peer: beyond it that peer is not read.", ge=1024)
+    ] = 1024 * 1024
+    pending_publishes_per_connection: Annotated[
+        int, Meta(description="Publishes that wait for storage: beyond it reading pauses.", ge=1)
+    ] = 1000
+    pending_publish_bytes: Annotated[
+        int, Meta(description="The same in bytes, all connections together.", ge=1024)
+    ] = 64 * 1024 * 1024
+    lookups: Annotated[
+        int, Meta(description="Lookups answered at one time; more get TooManyRequests.", ge=1)
+    ] = 50_000
+    http_body_bytes: Annotated[
+        int, Meta(description="Body of one HTTP request; larger ones get 413.", ge=1024)
+    ] = 16 * 1024 * 1024
+    drain_seconds: Annotated[
+        float, Meta(description="After SIGTERM: time to finish what is under way.", gt=0, le=3600)
+    ] = 8.0
+
+
+class Log(Struct, frozen=True):
+    """One line per event of note on standard error; nothing per message."""
+
+    level: Annotated[Level, Meta(description="Least level that is written.")] = "info"
+    format: Annotated[
+        Literal["text", "json"], Meta(description="Lines for people, or one JSON object each.")
+    ] = "text"
+    levels: Annotated[
+        dict[str, Level],
+        Meta(description='Levels of single parts, such as {"wire.pulsar" = "debug"}.'),
+    ] = {}

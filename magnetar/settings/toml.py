@@ -1,0 +1,52 @@
+"""Write settings as TOML: the effective configuration with its comments and origins. Pure.
+
+Only what settings can be: text, numbers, truth, lists and tables of text. What is written loads
+again to the same settings.
+"""
+
+import json
+from typing import Any
+
+from magnetar.settings.load import ORIGIN_DEFAULT, Loaded
+from magnetar.settings.registry import SECTIONS, SETTINGS
+
+
+def write_toml(loaded: Loaded) -> str:
+    """The whole configuration, each setting under its description and with its origin."""
+    lines = []
+    for section, kind in SECTIONS.items():
+        lines += ["", f"[{section}]", f"# {(kind.__doc__ or '').splitlines()[0]}"]
+        for setting in SETTINGS.values():
+            if setting.section != section:
+                continue
+            value = getattr(getattr(loaded.settings, section), setting.key)
+            origin = loaded.origins.get(setting.path, ORIGIN_DEFAULT)
+            lines += [
+                "",
+                f"# {setting.description}",
+                f"{setting.key} = {toml_value(value)}  # {origin}",
+            ]
+    return "\n".join(lines[1:]) + "\n"
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        # JSON's escapes are TOML's, but for DEL, which TOML wants escaped
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    if isinstance(value, dict):
+        pairs = (f"{toml_value(key)} = {toml_value(item)}" for key, item in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    return repr(value)
+
+
+def write_tables(tables: dict[str, dict[str, Any]]) -> str:
+    """Plain TOML of some settings, for a process that is started with them."""
+    lines = []
+    for section, values in tables.items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {toml_value(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"
