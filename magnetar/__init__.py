@@ -1,0 +1,25 @@
+"""Magnetar: one light server that stock Pulsar, Kafka and MQTT clients connect to unmodified.
+
+    import magnetar
+
+    with magnetar.standalone() as server:
+        client = pulsar.Client(server.pulsar_url)
+
+Invariant: importing this package costs nothing; what it offers is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from magnetar.child import Standalone, standalone
+
+__version__ = "0.1.0"
+__all__ = ["Standalone", "__version__", "standalone"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Standalone", "standalone"):
+        from magnetar import child
+
+        return getattr(child, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

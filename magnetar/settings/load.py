@@ -47,9 +47,9 @@ def load(
     toml: str = "",
     toml_name: str = "magnetar.toml",
     environment: Mapping[str, str] = MappingProxyType({}),
-    flags: Mapping[str, Any] = MappingProxyType({}),
+    flags: Mapping[str, str] = MappingProxyType({}),
 ) -> Loaded:
-    """The effective settings; `flags` maps `--data-dir` and the like to their values."""
+    """The effective settings; `flags` maps `--data-dir` and its like to what was typed there."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     origins: dict[str, str] = {}
     sources = (_from_toml(toml, toml_name), _from_environment(environment), _from_flags(flags))
@@ -127,11 +127,11 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_Given]:
             raise _unknown("environment", name, variables)
 
 
-def _from_flags(flags: Mapping[str, Any]) -> Iterator[_Given]:
+def _from_flags(flags: Mapping[str, str]) -> Iterator[_Given]:
     for flag, value in flags.items():
         if flag not in FLAGS:
             raise _unknown("command line", flag, FLAGS)
-        yield _Given(SETTINGS[FLAGS[flag]], value, flag)
+        yield _Given(SETTINGS[FLAGS[flag]], value, flag, spelled=True)
 
 
 # -- the nearest right one --------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The list of all settings, read off the section Structs. Pure.
 
-A setting's path is `section.key`, its variable in the environment `MAGNETAR_SECTION_KEY`. Nothing is
-registered by hand but the command line's flags, which are few.
+A setting's path is `section.key`, its variable in the environment `MAGNETAR_SECTION_KEY`. Nothing
+is registered by hand but the command line's flags, which are few.
 """
 
 from types import MappingProxyType

@@ -1,0 +1,296 @@
+"""`magnetar.standalone()`: a real server process for tests, from plain synchronous code.
+
+    with magnetar.standalone(broker={"max_message_size": 1_000_000}) as server:
+        client = pulsar.Client(server.pulsar_url)
+
+The server is the one that users run, in its own process, with its own disk. Its standard input is a
+pipe that this process holds: when this process dies, however it dies, the server reads the end of
+it and stops (`--stop-at-eof`).
+
+Ports are chosen outside the range from which the system takes ports for outgoing connections.
+Inside it, while a killed server is away, any client could be given the server's port, or even
+connect to itself, and the restart would fail.
+
+Invariant: outside the block no process and no temporary directory is left.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from magnetar.settings import FLAGS, SETTINGS, load
+from magnetar.settings.toml import write_tables
+
+START_SECONDS: Final = 30.0
+"""For a server that recovers a large data directory on a busy machine."""
+STOP_SECONDS: Final = 20.0
+LOOK_SECONDS: Final = 0.005
+"""Between looks at the ready file."""
+PORT_ATTEMPTS: Final = 5
+"""Another process may take a port between our choice and the server's start."""
+PORT_TAKEN: Final = "the port is in use"
+"""Part of what the server then says."""
+PORT_FIRST: Final = 10_000
+EPHEMERAL_FIRST: Final = 32_768
+"""Where Linux begins, unless it says otherwise."""
+
+
+class StartError(Exception):
+    """The server did not come up; the text says why and holds its log."""
+
+
+def standalone(data_dir: str | os.PathLike[str] | None = None, **settings: Any) -> "Standalone":
+    """A server on free ports, in a temporary directory or in `data_dir`, to be used by `with`.
+
+    Settings are given by section (`broker={"max_message_size": 1000}`) or, where the command line
+    has a flag for one, by that name (`log_level="debug"`, `sync=False`).
+    """
+    return Standalone(_tables(settings), Path(data_dir) if data_dir is not None else None)
+
+
+class Standalone:
+    """One server, which may be killed, stopped and started again on the same ports and data."""
+
+    def __init__(self, tables: dict[str, dict[str, Any]], data_dir: Path | None) -> None:
+        load(write_tables(tables), "magnetar.standalone()")  # a mistake is told before any start
+        self._tables = tables
+        self._given_data_dir = data_dir
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ports: dict[str, int] = {}
+        self._ready: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix="magnetar-")
+        try:
+            self.start()
+        except BaseException:
+            self._clean_up()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            self._clean_up()
+
+    # -- what it is ---------------------------------------------------------------------------
+
+    @property
+    def pulsar_url(self) -> str:
+        return f"pulsar://{self._ready['pulsar']}"
+
+    @property
+    def http_url(self) -> str:
+        return f"http://{self._ready['http']}"
+
+    @property
+    def pulsar_tls_url(self) -> str:
+        """There is one if the settings name a certificate."""
+        return f"pulsar+ssl://{self._ready['pulsar_tls']}"
+
+    @property
+    def https_url(self) -> str:
+        return f"https://{self._ready['https']}"
+
+    @property
+    def pid(self) -> int:
+        return int(self._ready["pid"])
+
+    @property
+    def data_dir(self) -> Path:
+        return self._given_data_dir or self._path("data")
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def logs(self) -> str:
+        """All that the server has written so far, over all its starts."""
+        log = self._path("server.log")
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    # -- what it does -------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it, or start it again after `kill` or `stop`, and wait until it is ready."""
+        assert not self.running, "the server is running"
+        again = bool(self._ports)
+        for attempt in range(PORT_ATTEMPTS):
+            self._ports = self._ports or _free_ports(self._port_settings())
+            try:
+                self._spawn()
+                self._wait_until_ready()
+            except StartError:
+                if again or attempt == PORT_ATTEMPTS - 1 or PORT_TAKEN not in self.logs():
+                    raise
+                self._ports = {}
+            else:
+                return
+
+    def stop(self) -> None:
+        """End it in order, as SIGTERM does; kills it if that takes too long."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        self._forget_process()
+
+    def kill(self) -> None:
+        """End it without a chance to do anything more (SIGKILL)."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._forget_process()
+
+    def restart(self) -> None:
+        """Stop it if it runs, then start it on the same ports and data."""
+        self.stop()
+        self.start()
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal, such as SIGSTOP and SIGCONT for a server that hangs."""
+        assert self._process is not None, "the server is not running"
+        self._process.send_signal(number)
+
+    # -- how ----------------------------------------------------------------------------------
+
+    def _path(self, name: str) -> Path:
+        assert self._folder is not None, "magnetar.standalone() is used by `with`"
+        return Path(self._folder.name, name)
+
+    def _port_settings(self) -> list[str]:
+        """The ports to choose: those that are open and not given."""
+        keys = ["pulsar_port", "http_port"]
+        if self._tables.get("tls", {}).get("certificate"):
+            keys += ["pulsar_tls_port", "https_port"]
+        return [key for key in keys if not self._tables.get("listen", {}).get(key)]
+
+    def _spawn(self) -> None:
+        tables = {section: dict(values) for section, values in self._tables.items()}
+        tables.setdefault("listen", {}).update(self._ports)
+        tables["listen"]["ready_file"] = str(self._path("ready.json"))
+        tables.setdefault("storage", {})["data_dir"] = str(self.data_dir)
+        config = self._path("magnetar.toml")
+        config.write_text(write_tables(tables), encoding="utf-8")
+        self._path("ready.json").unlink(missing_ok=True)
+        # -P: a folder `core` or `wire` where the tests run must not be taken for ours
+        command = [sys.executable, "-P", "-m", "magnetar", "standalone", "--stop-at-eof"]
+        with self._path("server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--config", str(config)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                # Ctrl-C is for the tests; they stop the server when they have seen what it did
+                start_new_session=True,
+            )
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        ready = self._path("ready.json")
+        for _ in range(int(START_SECONDS / LOOK_SECONDS)):
+            if ready.exists():
+                self._ready = json.loads(ready.read_text())
+                return
+            try:
+                code = self._process.wait(LOOK_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+            self._forget_process()
+            raise StartError(f"the server ended with code {code}; it wrote:\n{self.logs()}")
+        self.kill()
+        raise StartError(f"not ready within {START_SECONDS:g} s; the server wrote:\n{self.logs()}")
+
+    def _forget_process(self) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process = None
+
+    def _clean_up(self) -> None:
+        self.kill()
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def _tables(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Sections as they are; names of flags into their sections."""
+    by_flag = {_python_name(flag): path for flag, path in FLAGS.items()}
+    tables: dict[str, dict[str, Any]] = {}
+    for name, value in settings.items():
+        if name in by_flag:
+            setting = SETTINGS[by_flag[name]]
+            tables.setdefault(setting.section, {})[setting.key] = _plain(value)
+        elif isinstance(value, Mapping):
+            plain = {key: _plain(item) for key, item in value.items()}
+            tables.setdefault(name, {}).update(plain)
+        else:
+            raise TypeError(f"standalone() has no setting {name!r}")
+    return tables
+
+
+def _python_name(flag: str) -> str:
+    return flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+
+
+def _plain(value: Any) -> Any:
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _environment() -> dict[str, str]:
+    """What this process has, without settings: a test must not depend on who runs it."""
+    settings = {setting.variable for setting in SETTINGS.values()} | {"MAGNETAR_CONFIG"}
+    return {name: value for name, value in os.environ.items() if name not in settings}
+
+
+def _free_ports(keys: list[str]) -> dict[str, int]:
+    """Ports below the ephemeral range that nobody listens on right now, spread by process."""
+    first_taken = _ephemeral_first()
+    candidates = range(PORT_FIRST, first_taken)
+    start = int.from_bytes(os.urandom(4), "big") % len(candidates)
+    ports: dict[str, int] = {}
+    for step in range(len(candidates)):
+        if len(ports) == len(keys):
+            break
+        port = candidates[(start + step) % len(candidates)]
+        if _is_free(port):
+            ports[keys[len(ports)]] = port
+    return ports
+
+
+def _ephemeral_first() -> int:
+    try:
+        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text()
+    except OSError:
+        return EPHEMERAL_FIRST
+    return max(int(text.split()[0]), PORT_FIRST + 1000)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,40 @@
+"""`magnetar config show` and `magnetar config check`."""
+
+from typing import Any
+
+import click
+
+from magnetar.cli.flags import load_settings, setting_options
+from magnetar.settings import write_toml
+
+
+@click.group()
+def config() -> None:
+    """Show or check the configuration."""
+
+
+def _show(config: str | None, **options: Any) -> None:
+    click.echo(write_toml(load_settings(config, options)), nl=False)
+
+
+def _check(config: str | None, **options: Any) -> None:
+    load_settings(config, options)
+    click.echo("ok")
+
+
+config.add_command(
+    click.Command(
+        "show",
+        callback=_show,
+        params=setting_options(),
+        help="Print the settings in force as TOML, each with its meaning and where it comes from.",
+    )
+)
+config.add_command(
+    click.Command(
+        "check",
+        callback=_check,
+        params=setting_options(),
+        help="Say ok, or in one sentence what is wrong with the configuration.",
+    )
+)

@@ -1,0 +1,61 @@
+"""The flags that stand for settings, and the one way from a command line to settings.
+
+Invariant: flags, their types and their help come from the settings' own list (`settings.FLAGS`).
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from magnetar.settings import FLAGS, SETTINGS, Loaded, load
+from magnetar.trouble import OperatorError
+
+CONFIG_VARIABLE = "MAGNETAR_CONFIG"
+
+
+def setting_options() -> list[click.Parameter]:
+    """`--config`, and one option for each flag of `FLAGS`."""
+    config = click.Option(
+        ["--config"],
+        metavar="FILE",
+        envvar=CONFIG_VARIABLE,
+        help=f"TOML file with settings (also {CONFIG_VARIABLE}).",
+    )
+    return [config, *(_option(flag, path) for flag, path in FLAGS.items())]
+
+
+def _option(flag: str, path: str) -> click.Option:
+    setting = SETTINGS[path]
+    if setting.bare_type is bool:
+        return click.Option([flag], is_flag=True, help=f"Turn off: {setting.description}")
+    return click.Option([flag], metavar=_metavar(setting.bare_type), help=setting.description)
+
+
+def _metavar(kind: Any) -> str:
+    if kind is int:
+        return "N"
+    return "|".join(get_args(kind)) or "TEXT"
+
+
+def load_settings(config: str | None, options: Mapping[str, Any]) -> Loaded:
+    """Read the file, the environment and the options of one command."""
+    flags = {}
+    for flag in FLAGS:
+        value = options[flag.removeprefix("--").replace("-", "_")]
+        if value is True:  # a switch: there are only `--no-...` ones
+            flags[flag] = "false"
+        elif isinstance(value, str):
+            flags[flag] = value
+    return load(_read(config) if config else "", config or "", os.environ, flags)
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise OperatorError(f"cannot read the configuration {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise OperatorError(f"the configuration {path} is not UTF-8 text") from None

@@ -1,0 +1,26 @@
+"""The tree of commands."""
+
+import click
+
+from magnetar.cli.config import config
+from magnetar.cli.standalone import standalone
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def root() -> None:
+    """One light server that stock Pulsar clients connect to unmodified."""
+
+
+@root.command()
+def version() -> None:
+    """Print the version of Magnetar and of the Python that runs it."""
+    import platform
+
+    from magnetar import __version__
+
+    system = f"{platform.system()} {platform.machine()}"
+    click.echo(f"magnetar {__version__} (Python {platform.python_version()}, {system})")
+
+
+root.add_command(standalone)
+root.add_command(config)

@@ -1,0 +1,30 @@
+"""`magnetar standalone`: the whole server in one process."""
+
+import sys
+from typing import Any
+
+import click
+
+from magnetar.cli.flags import load_settings, setting_options
+
+
+def _standalone(config: str | None, stop_at_eof: bool, **options: Any) -> None:
+    loaded = load_settings(config, options)
+    from magnetar import server
+
+    sys.exit(server.run(loaded.settings, stop_at_eof=stop_at_eof))
+
+
+standalone = click.Command(
+    "standalone",
+    callback=_standalone,
+    params=[
+        *setting_options(),
+        click.Option(
+            ["--stop-at-eof"],
+            is_flag=True,
+            help="Stop when standard input ends, so as not to outlive whoever holds its other end.",
+        ),
+    ],
+    help="Run the whole server in this process until SIGTERM or SIGINT.",
+)

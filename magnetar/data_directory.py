@@ -1,0 +1,90 @@
+"""The data directory's front door: is it ours, of a format we know, and in nobody else's hands?
+
+What is stored inside is the storage tier's business. Two files stand at the door: `magnetar.json`
+says that this is a data directory and of which format, `lock` is held while a process uses it.
+
+Invariant: nothing is written into a directory that is not ours, or while another process holds it.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from magnetar.trouble import OperatorError
+
+FORMAT: Final = 1
+"""Raised when an older version could no longer read what a newer one wrote."""
+MARKER: Final = "magnetar.json"
+LOCK: Final = "lock"
+NOT_FOREIGN: Final = frozenset({MARKER, MARKER + ".new", LOCK, "lost+found"})
+
+
+@contextmanager
+def opened(name: str) -> Iterator[Path]:
+    """The directory `name`, made if need be, and held by this process to the end of the block."""
+    path = Path(name)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        _refuse_foreign(path)
+        lock = _hold(path)
+        if not (path / MARKER).exists():
+            _write_marker(path)
+    except OSError as error:
+        raise OperatorError(f"cannot use the data directory {path}: {error.strerror}") from None
+    try:
+        yield path
+    finally:
+        os.close(lock)  # and with it the lock goes
+
+
+def _refuse_foreign(path: Path) -> None:
+    marker = path / MARKER
+    if not marker.exists():
+        if any(name not in NOT_FOREIGN for name in os.listdir(path)):
+            raise OperatorError(
+                f"the data directory {path} is not one: it holds other things and no {MARKER}"
+            )
+        return
+    try:
+        found = json.loads(marker.read_bytes())["format"]
+    except (ValueError, KeyError, TypeError):
+        raise OperatorError(f"{marker} is damaged: it does not say which format this is") from None
+    if not isinstance(found, int) or found > FORMAT:
+        raise OperatorError(
+            f"the data directory {path} is of format {found}, this version knows up to {FORMAT}: "
+            "a newer version of Magnetar wrote it"
+        )
+
+
+def _hold(path: Path) -> int:
+    lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(lock, 20, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise OperatorError(
+            f"the data directory {path} is in use by another server (process {holder or 'unknown'})"
+        ) from None
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def _write_marker(path: Path) -> None:
+    """Durable before anything else is written: no crash leaves a directory that looks foreign."""
+    new = path / (MARKER + ".new")
+    with new.open("w") as file:
+        json.dump({"format": FORMAT}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path / MARKER)
+    directory = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

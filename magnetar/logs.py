@@ -1,0 +1,64 @@
+"""Log lines: text for people or JSON for machines, on standard error, with a level for each part.
+
+Parts are the loggers' names, which are the modules' (`wire.pulsar.session`, `bookie.journal`, ...).
+Fields beside the message come through `extra={"topic": name}` and are kept apart in both forms.
+Nothing is logged per message.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from magnetar.settings.server import Log
+
+STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+"""What every record has; anything else came through `extra`."""
+
+
+def configure(log: Log) -> None:
+    """Send all log lines of the process where and as `log` says."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if log.format == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(log.level.upper())
+    for part, level in log.levels.items():
+        logging.getLogger(part).setLevel(level.upper())
+    logging.captureWarnings(True)
+
+
+def _time(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in STANDARD}
+
+
+class TextLines(logging.Formatter):
+    """`2026-01-02T03:04:05.678Z info    magnetar.server: ready  pulsar=127.0.0.1:6650`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        head = f"{_time(record)} {record.levelname.lower():7} {record.name}: {record.getMessage()}"
+        fields = "".join(f"  {key}={value}" for key, value in _fields(record).items())
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return head + fields + trace
+
+
+class JsonLines(logging.Formatter):
+    """One object a line; what JSON does not know is written as text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "part": record.name,
+            "message": record.getMessage(),
+            **_fields(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)

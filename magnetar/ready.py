@@ -1,0 +1,37 @@
+"""What a server says when it is ready, in its log and in the ready file.
+
+Invariant: the file holds a whole report or does not exist; it exists only while the server listens.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from magnetar.trouble import OperatorError
+
+
+class ReadyReport(Struct, frozen=True):
+    """Each listener's address as `host:port`, by name: pulsar, http, pulsar_tls, https."""
+
+    listeners: Mapping[str, str]
+
+
+def write_ready_file(path: str, report: ReadyReport) -> None:
+    """Write beside, then rename: a reader sees nothing or everything."""
+    beside = Path(f"{path}.{os.getpid()}")
+    try:
+        beside.write_text(json.dumps({**report.listeners, "pid": os.getpid()}) + "\n")
+        beside.replace(path)
+    except OSError as error:
+        raise OperatorError(f"cannot write the ready file {path}: {error.strerror}") from None
+
+
+def remove_ready_file(path: str) -> None:
+    """Take it away, if there is one."""
+    if path:
+        with suppress(FileNotFoundError):
+            os.unlink(path)

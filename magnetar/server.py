@@ -1,0 +1,165 @@
+"""The life of the process: tune, hold the data directory, serve, stop.
+
+    start -> `compose.serve` -> ready (log, ready file) -> a signal -> drain -> exit 0
+
+Exit codes: 0 told to stop and drained; 1 our own failure, with a traceback; 2 the operator's, with
+a sentence; 128 + n when signal n came a second time. What is served is `compose`'s.
+
+Invariant: from the first signal on the process ends within `limits.drain_seconds` and a little
+more, whatever hangs: if need be the kernel's alarm kills it.
+"""
+
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from functools import partial
+from types import FrameType
+from typing import Final
+
+import trio
+
+from magnetar import compose, data_directory, logs
+from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
+from magnetar.settings import Settings
+from magnetar.trouble import OperatorError
+
+log = logging.getLogger(__name__)
+
+SWITCH_INTERVAL_SECONDS: Final = 0.0005
+"""The loop and the journal's thread take turns. With the interpreter's 5 ms a thread that computes
+keeps the other waiting ten times as long as a sync takes."""
+GC_THRESHOLDS: Final = (50_000, 20, 100)
+"""The data path makes no cycles; the defaults would walk all topics every few thousand messages."""
+GRACE_SECONDS: Final = 1.0
+"""After the drain has been cancelled: time to unwind before SIGALRM, which nobody handles."""
+STDIN: Final = 0
+
+
+def run(settings: Settings, *, stop_at_eof: bool = False) -> int:
+    """Serve until told to stop; the exit code. `OperatorError` for what the operator can mend."""
+    logs.configure(settings.log)
+    _tune()
+    ready_file = settings.listen.ready_file
+    remove_ready_file(ready_file)
+    stopping = Stopping(settings.limits.drain_seconds, ready_file)
+    stopping.watch_signals()
+    if stop_at_eof:
+        threading.Thread(target=stopping.watch_stdin, name="stdin", daemon=True).start()
+    try:
+        with data_directory.opened(settings.storage.data_dir):
+            trio.run(_serve, settings, stopping)
+    except BaseException as error:  # the top: it is told here or nowhere
+        fault = _operators_fault(error)
+        if fault is not None:
+            raise fault from None
+        log.critical("this server failed", exc_info=error)
+        return 1
+    finally:
+        remove_ready_file(ready_file)
+    log.info("stopped")
+    return 0
+
+
+class Stopping:
+    """Turns the first request to stop into an event, and insists on the second."""
+
+    def __init__(self, drain_seconds: float, ready_file: str) -> None:
+        self.drain_seconds = drain_seconds
+        self.ready_file = ready_file
+        self.asked = False
+        self._stop: trio.Event | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+
+    def watch_signals(self) -> None:
+        """Plain handlers, not trio's: a second signal must work even when the loop is stuck."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def watch_stdin(self) -> None:
+        """In a thread of its own: ask to stop when standard input ends."""
+        while os.read(STDIN, 4096):
+            pass
+        self.ask()
+
+    def attach(self, stop: trio.Event) -> None:
+        """From now on there is a loop to be told; a request may already have come."""
+        self._stop = stop
+        self._token = trio.lowlevel.current_trio_token()
+        if self.asked:
+            stop.set()
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            remove_ready_file(self.ready_file)
+            os._exit(128 + number)
+        self.ask()
+
+    def ask(self) -> None:
+        """Called from a signal handler or a thread."""
+        self.asked = True
+        signal.setitimer(signal.ITIMER_REAL, self.drain_seconds + GRACE_SECONDS)
+        if self._token is not None and self._stop is not None:
+            try:
+                self._token.run_sync_soon(self._stop.set)
+            except trio.RunFinishedError:
+                log.debug("asked to stop after the end")
+
+
+async def _serve(settings: Settings, stopping: Stopping) -> None:
+    stop = trio.Event()
+    stopping.attach(stop)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_limit_drain, stop, stopping.drain_seconds, nursery.cancel_scope)
+        await compose.serve(settings, partial(_ready, settings), stop)
+        nursery.cancel_scope.cancel()
+
+
+async def _limit_drain(stop: trio.Event, seconds: float, scope: trio.CancelScope) -> None:
+    await stop.wait()
+    log.info("stopping")
+    await trio.sleep(seconds)
+    log.warning("not drained within %g s: connections are cut", seconds)
+    scope.cancel()
+
+
+def _ready(settings: Settings, report: ReadyReport) -> None:
+    # what was made so far stays: the collector need not look at it again and again
+    gc.collect()
+    gc.freeze()
+    for name, where in report.listeners.items():
+        log.info("%s listens on %s", name, where)
+    if settings.listen.ready_file:
+        write_ready_file(settings.listen.ready_file, report)
+    log.info("ready")
+
+
+def _tune() -> None:
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    gc.set_threshold(*GC_THRESHOLDS)
+    _raise_descriptor_limit()
+
+
+def _raise_descriptor_limit() -> None:
+    """Each connection is a descriptor, and the usual soft limit of 1024 is far below ours."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:  # macOS knows a lower limit than it tells
+        log.debug("keeping %d file descriptors: %s", soft, error)
+
+
+def _operators_fault(error: BaseException) -> OperatorError | None:
+    """The operator's trouble inside whatever nurseries wrapped around it."""
+    if isinstance(error, OperatorError):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        faults = filter(None, map(_operators_fault, error.exceptions))
+        return next(faults, None)
+    return None
