@@ -26,6 +26,7 @@ import enum
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec import Struct
@@ -39,6 +40,9 @@ from core.ledger.tail_cache import Slice, Tail, TailCache
 from core.ledger.trim import RollLimits, should_roll
 from core.ports.ledger_store import LedgerReader, LedgerStore, LedgerWriter
 from core.ports.metadata_store import ABSENT, MetadataStore
+
+if TYPE_CHECKING:
+    from core.ledger.cursor import Cursor
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +91,8 @@ class Storage(Struct, frozen=True):
     roll: RollLimits
     spawn: Callable[..., None]
     """Starts a task that outlives its caller (a nursery's `start_soon`)."""
+    cursor_dirty: Callable[[Cursor], None]
+    """Has a cursor saved soon."""
 
 
 class ManagedLedger:
@@ -228,6 +234,10 @@ class ManagedLedger:
         self.state = State.ROLLING
         await self._close_writer()
         self.state = State.IDLE
+
+    @property
+    def terminated(self) -> bool:
+        return self.state is State.TERMINATED
 
     # -- appending ----------------------------------------------------------------------------
 

@@ -104,7 +104,8 @@ class Link:
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._token: trio.lowlevel.TrioToken | None = None
-        self._settling = self._storage_congested = False
+        self._active = self._scheduled = self._wanted = False
+        self._storage_congested = False
         self._accepted = self._refused = self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
@@ -156,7 +157,7 @@ class Link:
     def _sweep(self) -> None:
         self.now = started = self.clock.monotonic()
         self._sweeps += 1
-        self._settling = True  # touches in here need no settle of their own
+        self._active = True  # touches in here need no settle of their own
         ready = self.poller.ready(SWEEP_CONNECTIONS_MAX)
         share = max(SWEEP_BYTES_MAX // (len(ready) or 1), 16 * 1024)
         for fd, readiness in ready:
@@ -174,25 +175,33 @@ class Link:
 
     def settle(self) -> None:
         """Finish a burst of work: run the hooks, then send what it packed."""
-        self._settling = True
+        self._active = True
+        self._scheduled = self._wanted = False
         for hook in self.hooks:
             hook()
         while self._touched:
             batch, self._touched = self._touched, []
             for connection in batch:
                 connection.flush()
-        self._settling = False
+        self._active = False
+        if self._wanted:
+            self._schedule()
+
+    def soon(self) -> None:
+        """There is work for the hooks: settle after this sweep, or before long."""
+        self._wanted = True
+        if not self._active and not self._scheduled:
+            self._schedule()
 
     def touched(self, connection: Connection) -> None:
         """`connection` may have something to send (see `Connection.touch`)."""
         self._touched.append(connection)
-        if not self._settling:
-            self.settle_soon()
+        if not self._active and not self._scheduled:
+            self._schedule()
 
-    def settle_soon(self) -> None:
-        """For work brought by a lone task: settle once, soon."""
-        self._settling = True
-        assert self._token is not None
+    def _schedule(self) -> None:
+        assert self._token is not None, "the link does not run yet"
+        self._scheduled = True
         self._token.run_sync_soon(self.settle)
 
     def _receive(self, connection: Connection, share: int) -> None:

@@ -1,0 +1,204 @@
+"""The header the broker puts before what a producer sent, when an entry is stored. Pure.
+
+    0x0e02 | u32 size | BrokerEntryMetadata | what the producer sent (from 0x0e01 on)
+
+BrokerEntryMetadata is a protobuf message: 1 broker_timestamp (ms), 2 index, and our own 15 count,
+present only when the entry holds more than one message; other readers skip a field they do not know.
+
+Invariant: `index` is that of the LAST message of the entry, so the index of one entry minus that of
+the one before is its count. Entries that other brokers stored without a header are read as one
+message without index; a header that is cut short or makes no sense is `Corrupted`.
+
+Why this is written by hand: it runs once per message. All entries of a run share their timestamp,
+and 128 neighbours share all of their index but its low seven bits, which come from a table.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from core.errors import Corrupted
+
+MAGIC: Final = b"\x0e\x02"
+NO_INDEX: Final = -1
+
+_TIMESTAMP: Final = 0x08
+_INDEX: Final = 0x10
+_COUNT: Final = 0x78
+_PREFIX_BYTES: Final = 6
+"""Magic and size."""
+_TIMESTAMP_BYTES: Final = 6
+"""Of the varint, from 1971 to 2109: any other length takes the slow way."""
+_FAST = struct.Struct(">2sIB6sB")
+_SIZE = struct.Struct(">I")
+_LOW: Final = [bytes((low | 0x80,)) for low in range(128)]
+"""Low seven bits of an index, with the mark that more follow."""
+
+
+class Header(Struct, frozen=True):
+    """What the broker noted about one entry."""
+
+    size: int
+    """Bytes of the header: what the producer sent begins here. 0 if there is none."""
+    timestamp_ms: int
+    index: int
+    """Of the entry's last message; -1 if unknown."""
+    count: int
+
+
+NONE: Final = Header(0, 0, NO_INDEX, 1)
+"""Stored by a broker that writes no header."""
+
+
+def stamp(
+    payloads: list[bytes], counts: list[int] | None, timestamp_ms: int, first_index: int
+) -> list[bytes]:
+    """Put headers before a run; `counts` is None where every entry holds one message."""
+    time_part = b"\x08" + _varint(timestamp_ms) + b"\x10"
+    if counts is None:
+        return _stamp_singles(payloads, time_part, first_index)
+    stamped = []
+    index = first_index - 1
+    for payload, count in zip(payloads, counts, strict=True):
+        index += count
+        metadata = time_part + _varint(index)
+        if count > 1:
+            metadata += b"\x78" + _varint(count)
+        stamped.append(b"".join((MAGIC, _SIZE.pack(len(metadata)), metadata, payload)))
+    return stamped
+
+
+def _stamp_singles(payloads: list[bytes], time_part: bytes, index: int) -> list[bytes]:
+    """One message per entry: go block by block of equal high bits."""
+    join = b"".join
+    stamped: list[bytes] = []
+    start = 0
+    while start < len(payloads):
+        low = index & 0x7F
+        block = payloads[start : start + 128 - low]
+        # below 128 there are no high bits, and the low ones are the whole varint
+        high = _varint(index >> 7) if index >= 128 else b""
+        lows = (
+            _LOW[low : low + len(block)] if high else [bytes((low + i,)) for i in range(len(block))]
+        )
+        size = len(time_part) + 1 + len(high)
+        prefix = MAGIC + _SIZE.pack(size) + time_part
+        stamped += [join((prefix, bits, high, payload)) for bits, payload in zip(lows, block)]
+        start += len(block)
+        index += len(block)
+    return stamped
+
+
+def read(entry: bytes) -> Header:
+    """The header of a stored entry; `NONE` if it has none."""
+    if len(entry) >= _FAST.size:
+        magic, size, first_tag, time, second_tag = _FAST.unpack_from(entry)
+        end = _PREFIX_BYTES + size
+        # our own headers: timestamp of six bytes, then an index of 128 or more
+        if (
+            magic == MAGIC
+            and first_tag == _TIMESTAMP
+            and second_tag == _INDEX
+            and time[5] < 0x80 <= time[4]
+            and end <= len(entry)
+        ):
+            low = entry[_FAST.size]
+            rest = _index_and_count(entry[_FAST.size + 1 : end])
+            if low >= 0x80 and rest is not None:
+                return Header(end, _timestamp(time), low & 0x7F | rest[0] << 7, rest[1])
+    return _read_slowly(entry)
+
+
+def counts_of(entries: Sequence[bytes]) -> list[int] | None:
+    """Messages in each of consecutive entries of one ledger; None when all hold one.
+
+    Since indexes are consecutive too, the first and the last entry tell whether all counts are one.
+    """
+    first, last = read(entries[0]), read(entries[-1])
+    if first.index >= 0 and first.count == 1 and last.index - first.index == len(entries) - 1:
+        return None
+    counts = [read(entry).count for entry in entries]
+    return counts if any(count != 1 for count in counts) else None
+
+
+@lru_cache(64)
+def _timestamp(varint: bytes) -> int:
+    # neighbours share it, so it is worth remembering
+    return _read_varint(varint, 0)[0]
+
+
+@lru_cache(256)
+def _index_and_count(tail: bytes) -> tuple[int, int] | None:
+    """High bits of the index, and the count: what 128 neighbours share. None for another layout."""
+    try:
+        high, at = _read_varint(tail, 0)
+        if at == len(tail):
+            return high, 1
+        if tail[at] == _COUNT:
+            count, at = _read_varint(tail, at + 1)
+            if at == len(tail) and count > 0:
+                return high, count
+    except Corrupted:
+        pass
+    return None
+
+
+def _read_slowly(entry: bytes) -> Header:
+    """Any protobuf message, with fields in any order and fields we do not know."""
+    if entry[:2] != MAGIC:
+        return NONE
+    if len(entry) < _PREFIX_BYTES:
+        raise Corrupted("an entry ends within its header")
+    end = _PREFIX_BYTES + _SIZE.unpack_from(entry, 2)[0]
+    if end > len(entry):
+        raise Corrupted("the header of an entry is longer than the entry")
+    metadata = entry[_PREFIX_BYTES:end]
+    fields = {_TIMESTAMP: 0, _INDEX: NO_INDEX, _COUNT: 1}
+    at = 0
+    while at < len(metadata):
+        tag, at = _read_varint(metadata, at)
+        if tag & 7 == 0:
+            value, at = _read_varint(metadata, at)
+            if tag in fields:
+                fields[tag] = value
+        else:
+            at = _skip(metadata, at, tag & 7)
+    return Header(end, fields[_TIMESTAMP], fields[_INDEX], max(fields[_COUNT], 1))
+
+
+def _skip(data: bytes, at: int, wire_type: int) -> int:
+    """Step over a field of a later version: 64 bits, bytes, or 32 bits."""
+    if wire_type == 2:
+        size, at = _read_varint(data, at)
+        at += size
+    elif wire_type in (1, 5):
+        at += 8 if wire_type == 1 else 4
+    else:
+        raise Corrupted(f"the header of an entry has a field of unknown wire type {wire_type}")
+    if at > len(data):
+        raise Corrupted("a field of an entry's header is longer than the header")
+    return at
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    for byte in data[at : at + 10]:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at + shift // 7
+    raise Corrupted("a number in the header of an entry does not end")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,310 @@
+"""A cursor: what one subscription has acknowledged of one log, and how that survives a crash.
+
+Theory. The state is in memory (`AckState`). It is saved by appending a snapshot to the cursor's own
+small ledger; the znode of the cursor names that ledger, or holds the state itself after a clean
+close (`cursors_ledger_id` -1). Only the last snapshot counts.
+
+    dirty  --flush--> saving --stored--> clean, or dirty again if more came meanwhile
+
+Saving follows changes by a short interval, so after a crash the last acknowledgements may be
+forgotten and their messages delivered again: at least once. An acknowledgement that asks for a
+receipt is told only after a snapshot that includes it is stored.
+
+Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
+limit are forgotten, which only delivers again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from core.errors import BadVersion, BrokerError, Fenced, LedgerNotFound, NotFound
+from core.ledger import formats
+from core.ledger.acks import AckState
+from core.ledger.chain import Position
+from core.ledger.managed import ManagedLedger, Storage
+from core.ledger.tail_cache import Slice
+from core.ports.ledger_store import Done, LedgerWriter
+from core.ports.metadata_store import ABSENT
+
+log = logging.getLogger(__name__)
+
+HOLES_SAVED_MAX = 10_000
+"""Ranges of single acknowledgements in one snapshot; those beyond are delivered again after a crash."""
+BITS_SAVED_MAX = 10_000
+"""Partly acknowledged batches in one snapshot."""
+SNAPSHOTS_PER_LEDGER_MAX = 50_000
+
+
+class CursorStatistics(Struct, frozen=True):
+    """A snapshot for internal stats."""
+
+    mark_delete: Position
+    holes: int
+    backlog: int
+    ledger_id: int
+
+
+class Cursor:
+    """See the module's docstring. A cursor that is not durable lives in memory only."""
+
+    def __init__(
+        self, storage: Storage, ledger: ManagedLedger, name: str, start: Position, *, durable: bool
+    ) -> None:
+        self.name = name
+        self.durable = durable
+        self.topic = ledger.name
+        self.acks = AckState(ledger.chain, start)
+        self.properties: dict[str, str] = {}
+        """The subscription's properties, as its users set them."""
+        self.last_active_ms = storage.clock.wall_ms()
+        self.path = f"{ledger.path}/{quote(name, safe='')}"
+        self._storage = storage
+        self._ledger = ledger
+        self._version = ABSENT
+        self._dirty = False
+        self._saving = False
+        self._closed = False
+        self._writer: LedgerWriter | None = None
+        self._old_ledger_id = -1
+        self._waiters: list[Done] = []
+        self._saving_for: list[Done] = []
+
+    # -- what is acknowledged -----------------------------------------------------------------
+
+    @property
+    def mark_delete(self) -> Position:
+        """Everything up to here is acknowledged."""
+        return self.acks.mark_delete
+
+    @property
+    def read_from(self) -> Position:
+        """Where reading begins when nothing is out: behind the mark-delete position."""
+        return self._ledger.chain.after(self.acks.mark_delete)
+
+    @property
+    def holed(self) -> bool:
+        """Whether anything beyond the mark-delete position is acknowledged, wholly or in part."""
+        return self.acks.holed
+
+    @property
+    def backlog(self) -> int:
+        """Entries not acknowledged."""
+        chain = self._ledger.chain
+        behind = chain.entries_between(self.acks.mark_delete, chain.confirmed)
+        return max(behind - self.acks.acked_beyond, 0)
+
+    def ack_range(self, ledger_id: int, first: int, last: int) -> int:
+        """Entries `first`..`last` are done with; returns how many were not before."""
+        self._changed()
+        return self.acks.ack_range(ledger_id, first, last)
+
+    def ack_bits(self, position: Position, unacked: int, size: int) -> bool:
+        """Some messages of a batch are done with; True if that was the last of them."""
+        self._changed()
+        return self.acks.ack_bits(position, unacked, size)
+
+    def ack_to(self, position: Position, unacked: int | None = None, size: int = 0) -> None:
+        """Everything up to `position` is done with, or up to those bits of it."""
+        self._changed()
+        self.acks.cumulative(position, unacked, size)
+
+    def reset(self, mark_delete: Position) -> None:
+        """Forget all acknowledgements but those up to `mark_delete`."""
+        self._changed()
+        self.acks.reset(mark_delete)
+
+    def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
+        """Cut acknowledged entries out of a slice; with each piece, the bits left of its batches."""
+        acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
+        count = len(part.payloads)
+        start = 0
+        while start < count:
+            if acks.is_acked((ledger_id, first + start)):
+                start += 1
+                continue
+            stop = start
+            partial: dict[int, int] | None = None
+            while stop < count and not acks.is_acked((ledger_id, first + stop)):
+                bits = acks.bits((ledger_id, first + stop))
+                if bits is not None:
+                    partial = partial or {}
+                    partial[stop - start] = bits
+                stop += 1
+            yield part.part(start, stop), partial
+            start = stop
+
+    def _changed(self) -> None:
+        if self.durable and not self._dirty:
+            self._dirty = True
+            self._storage.cursor_dirty(self)
+
+    def touched(self) -> None:
+        """Properties or the time of last use changed."""
+        self._changed()
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    async def create(self) -> None:
+        """A new subscription: it exists when this returns."""
+        if self.durable:
+            self._version = await self._storage.metadata.put(self.path, self._inline(), ABSENT)
+
+    async def open(self) -> None:
+        """Read the state back: from the cursor's ledger, or from the znode."""
+        found = await self._storage.metadata.get(self.path)
+        if found is None:
+            raise NotFound(f"no cursor {self.name} of {self.topic}")
+        self._version = found.version
+        info = formats.decode_cursor(found.value)
+        self.properties = dict(info.cursor_properties)
+        self.last_active_ms = info.last_active_ms or self.last_active_ms
+        snapshot = info.snapshot
+        if info.cursors_ledger_id >= 0:
+            self._old_ledger_id = info.cursors_ledger_id
+            snapshot = await self._last_snapshot(info.cursors_ledger_id) or snapshot
+        self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
+
+    async def _last_snapshot(self, ledger_id: int) -> formats.CursorSnapshot | None:
+        try:
+            reader = await self._storage.ledgers.open(ledger_id, recover=True)
+        except LedgerNotFound:
+            log.warning("%s: the ledger of cursor %s is gone", self.topic, self.name)
+            return None
+        last = reader.last_confirmed
+        if last < 0:
+            return None
+        (entry,) = await reader.read(last, last, 1)
+        return formats.decode_snapshot(entry)
+
+    async def close(self) -> None:
+        """Save into the znode, so that opening again costs one read."""
+        self._end()
+        if not self.durable:
+            return
+        try:
+            self._version = await self._storage.metadata.put(
+                self.path, self._inline(), self._version
+            )
+        except BadVersion:
+            log.warning("%s: another owner has cursor %s", self.topic, self.name)
+            return
+        await self._drop_ledgers()
+
+    async def delete(self) -> None:
+        """The subscription ends."""
+        self._end()
+        if self.durable:
+            await self._storage.metadata.delete(self.path)
+            await self._drop_ledgers()
+
+    def _end(self) -> None:
+        self._closed = True
+        waiters, self._waiters = self._waiters, []
+        for done in waiters:
+            done(Fenced("the subscription is being closed"))
+
+    async def _drop_ledgers(self) -> None:
+        writer, self._writer = self._writer, None
+        for ledger_id in (self._old_ledger_id, writer.ledger_id if writer else -1):
+            if ledger_id >= 0:
+                await self._storage.ledgers.delete(ledger_id)
+        self._old_ledger_id = -1
+
+    # -- saving -------------------------------------------------------------------------------
+
+    def when_saved(self, done: Done) -> None:
+        """Call `done` once all that is acknowledged now is stored."""
+        if not self.durable:
+            done(None)
+            return
+        self._waiters.append(done)
+        self._dirty = True
+        self.flush()
+
+    def flush(self) -> None:
+        """Save if there is something to save. Plain call."""
+        if not self._dirty or self._saving or self._closed:
+            return
+        self._saving = True
+        self._dirty = False
+        self._saving_for, self._waiters = self._waiters, []
+        writer = self._writer
+        if writer is None or writer.last_confirmed >= SNAPSHOTS_PER_LEDGER_MAX:
+            self._storage.spawn(self._open_ledger)
+        else:
+            writer.append([self._snapshot()], self._saved)
+
+    def _saved(self, error: BrokerError | None) -> None:
+        self._saving = False
+        waiters, self._saving_for = self._saving_for, []
+        for done in waiters:
+            done(error)
+        if error is not None:
+            log.warning("%s: cursor %s is not saved: %s", self.topic, self.name, error)
+            self._writer_gone()
+            self._changed()
+        elif self._waiters:
+            self.flush()
+        elif self._dirty:
+            self._storage.cursor_dirty(self)
+
+    def _writer_gone(self) -> None:
+        if self._writer is not None:
+            self._old_ledger_id = self._writer.ledger_id
+            self._writer = None
+
+    async def _open_ledger(self) -> None:
+        """Begin a fresh ledger with a snapshot, name it in the znode, then drop the one before."""
+        store = self._storage.ledgers
+        try:
+            writer = await store.create(
+                {
+                    "application": b"pulsar",
+                    "component": b"managed-ledger",
+                    "pulsar/managed-ledger": self.topic.encode(),
+                    "pulsar/cursor": self.name.encode(),
+                }
+            )
+            self._writer_gone()
+            before, self._old_ledger_id = self._old_ledger_id, writer.ledger_id
+            self._version = await self._storage.metadata.put(
+                self.path, self._named(writer.ledger_id), self._version
+            )
+            if before >= 0:
+                await store.delete(before)
+        except BadVersion:
+            self._saved(Fenced("another owner has taken this subscription over"))
+        except BrokerError as error:
+            self._saved(error)
+        else:
+            self._old_ledger_id = -1
+            self._writer = writer
+            writer.append([self._snapshot()], self._saved)
+
+    def _state(self) -> formats.CursorSnapshot:
+        return formats.CursorSnapshot(
+            mark_delete=self.acks.mark_delete,
+            ranges=self.acks.ranges(HOLES_SAVED_MAX),
+            bits=self.acks.partial(BITS_SAVED_MAX),
+        )
+
+    def _snapshot(self) -> bytes:
+        return formats.encode_snapshot(self._state())
+
+    def _inline(self) -> bytes:
+        return self._named(-1)
+
+    def _named(self, ledger_id: int) -> bytes:
+        return formats.encode_cursor(
+            formats.ManagedCursorInfo(
+                cursors_ledger_id=ledger_id,
+                snapshot=self._state(),
+                last_active_ms=self.last_active_ms,
+                cursor_properties=self.properties,
+            )
+        )

@@ -1,0 +1,25 @@
+"""What a topic and its subscriptions get from the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from core.clock import Clock
+from core.ledger.managed import Storage
+
+if TYPE_CHECKING:
+    from core.topic.subscription import Subscription
+
+
+class Environment(Struct, frozen=True):
+    """One per broker."""
+
+    storage: Storage
+    clock: Clock
+    spawn: Callable[..., None]
+    """Starts a task that outlives its caller."""
+    dirty: Callable[[Subscription], None]
+    """There may be something to dispatch: look at the end of this sweep."""

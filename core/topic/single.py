@@ -1,0 +1,164 @@
+"""Serving one consumer at a time, in order: Exclusive and Failover.
+
+Theory. There is one read position. It runs ahead of the mark-delete position by what the active
+consumer has not acknowledged; whenever the active consumer changes, leaves or asks for redelivery, it
+goes back there, and entries acknowledged one by one are stepped over on the way forward again.
+
+Invariants: entries are delivered in order; each at most once between two rewinds; nobody but the
+active consumer is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from core.dispatch import single as choice
+from core.ledger.chain import Position
+from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
+from core.ledger.tail_cache import Slice
+from core.topic.consumer import Consumer
+from core.topic.source import EntrySource
+
+TURN_BYTES_MAX: Final = 1024 * 1024
+"""Delivered to one subscription before others have their turn."""
+
+
+class SingleDispatcher:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        ledger: ManagedLedger,
+        source: EntrySource,
+        *,
+        failover: bool,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.consumers: list[Consumer] = []
+        self.active: Consumer | None = None
+        self.failover = failover
+        self.read: Position = cursor.read_from
+        self._cursor = cursor
+        self._ledger = ledger
+        self._source = source
+        self._wall_ms = wall_ms
+        self._told_end = False
+
+    # -- who is served ------------------------------------------------------------------------
+
+    def attach(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self._choose()
+        if self.failover and consumer is not self.active:
+            consumer.sink.activity(False)
+
+    def detach(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        if consumer is self.active:
+            self.active = None
+            self.rewind()
+        self._choose()
+
+    def _choose(self) -> None:
+        """Settle who is active; a newcomer starts from what is not acknowledged."""
+        if not self.failover:
+            chosen = self.consumers[0] if self.consumers else None
+        else:
+            chosen = choice.active(self.consumers, self._cursor.topic)
+        before, self.active = self.active, chosen
+        if chosen is before:
+            return
+        self.rewind()
+        if self.failover:
+            if before is not None:
+                before.sink.activity(False)
+            if chosen is not None:
+                chosen.sink.activity(True)
+
+    # -- delivery -----------------------------------------------------------------------------
+
+    def dispatch(self) -> bool:
+        """Deliver what may be delivered now; True if the turn ended before the work."""
+        consumer = self.active
+        if consumer is None:
+            return False
+        budget = TURN_BYTES_MAX
+        while consumer.ready:
+            if budget <= 0:
+                return True
+            found = self._next()
+            if found is None:
+                self._tell_end(consumer)
+                return False
+            whole, start = found
+            stop = affordable(whole, start, consumer.permits)
+            self.read = (whole.ledger_id, whole.first_entry + stop)
+            if self._cursor.holed:
+                for part, partial in self._cursor.unacked_parts(whole.part(start, stop)):
+                    consumer.send(part, None, partial, self._wall_ms())
+            else:
+                consumer.send(whole.part(start, stop), None, None, self._wall_ms())
+            budget -= sum(map(len, whole.payloads[start:stop]))
+        return False
+
+    def _next(self) -> tuple[Slice, int] | None:
+        """The next entries, from wherever the next one is."""
+        found = self._source.at(self.read)
+        if found is not None:
+            return found
+        chain = self._ledger.chain
+        position = chain.normal(self.read)
+        if position != self.read:
+            self.read = position
+            return self._source.at(position)
+        return None
+
+    def _tell_end(self, consumer: Consumer) -> None:
+        if self._ledger.terminated and not self._told_end and self.read > self._ledger.chain.confirmed:
+            self._told_end = True
+            consumer.sink.end_of_topic()
+
+    # -- going back and on --------------------------------------------------------------------
+
+    def rewind(self) -> None:
+        """Everything not acknowledged is to be delivered again."""
+        self.read = self._cursor.read_from
+        self._told_end = False
+        self._source.forget()
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        """Order forbids to send single entries again, so all that is unacknowledged comes."""
+        if consumer is self.active:
+            self.rewind()
+
+    def moved(self) -> None:
+        """The mark-delete position was moved from outside (expiry, skip): never read before it."""
+        self.read = max(self.read, self._cursor.read_from)
+
+    def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+        """Nothing is tracked per entry here: count what is acknowledged, as entries."""
+        return last - first + 1
+
+    def acked_partly(self, position: Position, messages: int) -> int:
+        """As above, for some messages of a batch."""
+        return messages
+
+    @property
+    def unacked(self) -> int:
+        return 0
+
+
+def affordable(whole: Slice, start: int, permits: int) -> int:
+    """How far from `start` so many permits go; always at least one entry (overdraft)."""
+    if whole.counts is None:
+        return min(len(whole.payloads), start + permits)
+    stop = start
+    for count in whole.counts[start:]:
+        if permits <= 0:
+            break
+        permits -= count
+        stop += 1
+    return stop

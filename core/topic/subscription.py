@@ -1,0 +1,293 @@
+"""A subscription: a cursor, the consumers attached to it, and the dispatcher that serves them.
+
+What it guards: who may attach (type, mode, number), that acknowledgements move the cursor, and that a
+reset or deletion finds nobody in the way. How entries are dealt out is the dispatcher's affair.
+
+Invariant: the dispatcher always fits `type`; while `fenced` nobody attaches.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Protocol
+
+from core.errors import (
+    BrokerError,
+    ConsumerBusy,
+    NotAllowed,
+    SubscriptionBusy,
+)
+from core.ledger.chain import Position
+from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
+from core.topic.consumer import Consumer
+from core.topic.environment import Environment
+from core.topic.shared import SharedDispatcher, SharedLimits
+from core.topic.single import SingleDispatcher
+from core.topic.source import EntrySource
+
+
+class SubscriptionType(enum.Enum):
+    EXCLUSIVE = "Exclusive"
+    SHARED = "Shared"
+    FAILOVER = "Failover"
+    KEY_SHARED = "Key_Shared"
+
+    @property
+    def ordered(self) -> bool:
+        """One consumer at a time, so that cumulative acknowledgement makes sense."""
+        return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
+
+
+class Dispatcher(Protocol):
+    """How consumers are served; see `single.py` and `shared.py`."""
+
+    consumers: list[Consumer]
+
+    @property
+    def unacked(self) -> int: ...
+
+    def attach(self, consumer: Consumer) -> None: ...
+
+    def detach(self, consumer: Consumer) -> None: ...
+
+    def dispatch(self) -> bool: ...
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None: ...
+
+    def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int: ...
+
+    def acked_partly(self, position: Position, messages: int) -> int: ...
+
+    def rewind(self) -> None: ...
+
+    def moved(self) -> None: ...
+
+
+PartialAck = tuple[int, int, int, int]
+"""(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
+
+
+class Subscription:
+    """See the module's docstring."""
+
+    def __init__(
+        self, env: Environment, ledger: ManagedLedger, cursor: Cursor, limits: SharedLimits
+    ) -> None:
+        self.name = cursor.name
+        self.cursor = cursor
+        self.type: SubscriptionType | None = None
+        """Set by the first consumer; a later one may change it while nobody is attached."""
+        self.dispatcher: Dispatcher | None = None
+        self.fenced = False
+        self.is_dirty = False
+        self.replicated = False
+        self.messages_out_before = self.bytes_out_before = 0
+        """Of consumers that have left."""
+        self.messages_expired = 0
+        self.last_expired_ms = 0
+        self._env = env
+        self._ledger = ledger
+        self._limits = limits
+
+    # -- consumers ----------------------------------------------------------------------------
+
+    @property
+    def consumers(self) -> Sequence[Consumer]:
+        return self.dispatcher.consumers if self.dispatcher is not None else ()
+
+    def attach(self, consumer: Consumer, kind: SubscriptionType, consumers_max: int) -> None:
+        """Take a consumer in, or say why not. Plain call: nothing changes in between."""
+        if self.fenced:
+            raise SubscriptionBusy(f"subscription {self.name} is being reset or closed")
+        present = self.consumers
+        if present:
+            if self.type is not kind:
+                assert self.type is not None
+                raise SubscriptionBusy(
+                    f"subscription {self.name} is of type {self.type.value}, not {kind.value}"
+                )
+            if kind is SubscriptionType.EXCLUSIVE:
+                raise ConsumerBusy("Exclusive consumer is already connected")
+            if consumers_max and len(present) >= consumers_max:
+                raise ConsumerBusy(f"subscription {self.name} has as many consumers as it may")
+        dispatcher = self.dispatcher
+        if dispatcher is None or not present:
+            dispatcher = self._new_dispatcher(kind, consumer)
+        dispatcher.attach(consumer)
+        self.dispatcher, self.type = dispatcher, kind
+        consumer.subscription = self
+        self.cursor.last_active_ms = self._env.clock.wall_ms()
+        self.look()
+
+    def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
+        """A fresh dispatcher starts from what is not acknowledged."""
+        if not kind.ordered:
+            return SharedDispatcher(
+                self.cursor,
+                self._ledger,
+                self._env,
+                self._limits,
+                look=self.look,
+                first=first if kind is SubscriptionType.KEY_SHARED else None,
+            )
+        source = EntrySource(self._ledger, self._env.spawn, self.look)
+        return SingleDispatcher(
+            self.cursor,
+            self._ledger,
+            source,
+            failover=kind is SubscriptionType.FAILOVER,
+            wall_ms=self._env.clock.wall_ms,
+        )
+
+    def detach(self, consumer: Consumer) -> None:
+        """A consumer leaves; what it did not acknowledge goes to others."""
+        if consumer.subscription is not self or self.dispatcher is None:
+            return
+        consumer.subscription = None
+        self.messages_out_before += consumer.messages_out
+        self.bytes_out_before += consumer.bytes_out
+        self.dispatcher.detach(consumer)
+        self.cursor.last_active_ms = self._env.clock.wall_ms()
+        self.look()
+
+    def disconnect_all(self) -> None:
+        """Detach everybody and tell their clients to come again."""
+        for consumer in list(self.consumers):
+            self.detach(consumer)
+            consumer.sink.closed_by_broker()
+
+    # -- the four verbs of a consumer ---------------------------------------------------------
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        consumer.grant(permits, self._env.clock.wall_ms())
+        self.look()
+
+    def ack(
+        self,
+        consumer: Consumer,
+        ranges: Sequence[tuple[int, int, int]],
+        partial: Sequence[PartialAck] = (),
+    ) -> None:
+        """Entries (ledger, first, last), and parts of batches, are done with."""
+        dispatcher = self.dispatcher
+        assert dispatcher is not None
+        consumer.last_acked_ms = self._env.clock.wall_ms()
+        acked = 0
+        for ledger_id, first, last in ranges:
+            acked += dispatcher.acked(consumer, ledger_id, first, last)
+            self.cursor.ack_range(ledger_id, first, last)
+        for ledger_id, entry_id, unacked, size in partial:
+            acked += self._ack_part(dispatcher, consumer, (ledger_id, entry_id), unacked, size)
+        consumer.messages_acked += acked
+        self.look()
+
+    def _ack_part(
+        self,
+        dispatcher: Dispatcher,
+        consumer: Consumer,
+        position: Position,
+        unacked: int,
+        size: int,
+    ) -> int:
+        """Some messages of one batch; returns how many were not acknowledged before."""
+        before = self.cursor.acks.bits(position)
+        if self.cursor.ack_bits(position, unacked, size):
+            return dispatcher.acked(consumer, position[0], position[1], position[1])
+        was = (before if before is not None else (1 << size) - 1).bit_count()
+        left = self.cursor.acks.bits(position)
+        now = left.bit_count() if left is not None else was
+        return dispatcher.acked_partly(position, was - now) if was > now else 0
+
+    def ack_to(self, consumer: Consumer, position: Position, partial: PartialAck | None) -> None:
+        """Everything up to `position` is done with. Means nothing where order is not kept."""
+        if self.type is None or not self.type.ordered:
+            return
+        before = self.cursor.mark_delete
+        if partial is None:
+            self.cursor.ack_to(position)
+        else:
+            self.cursor.ack_to(position, partial[2], partial[3])
+        consumer.last_acked_ms = self._env.clock.wall_ms()
+        consumer.messages_acked += self._ledger.chain.entries_between(before, position)
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        """Send again what is named, or (None) all that this consumer has not acknowledged."""
+        if self.dispatcher is not None and consumer.subscription is self:
+            self.dispatcher.redeliver(consumer, positions)
+            self.look()
+
+    # -- dispatch -----------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Something changed: dispatch at the end of this sweep."""
+        if not self.is_dirty and self.dispatcher is not None and self.dispatcher.consumers:
+            self.is_dirty = True
+            self._env.dirty(self)
+
+    def dispatch(self) -> bool:
+        """Deliver what can be delivered; True if there is more to do at once."""
+        self.is_dirty = False
+        return self.dispatcher is not None and not self.fenced and self.dispatcher.dispatch()
+
+    # -- moving the cursor from outside -------------------------------------------------------
+
+    def reset(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
+        """Everybody is detached, then the cursor stands right behind `mark_delete`."""
+        self.fenced = True
+        try:
+            self.disconnect_all()
+            self.dispatcher = None
+            self.cursor.reset(mark_delete)
+            if partial is not None:
+                self.cursor.ack_bits((partial[0], partial[1]), partial[2], partial[3])
+        finally:
+            self.fenced = False
+
+    def skip_to(self, position: Position) -> None:
+        """Entries up to `position` count as acknowledged (expiry, clear backlog)."""
+        if position > self.cursor.mark_delete:
+            self.cursor.ack_to(position)
+            if self.dispatcher is not None:
+                self.dispatcher.moved()
+            self.look()
+
+    def skip(self, entries: int) -> None:
+        """The next unacknowledged entries count as acknowledged."""
+        chain, acks = self._ledger.chain, self.cursor.acks
+        position = chain.after(self.cursor.mark_delete)
+        while entries > 0 and chain.has(position):
+            if not acks.is_acked(position):
+                self.cursor.ack_range(position[0], position[1], position[1])
+                entries -= 1
+            position = chain.after(position)
+        if self.dispatcher is not None:
+            self.dispatcher.moved()
+        self.look()
+
+    def may_unsubscribe(self, consumer: Consumer) -> None:
+        """Only the last one out may turn off the light."""
+        others = [other for other in self.consumers if other is not consumer]
+        if not others:
+            return
+        active = getattr(self.dispatcher, "active", None)
+        if self.type is SubscriptionType.FAILOVER and active is consumer:
+            return
+        raise NotAllowed("unsubscribe failed: other consumers are connected to the subscription")
+
+    async def delete(self) -> None:
+        """End the subscription; whoever is attached is detached."""
+        self.fenced = True
+        self.disconnect_all()
+        try:
+            await self.cursor.delete()
+        except BrokerError:
+            self.fenced = False
+            raise
+
+    async def close(self) -> None:
+        """The topic is unloaded: detach everybody, save the cursor."""
+        self.fenced = True
+        self.disconnect_all()
+        await self.cursor.close()

@@ -1,0 +1,231 @@
+"""A persistent topic: a managed ledger, the producers that write it, the subscriptions that read it.
+
+What it guards: nobody writes while it is fenced or over its quota; every subscription is a cursor of
+the ledger; closing lets what is in flight finish. What is published is neither parsed nor copied here.
+
+States: a topic is `open` from the end of `load` until `close` or `delete` begin; then it is `fenced`
+and everything new is refused as "not ready", so that clients look it up again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from urllib.parse import unquote
+
+import trio
+
+from core.errors import (
+    AlreadyExists,
+    BrokerError,
+    NotAllowed,
+    NotReady,
+    QuotaExceeded,
+    QuotaHeld,
+    SubscriptionNotFound,
+    Terminated,
+)
+from core.ledger.chain import Position
+from core.ledger.cursor import Cursor
+from core.ledger.managed import Appended, ManagedLedger
+from core.names import TopicName
+from core.policies import Effective
+from core.topic.consumer import Consumer, ConsumerRequest, Sink
+from core.topic.environment import Environment
+from core.topic.producers import Producers
+from core.topic.shared import SharedLimits
+from core.topic.subscription import Subscription, SubscriptionType
+
+log = logging.getLogger(__name__)
+
+EPOCH = "magnetar.topic-epoch"
+"""Property of the ledger: the epoch of exclusive producers."""
+
+
+class Topic:
+    """See the module's docstring."""
+
+    persistent = True
+
+    def __init__(self, env: Environment, name: TopicName, policies: Effective) -> None:
+        self.name = name
+        self.env = env
+        self.policies = policies
+        self.ledger = ManagedLedger(env.storage, name.ledger_path, self._advanced)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.producers = Producers()
+        self.fenced = True
+        self.quota_hit: QuotaHeld | QuotaExceeded | None = None
+        """Set while a backlog quota refuses producers."""
+        self.created_ms = self.last_used_ms = env.clock.wall_ms()
+        self.last_published_ms = 0
+        self.messages_in = self.bytes_in = 0
+        self._attaching = trio.Lock()
+        """Creating and deleting subscriptions happens one at a time."""
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Open the ledger and every durable subscription."""
+        await self.ledger.open()
+        for encoded in await self.env.storage.metadata.children(self.ledger.path):
+            cursor = Cursor(
+                self.env.storage, self.ledger, unquote(encoded), (-1, -1), durable=True
+            )
+            await cursor.open()
+            self._add(cursor)
+        self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
+        self.fenced = False
+
+    def _add(self, cursor: Cursor) -> Subscription:
+        limits = SharedLimits(unacked_max=self.policies.max_unacked_per_subscription)
+        subscription = Subscription(self.env, self.ledger, cursor, limits)
+        self.subscriptions[cursor.name] = subscription
+        self.ledger.tailed = True
+        return subscription
+
+    async def close(self) -> None:
+        """Unload: everybody is sent away, what is in flight is stored, cursors are saved."""
+        self.fenced = True
+        self.disconnect_producers()
+        for subscription in list(self.subscriptions.values()):
+            await subscription.close()
+        await self.ledger.close()
+
+    async def delete(self) -> None:
+        """Forget the topic and everything in it."""
+        self.fenced = True
+        self.disconnect_producers()
+        for subscription in list(self.subscriptions.values()):
+            await subscription.delete()
+        self.subscriptions.clear()
+        await self.ledger.delete()
+
+    def disconnect_producers(self) -> None:
+        for producer in self.producers.drop_all():
+            producer.sink.closed_by_broker()
+
+    async def terminate(self) -> Position:
+        """Nothing more may be published; returns the last position."""
+        last = await self.ledger.terminate()
+        for subscription in self.subscriptions.values():
+            subscription.look()
+        return last
+
+    # -- publishing ---------------------------------------------------------------------------
+
+    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
+        """Store a run of one producer. Plain call; see `ManagedLedger.append`."""
+        if self.fenced:
+            done(NotReady("the topic is being unloaded"))
+            return
+        self.messages_in += len(payloads) if counts is None else sum(counts)
+        self.bytes_in += sum(map(len, payloads))
+        self.last_published_ms = self.env.clock.wall_ms()
+        self.ledger.append(payloads, counts, done)
+
+    def _advanced(self) -> None:
+        """More may be read: everybody who waits at the tail has work."""
+        for subscription in self.subscriptions.values():
+            subscription.look()
+
+    def check_producer(self) -> None:
+        """Whether anybody may attach to write now."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        if self.ledger.terminated:
+            raise Terminated("the topic is terminated")
+        if self.quota_hit is not None:
+            raise self.quota_hit
+
+    async def store_epoch(self) -> None:
+        """The epoch of exclusive producers survives a restart."""
+        await self.ledger.set_property(EPOCH, str(self.producers.epoch))
+
+    # -- subscriptions ------------------------------------------------------------------------
+
+    async def subscription(
+        self,
+        name: str,
+        *,
+        create: bool = True,
+        start: Position | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> Subscription:
+        """The durable subscription of that name; a new one begins behind `start` (None: the end)."""
+        async with self._attaching:
+            if self.fenced:
+                raise NotReady("the topic is being unloaded")
+            found = self.subscriptions.get(name)
+            if found is not None:
+                return found
+            if not create:
+                raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")
+            limit = self.policies.max_subscriptions_per_topic
+            if limit and len(self.subscriptions) >= limit:
+                raise NotAllowed(f"{self.name} has as many subscriptions as it may")
+            begin = self.ledger.chain.confirmed if start is None else start
+            cursor = Cursor(self.env.storage, self.ledger, name, begin, durable=True)
+            cursor.properties.update(properties or {})
+            await cursor.create()
+            return self._add(cursor)
+
+    def reader(self, name: str, start: Position) -> Subscription:
+        """A subscription in memory only, right behind `start`: it ends with its consumer."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        found = self.subscriptions.get(name)
+        if found is not None:
+            if found.cursor.durable:
+                raise NotAllowed(f"subscription {name} is durable, a reader may not take its name")
+            return found
+        cursor = Cursor(self.env.storage, self.ledger, name, start, durable=False)
+        return self._add(cursor)
+
+    def attach(
+        self,
+        subscription: Subscription,
+        consumer_id: int,
+        request: ConsumerRequest,
+        kind: SubscriptionType,
+        sink: Sink,
+    ) -> Consumer:
+        """Put a consumer on a subscription."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        policies = self.policies
+        if policies.max_consumers_per_topic:
+            present = sum(len(other.consumers) for other in self.subscriptions.values())
+            if present >= policies.max_consumers_per_topic:
+                raise NotAllowed(f"{self.name} has as many consumers as it may")
+        if kind.value not in policies.subscription_types:
+            raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
+        unacked_max = 0 if kind.ordered else policies.max_unacked_per_consumer
+        consumer = Consumer(
+            consumer_id, request, sink, unacked_max, self.env.clock.wall_ms()
+        )
+        subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
+        return consumer
+
+    def detach(self, consumer: Consumer) -> None:
+        """A consumer leaves; a reader's subscription goes with it."""
+        subscription = consumer.subscription
+        if subscription is None:
+            return
+        subscription.detach(consumer)
+        self.last_used_ms = self.env.clock.wall_ms()
+        if not subscription.cursor.durable and not subscription.consumers:
+            self.subscriptions.pop(subscription.name, None)
+            self.ledger.tailed = bool(self.subscriptions)
+
+    async def unsubscribe(self, name: str, *, force: bool) -> None:
+        """Delete a subscription; unless forced, nobody may be attached."""
+        async with self._attaching:
+            subscription = self.subscriptions.get(name)
+            if subscription is None:
+                raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")
+            if subscription.consumers and not force:
+                raise NotAllowed(f"subscription {name} has active consumers")
+            await subscription.delete()
+            del self.subscriptions[name]
+            self.ledger.tailed = bool(self.subscriptions)
