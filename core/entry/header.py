@@ -3,7 +3,7 @@
     0x0e02 | u32 size | BrokerEntryMetadata | what the producer sent (from 0x0e01 on)
 
 BrokerEntryMetadata is a protobuf message: 1 broker_timestamp (ms), 2 index, and our own 15 count,
-present only when the entry holds more than one message; other readers skip a field they do not know.
+present only when the entry holds more than one message; other readers skip what they do not know.
 
 Invariant: `index` is that of the LAST message of the entry, so the index of one entry minus that of
 the one before is its count. Entries that other brokers stored without a header are read as one
@@ -32,9 +32,9 @@ _INDEX: Final = 0x10
 _COUNT: Final = 0x78
 _PREFIX_BYTES: Final = 6
 """Magic and size."""
-_TIMESTAMP_BYTES: Final = 6
-"""Of the varint, from 1971 to 2109: any other length takes the slow way."""
-_FAST = struct.Struct(">2sIB6sB")
+_SHARED = struct.Struct(">2sIB6sB")
+"""Up to the index, in the years 1971 to 2109, when a timestamp takes six bytes."""
+_SHARED_BYTES: Final = _SHARED.size
 _SIZE = struct.Struct(">I")
 _LOW: Final = [bytes((low | 0x80,)) for low in range(128)]
 """Low seven bits of an index, with the mark that more follow."""
@@ -88,7 +88,9 @@ def _stamp_singles(payloads: list[bytes], time_part: bytes, index: int) -> list[
         )
         size = len(time_part) + 1 + len(high)
         prefix = MAGIC + _SIZE.pack(size) + time_part
-        stamped += [join((prefix, bits, high, payload)) for bits, payload in zip(lows, block)]
+        stamped += [
+            join((prefix, bits, high, payload)) for bits, payload in zip(lows, block, strict=True)
+        ]
         start += len(block)
         index += len(block)
     return stamped
@@ -96,21 +98,14 @@ def _stamp_singles(payloads: list[bytes], time_part: bytes, index: int) -> list[
 
 def read(entry: bytes) -> Header:
     """The header of a stored entry; `NONE` if it has none."""
-    if len(entry) >= _FAST.size:
-        magic, size, first_tag, time, second_tag = _FAST.unpack_from(entry)
-        end = _PREFIX_BYTES + size
-        # our own headers: timestamp of six bytes, then an index of 128 or more
-        if (
-            magic == MAGIC
-            and first_tag == _TIMESTAMP
-            and second_tag == _INDEX
-            and time[5] < 0x80 <= time[4]
-            and end <= len(entry)
-        ):
-            low = entry[_FAST.size]
-            rest = _index_and_count(entry[_FAST.size + 1 : end])
+    shared = _shared_part(entry[:_SHARED_BYTES])
+    if shared is not None:
+        end, timestamp_ms = shared
+        if _SHARED_BYTES < end <= len(entry):
+            low = entry[_SHARED_BYTES]
+            rest = _index_and_count(entry[_SHARED_BYTES + 1 : end])
             if low >= 0x80 and rest is not None:
-                return Header(end, _timestamp(time), low & 0x7F | rest[0] << 7, rest[1])
+                return Header(end, timestamp_ms, low & 0x7F | rest[0] << 7, rest[1])
     return _read_slowly(entry)
 
 
@@ -126,10 +121,19 @@ def counts_of(entries: Sequence[bytes]) -> list[int] | None:
     return counts if any(count != 1 for count in counts) else None
 
 
-@lru_cache(64)
-def _timestamp(varint: bytes) -> int:
-    # neighbours share it, so it is worth remembering
-    return _read_varint(varint, 0)[0]
+# what neighbours have in common is read once and remembered
+@lru_cache(256)
+def _shared_part(head: bytes) -> tuple[int, int] | None:
+    """Where the header ends, and its timestamp; None for another layout than ours."""
+    if len(head) < _SHARED_BYTES:
+        return None
+    magic, size, first_tag, time, second_tag = _SHARED.unpack(head)
+    if (magic, first_tag, second_tag) != (MAGIC, _TIMESTAMP, _INDEX):
+        return None
+    if time[5] >= 0x80:
+        return None
+    timestamp_ms, used = _read_varint(time, 0)
+    return (_PREFIX_BYTES + size, timestamp_ms) if used == len(time) else None
 
 
 @lru_cache(256)

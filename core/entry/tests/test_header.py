@@ -73,6 +73,16 @@ def test_fields_in_another_order_and_fields_unknown() -> None:
     assert entry[found.size :] == b"rest"
 
 
+def test_a_short_timestamp_where_ours_would_be_long() -> None:
+    # 08 01 | 20 05 | 20 80 01, then what looks like our index tag is the value of field 4
+    metadata = b"\x08\x01\x20\x05\x18\x80\x01\x10\x80\x02"
+    entry = b"\x0e\x02" + len(metadata).to_bytes(4, "big") + metadata
+    assert header.read(entry) == Header(len(entry), 1, 256, 1)
+    metadata = b"\x08\x01\x20\x80\x80\x80\x01\x10\x80\x02"
+    entry = b"\x0e\x02" + len(metadata).to_bytes(4, "big") + metadata
+    assert header.read(entry) == Header(len(entry), 1, 256, 1)
+
+
 def test_an_unknown_field_after_ours() -> None:
     (entry,) = header.stamp([b""], None, NOW_MS, 100_000)
     longer = entry[:2] + (len(entry) - 6 + 2).to_bytes(4, "big") + entry[6:] + b"\x20\x01"
