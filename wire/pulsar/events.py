@@ -1,0 +1,474 @@
+"""What can happen on a Pulsar connection: frozen values, in our words.
+
+Hot ones first (a whole run of messages is one event), then one for each other command a client may
+send. Ids that the protocol carries as unsigned 64 bits, and where clients mean -1 by the highest of
+them, are signed here: "earliest" is `MessageId(-1, -1)`.
+
+Transactions are named by (most significant bits, least significant bits), as Pulsar prints them.
+Bit masks of batch indexes are plain integers: bit i is 1 while index i is NOT yet acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, get_args
+
+from msgspec import Struct
+
+RUN_MESSAGES_MAX: Final = 1000
+"""Messages in one `Sends`."""
+RUN_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of payload in one `Sends`; a single larger message is a run of its own."""
+
+Txn = tuple[int, int]
+
+NOTHING: Final[Mapping[str, str]] = {}
+
+
+# -- Hot -------------------------------------------------------------------------------------
+
+
+class Sends(Struct, frozen=True, gc=False):
+    """Messages (or batches) of one producer, in the order they came.
+
+    A run never mixes producers, nor messages that differ in `chunks`, `marker`, `txn` or `origin`.
+    """
+
+    producer_id: int
+    payloads: list[bytes]
+    """To be stored as they are: checksum part, metadata, payload."""
+    sequences: list[bytes]
+    """To be echoed in the receipts; `hot.sequence_of` decodes one."""
+    counts: list[int] | None = None
+    """Messages in each payload; None when every one holds a single message."""
+    chunks: bool = False
+    """Parts of large messages."""
+    marker: bool = False
+    txn: Txn | None = None
+    origin: MessageId | None = None
+    """Where a replicated message comes from."""
+
+
+class BadChecksum(Struct, frozen=True, gc=False):
+    """A message did not arrive as it was sent: neither stored nor receipted, but refused."""
+
+    producer_id: int
+    sequence_id: int
+
+
+class Acks(Struct, frozen=True, gc=False):
+    """A consumer is done with entries.
+
+    Individual: `ranges` in any order, consecutive ids already joined. Cumulative: everything up to
+    one position, in `ranges` as a range of one entry, or in `partial` when only a part of the last
+    batch is done; a command with more or fewer ids than one is as malformed as it looks here.
+    """
+
+    consumer_id: int
+    cumulative: bool
+    ranges: list[tuple[int, int, int]]
+    """(ledger, first entry, last entry)."""
+    partial: list[tuple[int, int, int, int]] = []
+    """(ledger, entry, mask of indexes not yet acknowledged, size of the batch or 0)."""
+    request_id: int | None = None
+    """Present: the client waits for an answer."""
+    txn: Txn | None = None
+    validation_error: int | None = None
+    """Why the client gave the message up: a `ValidationError` number."""
+    properties: Mapping[str, int] | None = None
+
+
+class Flow(Struct, frozen=True, gc=False):
+    """A consumer takes so many more messages."""
+
+    consumer_id: int
+    permits: int
+
+
+class Ping(Struct, frozen=True, gc=False):
+    """Are you there?"""
+
+
+class Pong(Struct, frozen=True, gc=False):
+    """I am here."""
+
+
+# -- Parts -----------------------------------------------------------------------------------
+
+
+class MessageId(Struct, frozen=True):
+    """A position in a topic."""
+
+    ledger_id: int
+    entry_id: int
+    partition: int = -1
+    batch_index: int = -1
+    ack_mask: int | None = None
+    batch_size: int = 0
+    first_chunk: MessageId | None = None
+
+
+class Features(Struct, frozen=True):
+    """What the peer says it can do."""
+
+    auth_refresh: bool = False
+    broker_entry_metadata: bool = False
+    partial_producer: bool = False
+    topic_watchers: bool = False
+    partitioned_metadata_without_creation: bool = False
+    replication_dedup_by_position: bool = False
+    topic_watcher_reconcile: bool = False
+    scalable_topics: bool = False
+    transaction_discovery: bool = False
+
+
+class SchemaInfo(Struct, frozen=True):
+    """A schema as a client describes it; `kind` is the protocol's number."""
+
+    name: str
+    kind: int
+    data: bytes
+    properties: Mapping[str, str]
+
+
+class OriginalUser(Struct, frozen=True):
+    """For whom a proxy asks."""
+
+    principal: str
+    auth_data: str
+    auth_method: str
+
+
+class AccessMode(IntEnum):
+    """How a producer shares its topic."""
+
+    SHARED = 0
+    EXCLUSIVE = 1
+    WAIT_FOR_EXCLUSIVE = 2
+    EXCLUSIVE_WITH_FENCING = 3
+
+
+class SubscriptionType(IntEnum):
+    """How the consumers of a subscription share it."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+
+class TopicsMode(IntEnum):
+    """Which topics of a namespace are asked for."""
+
+    PERSISTENT = 0
+    NON_PERSISTENT = 1
+    ALL = 2
+
+
+class KeyShared(Struct, frozen=True):
+    """How a Key_Shared consumer wants its keys."""
+
+    sticky: bool
+    ranges: tuple[tuple[int, int], ...] = ()
+    """Both ends belong to a range."""
+    out_of_order_allowed: bool = False
+
+
+# -- Connection ------------------------------------------------------------------------------
+
+
+class Connect(Struct, frozen=True):
+    """The first word of every client."""
+
+    client_version: str
+    protocol_version: int
+    auth_method: str
+    auth_data: bytes
+    features: Features
+    proxy_to_broker_url: str | None = None
+    """Said by a client (or proxy) that reached us by another name than this."""
+    original_user: OriginalUser | None = None
+    proxy_version: str = ""
+
+
+class AuthResponse(Struct, frozen=True):
+    """Answers an authentication challenge."""
+
+    client_version: str
+    protocol_version: int
+    auth_method: str
+    auth_data: bytes
+
+
+class Lookup(Struct, frozen=True):
+    """Which server has the topic?"""
+
+    request_id: int
+    topic: str
+    authoritative: bool = False
+    listener_name: str = ""
+    original_user: OriginalUser | None = None
+    properties: Mapping[str, str] = NOTHING
+
+
+class PartitionedMetadata(Struct, frozen=True):
+    """How many partitions has the topic?"""
+
+    request_id: int
+    topic: str
+    create: bool = True
+    """The topic may be created by asking."""
+    original_user: OriginalUser | None = None
+
+
+class TopicsOfNamespace(Struct, frozen=True):
+    """Which topics are there?"""
+
+    request_id: int
+    namespace: str
+    mode: TopicsMode = TopicsMode.PERSISTENT
+    pattern: str | None = None
+    topics_hash: str | None = None
+    properties: Mapping[str, str] = NOTHING
+
+
+# -- Producers and consumers -----------------------------------------------------------------
+
+
+class Producer(Struct, frozen=True):
+    """Attach a producer."""
+
+    request_id: int
+    producer_id: int
+    topic: str
+    name: str = ""
+    """Empty: to be given by us."""
+    name_is_users: bool = True
+    epoch: int = 0
+    access_mode: AccessMode = AccessMode.SHARED
+    topic_epoch: int | None = None
+    encrypted: bool = False
+    transactional: bool = False
+    initial_subscription: str = ""
+    metadata: Mapping[str, str] = NOTHING
+    schema: SchemaInfo | None = None
+
+
+class Subscribe(Struct, frozen=True):
+    """Attach a consumer."""
+
+    request_id: int
+    consumer_id: int
+    topic: str
+    subscription: str
+    type: SubscriptionType
+    consumer_name: str = ""
+    priority_level: int = 0
+    durable: bool = True
+    start: MessageId | None = None
+    start_rollback_seconds: int = 0
+    from_earliest: bool = False
+    """Where a subscription that does not exist yet begins."""
+    read_compacted: bool = False
+    create_topic: bool = True
+    replicated: bool = False
+    key_shared: KeyShared | None = None
+    consumer_epoch: int | None = None
+    metadata: Mapping[str, str] = NOTHING
+    properties: Mapping[str, str] = NOTHING
+    """Of the subscription."""
+    schema: SchemaInfo | None = None
+
+
+class CloseProducer(Struct, frozen=True):
+    """Detach, once what was sent is stored."""
+
+    request_id: int
+    producer_id: int
+
+
+class CloseConsumer(Struct, frozen=True):
+    """Detach; the subscription stays."""
+
+    request_id: int
+    consumer_id: int
+
+
+class Unsubscribe(Struct, frozen=True):
+    """Delete the subscription."""
+
+    request_id: int
+    consumer_id: int
+    force: bool = False
+
+
+class Seek(Struct, frozen=True):
+    """Move the subscription to a position, or to a publish time (milliseconds)."""
+
+    request_id: int
+    consumer_id: int
+    position: MessageId | None = None
+    publish_time: int | None = None
+
+
+class Redeliver(Struct, frozen=True):
+    """Send again what is not acknowledged: these ids, or (none given) everything."""
+
+    consumer_id: int
+    ids: tuple[MessageId, ...] = ()
+    consumer_epoch: int | None = None
+
+
+class GetLastMessageId(Struct, frozen=True):
+    """Where does the topic end?"""
+
+    request_id: int
+    consumer_id: int
+
+
+class ConsumerStats(Struct, frozen=True):
+    """How is this consumer doing?"""
+
+    request_id: int
+    consumer_id: int
+
+
+# -- Schemas ---------------------------------------------------------------------------------
+
+
+class GetSchema(Struct, frozen=True):
+    """The latest schema, or that version."""
+
+    request_id: int
+    topic: str
+    version: bytes | None = None
+
+
+class GetOrCreateSchema(Struct, frozen=True):
+    """Register a schema, or find it."""
+
+    request_id: int
+    topic: str
+    schema: SchemaInfo
+    producer_name: str = ""
+
+
+# -- Transactions ----------------------------------------------------------------------------
+
+
+class TcConnect(Struct, frozen=True):
+    """Is the transaction coordinator here?"""
+
+    request_id: int
+    coordinator_id: int
+
+
+class NewTxn(Struct, frozen=True):
+    """Begin a transaction; the time to live is in milliseconds."""
+
+    request_id: int
+    coordinator_id: int
+    ttl_millis: int
+
+
+class AddPartitionsToTxn(Struct, frozen=True):
+    """The transaction will write to these topics."""
+
+    request_id: int
+    txn: Txn
+    topics: tuple[str, ...]
+
+
+class AddSubscriptionsToTxn(Struct, frozen=True):
+    """The transaction will acknowledge in these (topic, subscription) pairs."""
+
+    request_id: int
+    txn: Txn
+    subscriptions: tuple[tuple[str, str], ...]
+
+
+class EndTxn(Struct, frozen=True):
+    """Commit or abort."""
+
+    request_id: int
+    txn: Txn
+    commit: bool
+
+
+class EndTxnOnPartition(Struct, frozen=True):
+    """From another broker's coordinator: the transaction ended, for this topic."""
+
+    request_id: int
+    txn: Txn
+    commit: bool
+    topic: str
+    low_watermark: int = 0
+
+
+class EndTxnOnSubscription(Struct, frozen=True):
+    """From another broker's coordinator: the transaction ended, for this subscription."""
+
+    request_id: int
+    txn: Txn
+    commit: bool
+    topic: str
+    subscription: str
+    low_watermark: int = 0
+
+
+# -- Watchers --------------------------------------------------------------------------------
+
+
+class WatchTopics(Struct, frozen=True):
+    """Tell me when topics that match come and go."""
+
+    request_id: int
+    watcher_id: int
+    namespace: str
+    pattern: str
+    topics_hash: str | None = None
+
+
+class CloseWatch(Struct, frozen=True):
+    """Stop telling."""
+
+    request_id: int
+    watcher_id: int
+
+
+Event = (
+    Sends
+    | BadChecksum
+    | Acks
+    | Flow
+    | Ping
+    | Pong
+    | Connect
+    | AuthResponse
+    | Lookup
+    | PartitionedMetadata
+    | TopicsOfNamespace
+    | Producer
+    | Subscribe
+    | CloseProducer
+    | CloseConsumer
+    | Unsubscribe
+    | Seek
+    | Redeliver
+    | GetLastMessageId
+    | ConsumerStats
+    | GetSchema
+    | GetOrCreateSchema
+    | TcConnect
+    | NewTxn
+    | AddPartitionsToTxn
+    | AddSubscriptionsToTxn
+    | EndTxn
+    | EndTxnOnPartition
+    | EndTxnOnSubscription
+    | WatchTopics
+    | CloseWatch
+)
+
+ALL: Final[tuple[type, ...]] = get_args(Event)

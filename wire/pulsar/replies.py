@@ -1,0 +1,417 @@
+"""Replies out: what a broker says beside receipts and messages, as whole frames.
+
+Two rules of stock clients shape every function here. Required fields, and optional ones that
+clients read without looking (`response` of lookups, both halves of a transaction's id), are always
+present, zero or not. And a failed request is answered in its own type of reply where it has one,
+because a plain ERROR does not reach whoever waits (`failure` knows which).
+
+Invariant: each function returns one complete frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.errors import BrokerError
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar import events
+from wire.pulsar.errors import code_of
+from wire.pulsar.frames import command_frame
+
+UNASKED: Final = (1 << 64) - 1
+"""The request id of what nobody asked for."""
+
+Type = pb.BaseCommand.Type
+FIELDS: Final[Mapping[int, str]] = {
+    number: field.name for number, field in pb.BaseCommand.DESCRIPTOR.fields_by_number.items()
+}
+
+
+def frame(kind: pb.BaseCommand.Type, command: Any) -> bytes:
+    """One command of a kind, as a frame. The field that holds it has its kind's number."""
+    base = pb.BaseCommand(type=kind, **{FIELDS[kind]: command})
+    return command_frame(base.SerializeToString())
+
+
+def _message_id(position: events.MessageId) -> pb.MessageIdData:
+    data = pb.MessageIdData(
+        ledger_id=position.ledger_id & UNASKED, entry_id=position.entry_id & UNASKED
+    )
+    if position.partition >= 0:
+        data.partition = position.partition
+    if position.batch_index >= 0:
+        data.batch_index = position.batch_index
+    if position.batch_size:
+        data.batch_size = position.batch_size
+    return data
+
+
+# -- Connection ------------------------------------------------------------------------------
+
+
+def connected(
+    server_version: str,
+    protocol_version: int,
+    message_bytes_max: int,
+    features: events.Features = events.Features(),  # noqa: B008 -- frozen
+) -> bytes:
+    """Welcome."""
+    return frame(
+        Type.CONNECTED,
+        pb.CommandConnected(
+            server_version=server_version,
+            protocol_version=protocol_version,
+            max_message_size=message_bytes_max,
+            feature_flags=pb.FeatureFlags(
+                supports_auth_refresh=features.auth_refresh,
+                supports_broker_entry_metadata=features.broker_entry_metadata,
+                supports_partial_producer=features.partial_producer,
+                supports_topic_watchers=features.topic_watchers,
+                supports_get_partitioned_metadata_without_auto_creation=(
+                    features.partitioned_metadata_without_creation
+                ),
+                supports_repl_dedup_by_lid_and_eid=features.replication_dedup_by_position,
+                supports_topic_watcher_reconcile=features.topic_watcher_reconcile,
+            ),
+        ),
+    )
+
+
+def auth_challenge(server_version: str, protocol_version: int, method: str, data: bytes) -> bytes:
+    """Prove who you are, or that you still are."""
+    challenge = pb.AuthData(auth_method_name=method, auth_data=data)
+    return frame(
+        Type.AUTH_CHALLENGE,
+        pb.CommandAuthChallenge(
+            server_version=server_version, challenge=challenge, protocol_version=protocol_version
+        ),
+    )
+
+
+PING: Final = frame(Type.PING, pb.CommandPing())
+PONG: Final = frame(Type.PONG, pb.CommandPong())
+
+
+def success(request_id: int) -> bytes:
+    """Done."""
+    return frame(Type.SUCCESS, pb.CommandSuccess(request_id=request_id))
+
+
+def error(request_id: int, code: pb.ServerError, text: str) -> bytes:
+    """Not done. Not for every request: `failure` knows."""
+    return frame(Type.ERROR, pb.CommandError(request_id=request_id, error=code, message=text))
+
+
+# -- Finding topics --------------------------------------------------------------------------
+
+
+def partitioned_metadata(request_id: int, partitions: int) -> bytes:
+    """So many partitions; 0 for a topic that has none."""
+    return frame(
+        Type.PARTITIONED_METADATA_RESPONSE,
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            partitions=partitions,
+            response=pb.CommandPartitionedTopicMetadataResponse.SUCCESS,
+        ),
+    )
+
+
+class Address(Struct, frozen=True):
+    """Where a server is reached, without and with TLS; empty for no such listener."""
+
+    url: str
+    url_tls: str = ""
+
+
+def lookup_connect(request_id: int, address: Address, through_service_url: bool) -> bytes:
+    """The topic is served there; or, for a client that cannot get there, where it is already."""
+    reply = _lookup(request_id, address, pb.CommandLookupTopicResponse.CONNECT)
+    reply.authoritative = True
+    reply.proxy_through_service_url = through_service_url
+    return frame(Type.LOOKUP_RESPONSE, reply)
+
+
+def lookup_redirect(request_id: int, address: Address, authoritative: bool) -> bytes:
+    """Ask there."""
+    reply = _lookup(request_id, address, pb.CommandLookupTopicResponse.REDIRECT)
+    reply.authoritative = authoritative
+    return frame(Type.LOOKUP_RESPONSE, reply)
+
+
+def _lookup(
+    request_id: int, address: Address, response: pb.CommandLookupTopicResponse.LookupType
+) -> pb.CommandLookupTopicResponse:
+    reply = pb.CommandLookupTopicResponse(request_id=request_id, response=response)
+    if address.url:
+        reply.broker_service_url = address.url
+    if address.url_tls:
+        reply.broker_service_url_tls = address.url_tls
+    return reply
+
+
+def topics_of_namespace(
+    request_id: int,
+    topics: Iterable[str],
+    topics_hash: str | None = None,
+    filtered: bool = False,
+    changed: bool = True,
+) -> bytes:
+    """These topics are there."""
+    reply = pb.CommandGetTopicsOfNamespaceResponse(
+        request_id=request_id, topics=topics, filtered=filtered, changed=changed
+    )
+    if topics_hash is not None:
+        reply.topics_hash = topics_hash
+    return frame(Type.GET_TOPICS_OF_NAMESPACE_RESPONSE, reply)
+
+
+# -- Producers -------------------------------------------------------------------------------
+
+
+def producer_success(
+    request_id: int,
+    name: str,
+    last_sequence_id: int = -1,
+    schema_version: bytes = b"",
+    topic_epoch: int | None = None,
+    ready: bool = True,
+) -> bytes:
+    """The producer is attached; or, not ready, waits for its turn and hears this twice."""
+    reply = pb.CommandProducerSuccess(
+        request_id=request_id,
+        producer_name=name,
+        last_sequence_id=last_sequence_id,
+        schema_version=schema_version,
+        producer_ready=ready,
+    )
+    if topic_epoch is not None:
+        reply.topic_epoch = topic_epoch
+    return frame(Type.PRODUCER_SUCCESS, reply)
+
+
+def send_error(producer_id: int, sequence_id: int, refusal: BrokerError) -> bytes:
+    """A message is refused. Think of `errors.spares_connection` first."""
+    return frame(
+        Type.SEND_ERROR,
+        pb.CommandSendError(
+            producer_id=producer_id,
+            sequence_id=sequence_id,
+            error=code_of(refusal),
+            message=str(refusal),
+        ),
+    )
+
+
+def close_producer(producer_id: int, moved_to: Address | None = None) -> bytes:
+    """Look the topic up again (or go straight there) and attach anew."""
+    command = pb.CommandCloseProducer(producer_id=producer_id, request_id=UNASKED)
+    return frame(Type.CLOSE_PRODUCER, _moved(command, moved_to))
+
+
+# -- Consumers -------------------------------------------------------------------------------
+
+
+def close_consumer(consumer_id: int, moved_to: Address | None = None) -> bytes:
+    """Look the topic up again (or go straight there) and attach anew."""
+    command = pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=UNASKED)
+    return frame(Type.CLOSE_CONSUMER, _moved(command, moved_to))
+
+
+def _moved(command: Any, moved_to: Address | None) -> Any:
+    if moved_to and moved_to.url:
+        command.assigned_broker_service_url = moved_to.url
+    if moved_to and moved_to.url_tls:
+        command.assigned_broker_service_url_tls = moved_to.url_tls
+    return command
+
+
+def ack_response(
+    consumer_id: int,
+    request_id: int,
+    refusal: BrokerError | None = None,
+    txn: events.Txn | None = None,
+) -> bytes:
+    """Acknowledged; or not, with a text that is never empty, because Go looks at that alone."""
+    reply = pb.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
+    if txn is not None:
+        reply.txnid_most_bits, reply.txnid_least_bits = txn
+    if refusal is not None:
+        reply.error = code_of(refusal)
+        reply.message = str(refusal) or type(refusal).__name__
+    return frame(Type.ACK_RESPONSE, reply)
+
+
+def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:
+    """Failover: it is your turn, or not any more."""
+    return frame(
+        Type.ACTIVE_CONSUMER_CHANGE,
+        pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active),
+    )
+
+
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    """Nothing will follow. For clients whose version begins with Pulsar-Java alone: all others
+    take it for nonsense and drop the connection.
+    """
+    return frame(Type.REACHED_END_OF_TOPIC, pb.CommandReachedEndOfTopic(consumer_id=consumer_id))
+
+
+def last_message_id(
+    request_id: int, last: events.MessageId, mark_delete: events.MessageId
+) -> bytes:
+    """The topic ends there, and everything up to the other one is acknowledged."""
+    return frame(
+        Type.GET_LAST_MESSAGE_ID_RESPONSE,
+        pb.CommandGetLastMessageIdResponse(
+            request_id=request_id,
+            last_message_id=_message_id(last),
+            consumer_mark_delete_position=_message_id(mark_delete),
+        ),
+    )
+
+
+class ConsumerFigures(Struct, frozen=True):
+    """What CONSUMER_STATS tells; rates are per second."""
+
+    messages_out_rate: float
+    bytes_out_rate: float
+    redeliver_rate: float
+    ack_rate: float
+    expired_rate: float
+    consumer_name: str
+    permits: int
+    unacked: int
+    blocked_on_unacked: bool
+    address: str
+    connected_since: str
+    subscription_type: str
+    backlog: int
+
+
+def consumer_stats(request_id: int, figures: ConsumerFigures) -> bytes:
+    """How the consumer is doing."""
+    return frame(
+        Type.CONSUMER_STATS_RESPONSE,
+        pb.CommandConsumerStatsResponse(
+            request_id=request_id,
+            msg_rate_out=figures.messages_out_rate,
+            msg_throughput_out=figures.bytes_out_rate,
+            msg_rate_redeliver=figures.redeliver_rate,
+            consumer_name=figures.consumer_name,
+            available_permits=max(figures.permits, 0),
+            unacked_messages=figures.unacked,
+            blocked_consumer_on_unacked_msgs=figures.blocked_on_unacked,
+            address=figures.address,
+            connected_since=figures.connected_since,
+            type=figures.subscription_type,
+            msg_rate_expired=figures.expired_rate,
+            msg_backlog=figures.backlog,
+            message_ack_rate=figures.ack_rate,
+        ),
+    )
+
+
+# -- Failures --------------------------------------------------------------------------------
+
+
+def failure(event: Any, refusal: BrokerError) -> bytes:
+    """The reply that a failed request's client waits for: its own kind, or else ERROR."""
+    return FAILURES.get(type(event), _failed)(event, code_of(refusal), str(refusal))
+
+
+def transactions_are_off(request_id: int) -> bytes:
+    """A broker without coordinators says it this way, to whatever transaction request; Go's suite
+    looks for the words.
+    """
+    return error(request_id, pb.NotAllowedError, "Transactions are not enabled.")
+
+
+def _failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+    return error(event.request_id, code, text)
+
+
+def _lookup_failed(event: events.Lookup, code: pb.ServerError, text: str) -> bytes:
+    return frame(
+        Type.LOOKUP_RESPONSE,
+        pb.CommandLookupTopicResponse(
+            request_id=event.request_id,
+            response=pb.CommandLookupTopicResponse.FAILED,
+            error=code,
+            message=text,
+        ),
+    )
+
+
+def _metadata_failed(event: events.PartitionedMetadata, code: pb.ServerError, text: str) -> bytes:
+    return frame(
+        Type.PARTITIONED_METADATA_RESPONSE,
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=event.request_id,
+            response=pb.CommandPartitionedTopicMetadataResponse.FAILED,
+            error=code,
+            message=text,
+        ),
+    )
+
+
+def _coded(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
+    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+        return frame(kind, reply(request_id=event.request_id, error_code=code, error_message=text))
+
+    return failed
+
+
+def _txn_failed(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
+    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+        # Java finds who waits by the high half, so a failed NEW_TXN names its coordinator there.
+        most, least = (event.coordinator_id, 0) if isinstance(event, events.NewTxn) else event.txn
+        return frame(
+            kind,
+            reply(
+                request_id=event.request_id,
+                txnid_most_bits=most,
+                txnid_least_bits=least,
+                error=code,
+                message=text,
+            ),
+        )
+
+    return failed
+
+
+def _tc_failed(event: events.TcConnect, code: pb.ServerError, text: str) -> bytes:
+    return frame(
+        Type.TC_CLIENT_CONNECT_RESPONSE,
+        pb.CommandTcClientConnectResponse(request_id=event.request_id, error=code, message=text),
+    )
+
+
+FAILURES: Final[Mapping[type, Callable[[Any, pb.ServerError, str], bytes]]] = {
+    events.Lookup: _lookup_failed,
+    events.PartitionedMetadata: _metadata_failed,
+    events.ConsumerStats: _coded(Type.CONSUMER_STATS_RESPONSE, pb.CommandConsumerStatsResponse),
+    events.GetSchema: _coded(Type.GET_SCHEMA_RESPONSE, pb.CommandGetSchemaResponse),
+    events.GetOrCreateSchema: _coded(
+        Type.GET_OR_CREATE_SCHEMA_RESPONSE, pb.CommandGetOrCreateSchemaResponse
+    ),
+    events.TcConnect: _tc_failed,
+    events.NewTxn: _txn_failed(Type.NEW_TXN_RESPONSE, pb.CommandNewTxnResponse),
+    events.AddPartitionsToTxn: _txn_failed(
+        Type.ADD_PARTITION_TO_TXN_RESPONSE, pb.CommandAddPartitionToTxnResponse
+    ),
+    events.AddSubscriptionsToTxn: _txn_failed(
+        Type.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, pb.CommandAddSubscriptionToTxnResponse
+    ),
+    events.EndTxn: _txn_failed(Type.END_TXN_RESPONSE, pb.CommandEndTxnResponse),
+    events.EndTxnOnPartition: _txn_failed(
+        Type.END_TXN_ON_PARTITION_RESPONSE, pb.CommandEndTxnOnPartitionResponse
+    ),
+    events.EndTxnOnSubscription: _txn_failed(
+        Type.END_TXN_ON_SUBSCRIPTION_RESPONSE, pb.CommandEndTxnOnSubscriptionResponse
+    ),
+}
+"""Requests whose clients do not see a plain ERROR."""

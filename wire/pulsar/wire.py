@@ -1,0 +1,215 @@
+"""One Pulsar connection without its socket: bytes in, events out, replies packed.
+
+It joins the grammar (`frames`), the hot forms (`hot`) and all other commands (`commands`), and
+keeps the only state this protocol has between frames: whether CONNECT was heard. Producers,
+consumers and requests are the session's.
+
+Invariant: after `WireError`, or `close`, no byte is parsed any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from core.errors import WireError
+from wire.pulsar import commands, events, hot, replies
+from wire.pulsar.frames import (
+    FRAME_SLACK_BYTES,
+    MESSAGE_BYTES_MAX,
+    checksum_fits,
+    command_end,
+    frame_end,
+    tail_to_store,
+)
+
+
+class State(Enum):
+    """How far the conversation is."""
+
+    CONNECTING = "connecting"
+    """Nothing heard yet."""
+    OPEN = "open"
+    """CONNECT was heard. Whether its sender is who it says it is, the session judges."""
+    CLOSED = "closed"
+    """Nothing is heard any more; a last word may still be sent."""
+
+
+ONLY_FIRST: Final = (events.Connect,)
+
+ALLOWED: Final[Mapping[State, tuple[type, ...]]] = {
+    State.CONNECTING: ONLY_FIRST,
+    State.OPEN: tuple(kind for kind in events.ALL if kind not in ONLY_FIRST),
+    State.CLOSED: (),
+}
+"""Which events may happen when."""
+
+
+class WireOptions(Struct, frozen=True):
+    """What an operator may turn."""
+
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    verify_checksums: bool = True
+
+
+class PulsarWire:
+    """See the module's docstring."""
+
+    def __init__(self, options: WireOptions = WireOptions()) -> None:  # noqa: B008 -- frozen
+        self.options = options
+        self.state = State.CONNECTING
+        self.frame_bytes_wanted = 0
+        self.exposes_broker_metadata = False
+        """Messages keep the part that the broker put before them: the client asked, we allow."""
+        self._frame_bytes_max = options.message_bytes_max + FRAME_SLACK_BYTES
+        self._verify = options.verify_checksums
+        self._events: list[events.Event] = []
+        self._outgoing: list[bytes] = []
+
+    # -- in -----------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> int:
+        """Parse all whole frames in `data`; returns how many bytes they took."""
+        if self.state is State.CLOSED:
+            raise WireError("bytes after the end")
+        try:
+            return self._feed(data)
+        except WireError:
+            self.close()
+            raise
+
+    def _feed(self, data: bytes) -> int:
+        offset, size = 0, len(data)
+        self.frame_bytes_wanted = 0
+        while size - offset >= 4:
+            end = frame_end(data, offset, self._frame_bytes_max)
+            if end > size:
+                self.frame_bytes_wanted = end - offset
+                break
+            offset = self._parse_hot(data, offset, end) or self._parse_any(data, offset, end)
+        return offset
+
+    def _parse_hot(self, data: bytes, offset: int, end: int) -> int:
+        """Take what `hot` knows; 0 when it does not know the frame."""
+        if self.state is not State.OPEN:
+            return 0
+        head = data[offset + 8 : offset + 11]
+        event: events.Event | None
+        if head == hot.SEND_HEAD:
+            end, event = hot.parse_sends(data, offset, self._frame_bytes_max, self._verify)
+        elif head == hot.ACK_HEAD:
+            end, event = hot.parse_acks(data, offset, self._frame_bytes_max)
+        elif head == hot.FLOW_HEAD:
+            event = hot.parse_flow(data, offset, end)
+        else:
+            return 0
+        if event is None:
+            return 0
+        self._events.append(event)
+        return end
+
+    def _parse_any(self, data: bytes, offset: int, end: int) -> int:
+        """Take one frame, whatever it is."""
+        behind = command_end(data, offset, end)
+        event = commands.decode(data[offset + 8 : behind])
+        if isinstance(event, commands.Send):
+            event = self._with_tail(event, data[behind:end])
+        if not isinstance(event, ALLOWED[self.state]):
+            raise WireError(f"{type(event).__name__} while {self.state.value}")
+        self.state = State.OPEN
+        self._events.append(event)
+        return end
+
+    def _with_tail(self, send: commands.Send, tail: bytes) -> events.Sends | events.BadChecksum:
+        tail = tail_to_store(tail)
+        if self._verify and not checksum_fits(tail):
+            return events.BadChecksum(send.producer_id, send.sequence_id)
+        return events.Sends(
+            send.producer_id,
+            [tail],
+            [send.sequence],
+            [send.count] if send.count != 1 else None,
+            send.chunks,
+            send.marker,
+            send.txn,
+            send.origin,
+        )
+
+    def take_events(self) -> list[events.Event]:
+        """What has happened since the last call."""
+        taken, self._events = self._events, []
+        return taken
+
+    # -- out ----------------------------------------------------------------------------------
+
+    def take_outgoing(self) -> list[bytes]:
+        """What to send next, in order."""
+        taken, self._outgoing = self._outgoing, []
+        return taken
+
+    def reply(self, frame: bytes) -> None:
+        """Pack one of `replies`."""
+        self._outgoing.append(frame)
+
+    def ping(self) -> None:
+        self._outgoing.append(replies.PING)
+
+    def pong(self) -> None:
+        self._outgoing.append(replies.PONG)
+
+    def receipts(
+        self, producer_id: int, sequences: Sequence[bytes], ledger_id: int, first_entry_id: int
+    ) -> None:
+        """Messages are stored, one behind the other from `first_entry_id` on."""
+        self._outgoing.append(hot.receipts(producer_id, sequences, ledger_id, first_entry_id))
+
+    def receipts_without_id(self, producer_id: int, sequences: Sequence[bytes]) -> None:
+        """Messages are taken care of without being stored: duplicates, and dropped ones."""
+        self._outgoing.append(hot.receipts_without_id(producer_id, sequences))
+
+    def messages(  # noqa: PLR0913 -- the fields of the header, each by its name
+        self,
+        consumer_id: int,
+        ledger_id: int,
+        first_entry_id: int,
+        payloads: Sequence[bytes],
+        *,
+        partition: int = -1,
+        redelivery_counts: Sequence[int] | None = None,
+        ack_sets: Sequence[int | None] | None = None,
+        consumer_epoch: int | None = None,
+        skip: int = 0,
+    ) -> None:
+        """Consecutive entries for a consumer.
+
+        `payloads` are stored entries; `skip` bytes are cut off the front of each, and what the
+        broker put before the producer's bytes is cut off or forwarded as the connection has it.
+        `ack_sets` are masks of indexes not yet acknowledged, None for whole entries.
+        """
+        if not payloads:
+            return
+        if skip:
+            payloads = [payload[skip:] for payload in payloads]
+        if not self.exposes_broker_metadata:
+            payloads = hot.without_broker_part(payloads)
+        suffixes: hot.Suffix | Sequence[hot.Suffix]
+        if redelivery_counts is None and ack_sets is None:
+            suffixes = hot.suffix_of(partition, consumer_epoch=consumer_epoch)
+        else:
+            counts = redelivery_counts or [0] * len(payloads)
+            masks = ack_sets or [None] * len(payloads)
+            suffixes = [
+                hot.suffix_of(partition, count, mask, consumer_epoch)
+                for count, mask in zip(counts, masks, strict=True)
+            ]
+        self._outgoing += hot.messages(consumer_id, ledger_id, first_entry_id, payloads, suffixes)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Hear nothing any more; what is packed may still be sent."""
+        self.state = State.CLOSED
+        self.frame_bytes_wanted = 0
