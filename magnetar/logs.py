@@ -9,7 +9,7 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from magnetar.settings.server import Log
 
@@ -17,9 +17,9 @@ STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asct
 """What every record has; anything else came through `extra`."""
 
 
-def configure(log: Log) -> None:
-    """Send all log lines of the process where and as `log` says."""
-    handler = logging.StreamHandler(sys.stderr)
+def configure(log: Log, stream: TextIO | None = None) -> None:
+    """Send all log lines of the process to `stream` (standard error) as `log` says."""
+    handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log.format == "json" else TextLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Awaitable, Callable
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -38,27 +39,32 @@ GRACE_SECONDS: Final = 1.0
 STDIN: Final = 0
 
 
-def run(settings: Settings, *, stop_at_eof: bool = False) -> int:
+Serve = Callable[[Settings, Callable[[ReadyReport], None], trio.Event], Awaitable[None]]
+"""Opens the doors, calls back when they are open, and returns when the event has been answered."""
+
+
+def run(settings: Settings, *, stop_at_eof: bool = False, serve: Serve = compose.serve) -> int:
     """Serve until told to stop; the exit code. `OperatorError` for what the operator can mend."""
     logs.configure(settings.log)
     _tune()
     ready_file = settings.listen.ready_file
-    remove_ready_file(ready_file)
     stopping = Stopping(settings.limits.drain_seconds, ready_file)
     stopping.watch_signals()
     if stop_at_eof:
         threading.Thread(target=stopping.watch_stdin, name="stdin", daemon=True).start()
     try:
         with data_directory.opened(settings.storage.data_dir):
-            trio.run(_serve, settings, stopping)
+            remove_ready_file(ready_file)  # only now is it certain that nobody else keeps it
+            try:
+                trio.run(_serve, settings, stopping, serve)
+            finally:
+                remove_ready_file(ready_file)
     except BaseException as error:  # the top: it is told here or nowhere
         fault = _operators_fault(error)
         if fault is not None:
             raise fault from None
         log.critical("this server failed", exc_info=error)
         return 1
-    finally:
-        remove_ready_file(ready_file)
     log.info("stopped")
     return 0
 
@@ -108,12 +114,12 @@ class Stopping:
                 log.debug("asked to stop after the end")
 
 
-async def _serve(settings: Settings, stopping: Stopping) -> None:
+async def _serve(settings: Settings, stopping: Stopping, serve: Serve) -> None:
     stop = trio.Event()
     stopping.attach(stop)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_limit_drain, stop, stopping.drain_seconds, nursery.cancel_scope)
-        await compose.serve(settings, partial(_ready, settings), stop)
+        await serve(settings, partial(_ready, settings), stop)
         nursery.cancel_scope.cancel()
 
 

@@ -1,0 +1,83 @@
+"""The commands as users type them."""
+
+import platform
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import magnetar
+from magnetar.cli.root import root
+from magnetar.settings import load
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(root, ["version"])
+    assert result.output.startswith(f"magnetar {magnetar.__version__} (Python ")
+    assert platform.python_version() in result.output
+
+
+def test_the_version_is_the_packages() -> None:
+    pyproject = Path(magnetar.__file__).parents[1] / "pyproject.toml"
+    assert tomllib.loads(pyproject.read_text())["project"]["version"] == magnetar.__version__
+
+
+def test_config_show_prints_what_loads_again() -> None:
+    result = CliRunner().invoke(root, ["config", "show", "--http-port", "0"])
+    assert result.exit_code == 0
+    assert "http_port = 0  # --http-port" in result.output
+    assert load(result.output).settings == load("[listen]\nhttp_port = 0").settings
+
+
+def test_config_check_is_content(tmp_path: Path) -> None:
+    file = tmp_path / "m.toml"
+    file.write_text("[broker]\nmax_message_size = 1000")
+    result = CliRunner().invoke(root, ["config", "check", "--config", str(file)])
+    assert (result.exit_code, result.output) == (0, "ok\n")
+
+
+def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "m.toml"
+    file.write_text("[broker]\nmax_message_size = 1000")
+    result = CliRunner().invoke(root, ["config", "show"], env={"MAGNETAR_CONFIG": str(file)})
+    assert f"max_message_size = 1000  # {file}" in result.output
+
+
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "magnetar", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", [["standalone"], ["config", "check"], ["config", "show"]])
+def test_a_bad_setting_is_a_sentence_and_exit_2(command: list[str]) -> None:
+    result = _run(*command, "--pulsar-port", "no")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == (
+        "magnetar: --pulsar-port: listen.pulsar_port: "
+        "expected a whole number from 0 to 65535, got 'no'\n"
+    )
+
+
+def test_an_unknown_flag_is_a_sentence_and_exit_2() -> None:
+    result = _run("standalone", "--pulsar-prt", "1")
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    assert "--pulsar-port" in result.stderr
+
+
+def test_starting_is_not_slowed_by_what_a_server_does_not_need() -> None:
+    heavy = ("rich", "starlette", "hypercorn", "cryptography", "hypothesis", "pytest", "trio")
+    code = (
+        "import sys, magnetar.cli.root; "
+        f"sys.stdout.write(', '.join(name for name in {heavy} if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("", "")

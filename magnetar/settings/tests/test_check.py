@@ -1,0 +1,53 @@
+"""Settings that contradict each other."""
+
+import pytest
+
+from magnetar.settings import load
+from magnetar.trouble import OperatorError
+
+
+@pytest.mark.parametrize(
+    ("toml", "sentence"),
+    [
+        ("[tls]\nkey = 'k.pem'", "m.toml: tls.key needs a tls.certificate beside it"),
+        ("[tls]\nclient_ca = 'c.pem'", "m.toml: tls.client_ca needs a tls.certificate beside it"),
+        (
+            "[listen]\npulsar_tls_port = 1",
+            "m.toml: listen.pulsar_tls_port needs a tls.certificate beside it",
+        ),
+        (
+            "[listen]\npulsar_port = 7\nhttp_port = 7",
+            "listen.http_port and listen.pulsar_port are both 7",
+        ),
+        (
+            "[listen]\npulsar_port = 8443\n[tls]\ncertificate = 'c.pem'",
+            "listen.https_port and listen.pulsar_port are both 8443",
+        ),
+        (
+            "[storage]\ndisk_usage_threshold = 0.5",
+            "storage.disk_usage_warn_threshold is above storage.disk_usage_threshold: "
+            "the warning would come too late",
+        ),
+        (
+            "[ledgers]\nmax_rollover_minutes = 5",
+            "ledgers.min_rollover_minutes is above ledgers.max_rollover_minutes",
+        ),
+        (
+            "[log.levels]\nwier = 'debug'",
+            "log.levels: there is no part wier; "
+            "parts begin with magnetar, core, bookie, wire, hypercorn",
+        ),
+    ],
+)
+def test_a_contradiction_is_one_sentence(toml: str, sentence: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        load(toml, "m.toml")
+    assert str(caught.value) == sentence
+
+
+def test_several_free_ports_are_no_contradiction() -> None:
+    assert load("[listen]\npulsar_port = 0\nhttp_port = 0").settings.listen.http_port == 0
+
+
+def test_a_tls_port_is_free_for_others_while_there_is_no_tls() -> None:
+    assert load("[listen]\npulsar_port = 6651").settings.listen.pulsar_port == 6651

@@ -1,0 +1,63 @@
+"""From PEM files to a context, and a sentence for each thing that may be wrong with them."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from magnetar.certificates import server_context
+from magnetar.settings import Settings
+from magnetar.settings.server import Tls
+from magnetar.trouble import OperatorError
+
+Pair = tuple[Path, Path]
+
+
+def _context(
+    certificate: object, key: object = "", client_ca: object = ""
+) -> ssl.SSLContext | None:
+    tls = Tls(certificate=str(certificate), key=str(key), client_ca=str(client_ca))
+    return server_context(Settings(tls=tls))
+
+
+def test_no_certificate_no_context() -> None:
+    assert server_context(Settings()) is None
+
+
+def test_two_files(certificate: Pair) -> None:
+    context = _context(*certificate)
+    assert context is not None
+    assert context.verify_mode == ssl.CERT_NONE
+
+
+def test_both_in_one_file(certificate: Pair, tmp_path: Path) -> None:
+    both = tmp_path / "both.pem"
+    both.write_bytes(b"".join(path.read_bytes() for path in certificate))
+    assert _context(both) is not None
+
+
+def test_clients_must_show_theirs(certificate: Pair) -> None:
+    context = _context(*certificate, certificate[0])
+    assert context is not None
+    assert context.verify_mode == ssl.CERT_REQUIRED
+
+
+def test_a_missing_file(certificate: Pair, tmp_path: Path) -> None:
+    none = tmp_path / "none.pem"
+    with pytest.raises(OperatorError, match=r"cannot read .*none\.pem: No such file"):
+        _context(none)
+    with pytest.raises(OperatorError, match=r"cannot read .*none\.pem: No such file"):
+        _context(certificate[0], none)
+    with pytest.raises(OperatorError, match=r"cannot read tls\.client_ca .*none\.pem"):
+        _context(*certificate, none)
+
+
+def test_files_that_are_something_else(certificate: Pair, tmp_path: Path) -> None:
+    text = tmp_path / "text.pem"
+    text.write_text("hello")
+    with pytest.raises(OperatorError, match="do not fit or are no PEM files"):
+        _context(text, certificate[1])
+    with pytest.raises(OperatorError, match="do not fit or are no PEM files"):
+        _context(certificate[0])  # the key is not in this file
+    with pytest.raises(OperatorError, match="holds no certificates"):
+        _context(*certificate, text)

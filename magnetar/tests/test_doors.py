@@ -1,0 +1,76 @@
+"""Listening sockets: which there are, and what is said when one cannot be had."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from magnetar.doors import address, open_doors
+from magnetar.settings import Settings, load
+from magnetar.trouble import OperatorError
+
+
+def _settings(extra: str = "", host: str = "127.0.0.1") -> Settings:
+    ports = "pulsar_port = 0\nhttp_port = 0\n"
+    return load(f"[listen]\nhost = '{host}'\n{ports}{extra}").settings
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        yield other.getsockname()[1]
+
+
+def _names(settings: Settings) -> list[str]:
+    with ExitStack() as stack:
+        doors = open_doors(settings)
+        for door in doors.values():
+            stack.enter_context(door)
+            assert door.getsockname()[1] > 0
+            assert not door.getblocking()
+            with socket.create_connection(door.getsockname()[:2]):
+                pass
+        return list(doors)
+
+
+def test_without_a_certificate_there_are_two() -> None:
+    assert _names(_settings()) == ["pulsar", "http"]
+
+
+def test_with_a_certificate_there_are_four() -> None:
+    extra = "pulsar_tls_port = 0\nhttps_port = 0\n[tls]\ncertificate = 'c.pem'"
+    assert _names(_settings(extra)) == ["pulsar", "http", "pulsar_tls", "https"]
+
+
+def test_localhost_means_the_old_protocol_too() -> None:
+    assert _names(_settings(host="localhost")) == ["pulsar", "http"]
+
+
+def test_addresses_of_both_families() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        assert address(door) == f"127.0.0.1:{door.getsockname()[1]}"
+    if socket.has_dualstack_ipv6():
+        with socket.create_server(("::1", 0), family=socket.AF_INET6) as door:
+            assert address(door) == f"[::1]:{door.getsockname()[1]}"
+
+
+def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
+    settings = load(f"[listen]\npulsar_port = 0\nhttp_port = {busy}").settings
+    with pytest.raises(OperatorError) as caught:
+        open_doors(settings)  # a door left open would be a ResourceWarning, which is an error here
+    assert str(caught.value) == (
+        f"cannot listen on 127.0.0.1 port {busy} for http: the port is in use by another program; "
+        "choose another with --http-port"
+    )
+
+
+def test_somebody_elses_address() -> None:
+    with pytest.raises(OperatorError, match="this machine does not have that address"):
+        open_doors(_settings(host="192.0.2.1"))
+
+
+@pytest.mark.parametrize("host", ["no such host", "x" * 300])
+def test_no_address_at_all(host: str) -> None:
+    with pytest.raises(OperatorError, match="is no address of this machine"):
+        open_doors(_settings(host=host))

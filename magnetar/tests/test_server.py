@@ -1,0 +1,225 @@
+"""Real processes: start, ready, stop, and what happens when they cannot."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+Start = Callable[..., subprocess.Popen[str]]
+
+HANGING = """
+import sys, threading, trio
+from magnetar import server
+from magnetar.ready import ReadyReport
+from magnetar.settings import load
+
+async def never_drains(settings, ready, stop):
+    ready(ReadyReport({}))
+    await trio.sleep_forever()
+
+async def stuck(settings, ready, stop):
+    ready(ReadyReport({}))
+    threading.Lock().acquire()
+    lock = threading.Lock()
+    lock.acquire()
+    while True:
+        lock.acquire(timeout=60)
+
+async def fails(settings, ready, stop):
+    raise ZeroDivisionError("ours")
+
+settings = load("[limits]\\ndrain_seconds = 0.1", flags={"--data-dir": sys.argv[2]}).settings
+sys.exit(server.run(settings, serve=globals()[sys.argv[1]]))
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start `python ARGUMENTS`; whatever still runs at the end is killed."""
+    running: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-P", *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def standalone(start: Start, tmp_path: Path) -> Start:
+    """Start a server on free ports with `./data` and `./ready.json` in the test's folder."""
+
+    def standalone(*flags: object) -> subprocess.Popen[str]:
+        ready_file = ("--ready-file", tmp_path / "ready.json")
+        ports = ("--pulsar-port", 0, "--http-port", 0)
+        return start("-m", "magnetar", "standalone", *ports, *ready_file, *flags)
+
+    return standalone
+
+
+def wait_for(process: subprocess.Popen[str], words: str) -> list[str]:
+    """Read its log up to the line that ends in `words`."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line.rstrip())
+        if lines[-1].endswith(words):
+            return lines
+    raise AssertionError("\n".join(lines))
+
+
+def test_it_says_where_it_listens_and_that_it_is_ready(standalone: Start, tmp_path: Path) -> None:
+    process = standalone()
+    lines = wait_for(process, " ready")
+    ready = json.loads((tmp_path / "ready.json").read_text())
+    assert ready.pop("pid") == process.pid
+    assert list(ready) == ["pulsar", "http"]
+    for name, address in ready.items():
+        assert any(line.endswith(f"{name} listens on {address}") for line in lines)
+        host, _, port = address.rpartition(":")
+        assert host == "127.0.0.1"
+        with socket.create_connection((host, int(port))):
+            pass
+    assert (tmp_path / "data" / "magnetar.json").exists()
+
+
+def test_with_a_certificate_there_are_twins(
+    standalone: Start, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    tls = ("--tls-certificate", certificate[0], "--tls-key", certificate[1])
+    process = standalone("--pulsar-tls-port", 0, "--https-port", 0, *tls)
+    wait_for(process, " ready")
+    ready = json.loads((tmp_path / "ready.json").read_text())
+    assert list(ready) == ["pulsar", "http", "pulsar_tls", "https", "pid"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(standalone: Start, tmp_path: Path, number: int) -> None:
+    process = standalone()
+    wait_for(process, " ready")
+    process.send_signal(number)
+    wait_for(process, " stopped")
+    assert process.wait() == 0
+    assert not (tmp_path / "ready.json").exists()
+
+
+def test_a_second_signal_ends_it_at_once(standalone: Start, tmp_path: Path) -> None:
+    process = standalone()
+    wait_for(process, " ready")
+    process.send_signal(signal.SIGSTOP)  # so that both are there when it looks
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait() == 128 + signal.SIGTERM
+    assert not (tmp_path / "ready.json").exists()
+
+
+def test_the_end_of_its_input_ends_it(standalone: Start) -> None:
+    process = standalone("--stop-at-eof")
+    wait_for(process, " ready")
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stdin = None
+    wait_for(process, " stopped")
+    assert process.wait() == 0
+
+
+def test_a_drain_has_an_end(start: Start, tmp_path: Path) -> None:
+    process = start("-c", HANGING, "never_drains", tmp_path / "data")
+    wait_for(process, " ready")
+    process.terminate()
+    wait_for(process, "not drained within 0.1 s: connections are cut")
+    assert process.wait() == 0
+
+
+def test_even_when_it_hangs(start: Start, tmp_path: Path) -> None:
+    process = start("-c", HANGING, "stuck", tmp_path / "data")
+    wait_for(process, " ready")
+    process.terminate()
+    assert process.wait() == -signal.SIGALRM
+
+
+def test_our_own_failure_is_told_with_its_traceback(start: Start, tmp_path: Path) -> None:
+    process = start("-c", HANGING, "fails", tmp_path / "data")
+    _, told = process.communicate()
+    assert process.returncode == 1
+    assert "critical magnetar.server: this server failed" in told
+    assert "ZeroDivisionError: ours" in told
+
+
+def refusal(process: subprocess.Popen[str]) -> str:
+    """What a server says that refuses to start: one sentence, and exit 2."""
+    _, told = process.communicate()
+    assert process.returncode == 2, told
+    assert told.count("\n") == 1, told
+    assert told.startswith("magnetar: ")
+    return told
+
+
+def test_a_second_server_on_the_same_directory(standalone: Start) -> None:
+    first = standalone()
+    wait_for(first, " ready")
+    told = refusal(standalone())
+    assert f"is in use by another server (process {first.pid})" in told
+
+
+def test_the_directory_is_free_after_a_kill(standalone: Start) -> None:
+    first = standalone()
+    wait_for(first, " ready")
+    first.kill()
+    first.wait()
+    wait_for(standalone(), " ready")
+
+
+def test_a_refused_second_server_leaves_the_first_ones_ready_file(
+    standalone: Start, tmp_path: Path
+) -> None:
+    first = standalone()
+    wait_for(first, " ready")
+    refusal(standalone())
+    assert json.loads((tmp_path / "ready.json").read_text())["pid"] == first.pid
+
+
+def test_a_busy_port(standalone: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        told = refusal(standalone("--pulsar-port", port))
+    assert f"cannot listen on 127.0.0.1 port {port} for pulsar: the port is in use" in told
+
+
+def test_a_foreign_directory(standalone: Start, tmp_path: Path) -> None:
+    assert "is not one" in refusal(standalone("--data-dir", tmp_path.parent))
+
+
+def test_an_unwritable_directory(standalone: Start) -> None:
+    assert "cannot use the data directory" in refusal(standalone("--data-dir", os.devnull))
+
+
+def test_an_unwritable_ready_file(standalone: Start, tmp_path: Path) -> None:
+    told = refusal_after_lines(standalone("--ready-file", tmp_path / "none" / "ready.json"))
+    assert told.startswith("magnetar: cannot write the ready file")
+
+
+def refusal_after_lines(process: subprocess.Popen[str]) -> str:
+    """The same from a server that had already opened its doors."""
+    _, told = process.communicate()
+    assert process.returncode == 2
+    assert "Traceback" not in told
+    return told.splitlines()[-1]
