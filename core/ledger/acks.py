@@ -186,9 +186,9 @@ class AckState:
         if position > self._chain.confirmed:
             position, unacked = self._chain.confirmed, None
         ledger_id, entry_id = position
-        entry_id = min(entry_id, self._end_of(ledger_id))
+        whole = entry_id if unacked is None else entry_id - 1
+        target = (ledger_id, max(min(whole, self._end_of(ledger_id)), -1))
         before, beyond = self.mark_delete, self.acked_beyond
-        target = (ledger_id, entry_id if unacked is None else position[1] - 1)
         if target > before:
             self.mark_delete = target
             self._drop_ranges()
