@@ -1,0 +1,106 @@
+"""What the driver needs of a server, and how ours is started.
+
+A `Server` is stopped or running; `start` returns once it says that it is ready. Its data stays in `directory`
+over a restart and is removed by whoever made the directory, not here.
+"""
+
+import json
+import time
+import subprocess
+import sys
+from pathlib import Path
+from typing import Protocol
+
+from bench.drive import process
+
+READY_SECONDS = 120.0
+POLL_SECONDS = 0.001
+
+
+class NotReady(Exception):
+    """The server ended, or said nothing for too long, before it was ready."""
+
+
+class Server(Protocol):
+    """A server on this machine: one process, one data directory."""
+
+    name: str
+    warmup_seconds: float
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def port(self) -> int:
+        """Where it speaks Pulsar."""
+
+    @property
+    def http_port(self) -> int: ...
+
+    @property
+    def directory(self) -> Path: ...
+
+    def start(self) -> float:
+        """Start and wait until ready; return how many seconds that took."""
+
+    def stop(self) -> None: ...
+
+
+def wait_until_ready(child: subprocess.Popen[bytes], is_ready: Path, log: Path) -> None:
+    """Wait for a file to appear while the process lives."""
+    waited = 0.0
+    while not is_ready.exists():
+        if child.poll() is not None:
+            raise NotReady(f"the server ended with {child.returncode}; its log is {log}")
+        if waited > READY_SECONDS:
+            raise NotReady(f"the server was not ready after {READY_SECONDS:g} s; its log is {log}")
+        process.pause(POLL_SECONDS)
+        waited += POLL_SECONDS
+
+
+class Magnetar:
+    """Our own server, from this checkout, on ports that it chooses itself."""
+
+    def __init__(self, directory: Path, synced: bool) -> None:
+        self.name = "magnetar" if synced else "magnetar --no-sync"
+        self.warmup_seconds = 2.0
+        self.directory = directory
+        self.synced = synced
+        self.starts = 0
+        self.child: subprocess.Popen[bytes] | None = None
+        self.addresses: dict[str, str] = {}
+
+    @property
+    def pid(self) -> int:
+        assert self.child is not None
+        return self.child.pid
+
+    @property
+    def port(self) -> int:
+        return int(self.addresses["pulsar"].rpartition(":")[2])
+
+    @property
+    def http_port(self) -> int:
+        return int(self.addresses["http"].rpartition(":")[2])
+
+    def start(self) -> float:
+        self.starts += 1
+        ready = self.directory / f"ready-{self.starts}.json"
+        log = self.directory / "server.log"
+        command = [str(Path(sys.executable).with_name("magnetar")), "standalone"]
+        command += ["--data-dir", str(self.directory / "data"), "--ready-file", str(ready)]
+        command += ["--pulsar-port", "0", "--http-port", "0"]
+        if not self.synced:
+            command.append("--no-sync")
+        begun = time.monotonic()
+        with log.open("ab") as out:
+            self.child = subprocess.Popen(command, stdout=out, stderr=out)
+        wait_until_ready(self.child, ready, log)
+        took = time.monotonic() - begun
+        self.addresses = json.loads(ready.read_text())
+        return took
+
+    def stop(self) -> None:
+        if self.child is not None:
+            process.stop(self.child)
+            self.child = None

@@ -1,0 +1,1 @@
+"""The servers we are measured against, started from the artifacts their own projects publish."""
