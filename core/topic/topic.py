@@ -51,7 +51,7 @@ class Topic:
         self.name = name
         self.env = env
         self.policies = policies
-        self.ledger = ManagedLedger(env.storage, name.ledger_path, self._advanced)
+        self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced)
         self.subscriptions: dict[str, Subscription] = {}
         self.producers = Producers()
         self.fenced = True
@@ -214,9 +214,14 @@ class Topic:
             return
         subscription.detach(consumer)
         self.last_used_ms = self.env.clock.wall_ms()
-        if not subscription.cursor.durable and not subscription.consumers:
-            self.subscriptions.pop(subscription.name, None)
-            self.ledger.tailed = bool(self.subscriptions)
+        self.forget_if_unused(subscription)
+
+    def forget_if_unused(self, subscription: Subscription) -> None:
+        """A reader's subscription that nobody is attached to is over."""
+        if subscription.cursor.durable or subscription.consumers or subscription.kept_until_ms:
+            return
+        self.subscriptions.pop(subscription.name, None)
+        self.ledger.tailed = bool(self.subscriptions)
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """Delete a subscription; unless forced, nobody may be attached."""

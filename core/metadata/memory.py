@@ -1,0 +1,67 @@
+"""A MetadataStore in memory: for tests, and the verified fake of the port.
+
+It passes the same contract as the durable ones. Nothing survives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.errors import AlreadyExists, BadVersion, NotFound
+from core.ports.metadata_store import ABSENT, Versioned
+
+
+class MemoryMetadata:
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Versioned] = {}
+        self._counters: dict[str, int] = {}
+        self._watches: list[tuple[str, Callable[[str], None]]] = []
+
+    async def get(self, path: str) -> Versioned | None:
+        return self._values.get(path)
+
+    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+        found = self._values.get(path)
+        version = found.version if found is not None else ABSENT
+        if expected is not None and expected != version:
+            if expected == ABSENT:
+                raise AlreadyExists(f"{path} exists")
+            raise BadVersion(f"{path} has version {version}, not {expected}")
+        self._values[path] = Versioned(value, version + 1)
+        self._tell(path)
+        return version + 1
+
+    async def delete(self, path: str, expected: int | None = None) -> None:
+        found = self._values.get(path)
+        if found is None:
+            raise NotFound(f"{path} does not exist")
+        if expected is not None and expected != found.version:
+            raise BadVersion(f"{path} has version {found.version}, not {expected}")
+        del self._values[path]
+        self._tell(path)
+
+    async def children(self, path: str) -> list[str]:
+        start = path.rstrip("/") + "/"
+        return sorted(
+            {key[len(start) :].partition("/")[0] for key in self._values if key.startswith(start)}
+        )
+
+    async def lease(self, path: str, value: bytes) -> None:
+        await self.put(path, value, ABSENT)
+
+    async def next(self, path: str) -> int:
+        number = self._counters.get(path, 0)
+        self._counters[path] = number + 1
+        return number
+
+    def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
+        entry = (prefix, changed)
+        self._watches.append(entry)
+        return lambda: self._watches.remove(entry)
+
+    def _tell(self, path: str) -> None:
+        for prefix, changed in list(self._watches):
+            if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
+                changed(path)

@@ -1,0 +1,120 @@
+"""A LedgerStore in memory: the verified fake. It passes the same contract as the real one.
+
+It confirms appends when told to (`sync`), or at once, so that tests decide what is stored when.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
+from core.ports.ledger_store import Done, LedgerInfo
+
+
+class MemoryLedger:
+    """One ledger, writer and reader in one."""
+
+    def __init__(self, store: MemoryLedgers, ledger_id: int, properties: Mapping[str, bytes]) -> None:
+        self.ledger_id = ledger_id
+        self.properties = dict(properties)
+        self.entries: list[bytes] = []
+        self.last_confirmed = -1
+        self.closed = False
+        self.failure: BrokerError | None = None
+        self._store = store
+        self._waiting: deque[tuple[int, Done]] = deque()
+
+    @property
+    def length(self) -> int:
+        return sum(map(len, self.entries))
+
+    def append(self, payloads: Sequence[bytes], done: Done) -> int:
+        assert payloads, "a run has at least one entry"
+        first = len(self.entries)
+        if self.closed and self.failure is None:
+            self.failure = Fenced(f"ledger {self.ledger_id} is closed")
+        if self.failure is not None:
+            done(self.failure)
+            return first
+        self.entries += payloads
+        self._waiting.append((len(self.entries) - 1, done))
+        if self._store.sync_at_once:
+            self.sync()
+        return first
+
+    def sync(self) -> None:
+        """Everything appended so far is stored."""
+        while self._waiting:
+            self.last_confirmed, done = self._waiting.popleft()
+            done(None)
+
+    def fail(self, error: BrokerError) -> None:
+        """Everything not stored yet is lost, and nothing more is taken."""
+        self.failure = error
+        del self.entries[self.last_confirmed + 1 :]
+        while self._waiting:
+            self._waiting.popleft()[1](error)
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        if not 0 <= first <= last <= self.last_confirmed:
+            raise EntryNotFound(f"ledger {self.ledger_id} has no entries {first} to {last}")
+        found = [self.entries[first]]
+        size = len(found[0])
+        for entry in self.entries[first + 1 : last + 1]:
+            size += len(entry)
+            if size > bytes_max:
+                break
+            found.append(entry)
+        return found
+
+    async def close(self) -> LedgerInfo:
+        self.fail(self.failure or Fenced(f"ledger {self.ledger_id} is closed"))
+        self.closed = True
+        return self.info()
+
+    def info(self) -> LedgerInfo:
+        return LedgerInfo(
+            self.ledger_id, self.closed, self.last_confirmed, self.length, self.properties
+        )
+
+
+class MemoryLedgers:
+    """See the module's docstring."""
+
+    def __init__(self, *, sync_at_once: bool = True) -> None:
+        self.sync_at_once = sync_at_once
+        self.ledgers: dict[int, MemoryLedger] = {}
+        self.create_failure: BrokerError | None = None
+        self._next_id = 0
+
+    def sync(self) -> None:
+        """Store everything appended so far, in all ledgers."""
+        for ledger in list(self.ledgers.values()):
+            ledger.sync()
+
+    async def create(self, properties: Mapping[str, bytes]) -> MemoryLedger:
+        if self.create_failure is not None:
+            raise self.create_failure
+        ledger = MemoryLedger(self, self._next_id, properties)
+        self.ledgers[self._next_id] = ledger
+        self._next_id += 1
+        return ledger
+
+    async def open(self, ledger_id: int, *, recover: bool) -> MemoryLedger:
+        ledger = self._find(ledger_id)
+        if recover and not ledger.closed:
+            await ledger.close()
+        return ledger
+
+    async def info(self, ledger_id: int) -> LedgerInfo:
+        return self._find(ledger_id).info()
+
+    async def delete(self, ledger_id: int) -> None:
+        self.ledgers.pop(ledger_id, None)
+
+    def _find(self, ledger_id: int) -> MemoryLedger:
+        found = self.ledgers.get(ledger_id)
+        if found is None:
+            raise LedgerNotFound(f"there is no ledger {ledger_id}")
+        return found

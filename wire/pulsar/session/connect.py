@@ -1,0 +1,61 @@
+"""Introductions and signs of life."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from wire.pulsar import events, replies
+from wire.pulsar.wire import State
+
+if TYPE_CHECKING:
+    from wire.pulsar.session.session import PulsarSession
+
+PROTOCOL_VERSION: Final = 21
+
+
+def on_connect(session: PulsarSession, event: events.Connect) -> None:
+    """Anybody is welcome while authentication is off; credentials are not looked at."""
+    session.peer_version = event.client_version
+    session.protocol_version = min(PROTOCOL_VERSION, event.protocol_version)
+    session.features = event.features
+    session.wire.exposes_broker_metadata = (
+        session.options.expose_broker_metadata and event.features.broker_entry_metadata
+    )
+    session.reply(
+        replies.connected(
+            session.options.server_version,
+            session.protocol_version,
+            session.options.wire.message_bytes_max,
+            events.Features(partitioned_metadata_without_creation=True),
+        )
+    )
+
+
+def on_ping(session: PulsarSession, _event: events.Ping) -> None:
+    session.wire.pong()
+
+
+def on_pong(_session: PulsarSession, _event: events.Pong) -> None:
+    """Hearing it was the point: the link has noted that bytes came."""
+
+
+def on_auth_response(_session: PulsarSession, _event: events.AuthResponse) -> None:
+    """Nothing was asked, so nothing is learned."""
+
+
+def on_quiet(session: PulsarSession) -> None:
+    """Ping a silent client; one that never introduced itself has had its time."""
+    if session.wire.state is State.CONNECTING:
+        session.connection.end("it did not introduce itself")
+        return
+    session.wire.ping()
+    session.connection.touch()
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.Connect: on_connect,
+    events.Ping: on_ping,
+    events.Pong: on_pong,
+    events.AuthResponse: on_auth_response,
+}

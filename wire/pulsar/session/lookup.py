@@ -1,0 +1,79 @@
+"""Finding topics: where one is served, how many partitions it has, which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from crc32c import crc32c
+
+from core.errors import InvalidName, NamespaceNotFound, NotReady, TopicNotFound
+from core.names import NamespaceName, TopicName
+from wire.pulsar import events, replies
+
+if TYPE_CHECKING:
+    from wire.pulsar.session.session import PulsarSession
+
+
+def topic_name(text: str) -> TopicName:
+    """Read a name as clients send it."""
+    if not text:
+        raise InvalidName("the name of a topic must not be empty")
+    return TopicName.parse(text)
+
+
+async def on_lookup(session: PulsarSession, event: events.Lookup) -> None:
+    """One server has every topic: itself."""
+    name = topic_name(event.topic)
+    if event.listener_name:
+        raise NotReady(f"the broker do not have {event.listener_name} listener")
+    if not await session.broker.catalog.has_namespace(name.namespace):
+        raise NamespaceNotFound(f"namespace {name.namespace} does not exist")
+    options = session.options
+    session.reply(
+        replies.lookup_connect(event.request_id, options.address, options.through_service_url)
+    )
+
+
+async def on_partitioned_metadata(
+    session: PulsarSession, event: events.PartitionedMetadata
+) -> None:
+    name = topic_name(event.topic)
+    if not await session.broker.catalog.has_namespace(name.namespace):
+        raise TopicNotFound(f"namespace {name.namespace} does not exist")
+    partitions = await session.broker.partitions_or_create(name, create=event.create)
+    session.reply(replies.partitioned_metadata(event.request_id, partitions))
+
+
+async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfNamespace) -> None:
+    """All of them: the client applies its pattern itself.
+
+    Patterns are the client's own and may take for ever to match here, on the one loop; every client
+    filters what it gets unless it is told that this was done.
+    """
+    namespace = NamespaceName.parse(event.namespace)
+    if not await session.broker.catalog.has_namespace(namespace):
+        raise NamespaceNotFound(f"namespace {namespace} does not exist")
+    names = await session.broker.topics_of(namespace)
+    if event.mode is not events.TopicsMode.ALL:
+        persistent = event.mode is events.TopicsMode.PERSISTENT
+        names = [name for name in names if TopicName.parse(name).persistent is persistent]
+    digest = topics_hash(names)
+    changed = digest != event.topics_hash
+    session.reply(
+        replies.topics_of_namespace(
+            event.request_id, names if changed else (), digest, filtered=False, changed=changed
+        )
+    )
+
+
+def topics_hash(names: list[str]) -> str:
+    """What clients compare to see whether a list changed: a checksum, its bytes least first."""
+    return crc32c(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.Lookup: on_lookup,
+    events.PartitionedMetadata: on_partitioned_metadata,
+    events.TopicsOfNamespace: on_topics_of_namespace,
+}

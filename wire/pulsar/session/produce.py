@@ -1,0 +1,255 @@
+"""Producers: attach (in four modes), publish, leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import (
+    BrokerError,
+    ChecksumMismatch,
+    Invalid,
+    NotAllowed,
+    NotReady,
+    SubscriptionNotFound,
+)
+from core.entry.pulsar_metadata import has_encryption_keys
+from core.ledger.chain import START, Position
+from core.topic.producer import Producer, ProducerRequest
+from core.topic.producers import AccessMode
+from core.topic.topic import Topic
+from core.topic.volatile import VolatileTopic
+from wire.pulsar import events, hot, replies
+from wire.pulsar.errors import spares_connection
+
+if TYPE_CHECKING:
+    from wire.pulsar.session.session import PulsarSession
+
+MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
+    events.AccessMode.SHARED: AccessMode.SHARED,
+    events.AccessMode.EXCLUSIVE: AccessMode.EXCLUSIVE,
+    events.AccessMode.WAIT_FOR_EXCLUSIVE: AccessMode.WAIT_FOR_EXCLUSIVE,
+    events.AccessMode.EXCLUSIVE_WITH_FENCING: AccessMode.EXCLUSIVE_WITH_FENCING,
+}
+
+
+class Attached:
+    """A producer of this connection: the protocol's side of a core `Producer`.
+
+    Runs are stored in the order they came, so what waits for storage is a plain count; a request to
+    close is answered when it is down to nothing.
+    """
+
+    __slots__ = ("closing", "encrypted_only", "id", "producer", "request_id", "session", "topic", "waiting")
+
+    def __init__(
+        self,
+        session: PulsarSession,
+        event: events.Producer,
+        topic: Topic | VolatileTopic,
+    ) -> None:
+        self.session = session
+        self.id = event.producer_id
+        self.request_id = event.request_id
+        self.topic = topic
+        self.producer: Producer
+        self.encrypted_only = topic.policies.encryption_required
+        self.waiting = 0
+        self.closing: int | None = None
+        """The request to answer when nothing waits any more."""
+
+    # -- what the core tells ------------------------------------------------------------------
+
+    def granted(self, epoch: int | None) -> None:
+        """The topic is this producer's: now, or after having waited for it."""
+        self.session.reply(
+            replies.producer_success(self.request_id, self.producer.name, topic_epoch=epoch)
+        )
+
+    def refused(self, error: BrokerError) -> None:
+        """It waited in vain."""
+        self.session.producers.pop(self.id, None)
+        self.session.reply(replies.refusal(self.request_id, error))
+
+    def closed_by_broker(self) -> None:
+        self.session.producers.pop(self.id, None)
+        self.session.reply(replies.close_producer(self.id))
+
+    # -- what happens to a run ----------------------------------------------------------------
+
+    def publish(self, run: events.Sends) -> None:
+        messages = len(run.payloads)
+        self.waiting += 1
+        size = sum(map(len, run.payloads))
+        session = self.session
+        session.publishes_wait(messages, size)
+        producer = self.producer
+        producer.messages_in += messages if run.counts is None else sum(run.counts)
+        producer.bytes_in += size
+        if run.chunks:
+            producer.chunks_in += messages
+
+        def stored(result: Position | BrokerError) -> None:
+            self.waiting -= 1
+            session.publishes_done(messages, size)
+            if isinstance(result, tuple):
+                self._receipt(run, result)
+            else:
+                self._refuse(run, result)
+            if self.closing is not None and not self.waiting:
+                session.reply(replies.success(self.closing))
+
+        self.topic.publish(run.payloads, run.counts, stored)
+
+    def _receipt(self, run: events.Sends, first: Position) -> None:
+        session = self.session
+        if not session.gone:
+            if first[0] >= 0:
+                session.wire.receipts(self.id, run.sequences, *first)
+            else:
+                session.wire.receipts_without_id(self.id, run.sequences)
+            session.connection.touch()
+
+    def _refuse(self, run: events.Sends, error: BrokerError) -> None:
+        """Tell why. Where that makes clients drop the connection anyway, the producer is closed
+        instead: they attach again and send again what has no receipt.
+        """
+        session = self.session
+        if session.gone:
+            return
+        if spares_connection(error):
+            for echo in run.sequences:
+                session.reply(replies.send_error(self.id, hot.sequence_of(echo)[0], error))
+        elif session.producers.get(self.id) is self:
+            first, _highest = hot.sequence_of(run.sequences[0])
+            session.reply(replies.send_error(self.id, first, error))
+            session.producers.pop(self.id)
+            self.topic.detach_producer(self.producer)
+
+
+# -- attaching -------------------------------------------------------------------------------
+
+
+async def on_producer(session: PulsarSession, event: events.Producer) -> None:
+    """Attach a producer, once: a repeated request is answered again, not done again."""
+    producers = session.producers
+    if event.producer_id in producers:
+        present = producers[event.producer_id]
+        if present is None:
+            raise NotReady("the producer is already being attached on this connection")
+        session.reply(replies.producer_success(event.request_id, present.producer.name))
+        return
+    producers[event.producer_id] = None
+    try:
+        topic = await session.topic(event.topic)
+        await _prepare(event, topic)
+        if not session.gone:
+            await _attach(session, event, topic)
+    finally:
+        if producers.get(event.producer_id) is None:
+            producers.pop(event.producer_id, None)
+
+
+async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None:
+    """What must be so before a producer may attach."""
+    topic.check_producer()
+    if topic.policies.encryption_required and not event.encrypted:
+        raise Invalid(f"Encryption is required in {topic.name}")
+    if event.transactional:
+        raise NotAllowed("Transactions are not enabled.")
+    if event.initial_subscription and isinstance(topic, Topic):
+        create = topic.policies.auto_subscription_creation
+        if not create and event.initial_subscription not in topic.subscriptions:
+            raise NotAllowed("subscriptions are not created by being asked for here")
+        await topic.subscription(event.initial_subscription, create=create, start=START)
+
+
+async def _attach(
+    session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic
+) -> None:
+    attached = Attached(session, event, topic)
+    request = ProducerRequest(
+        name=event.name or await session.broker.catalog.new_producer_name(),
+        name_is_users=bool(event.name) and event.name_is_users,
+        epoch=event.epoch,
+        mode=MODES[event.access_mode],
+        topic_epoch=event.topic_epoch,
+        metadata=event.metadata,
+        address=session.peer,
+        client_version=session.peer_version,
+    )
+    attached.producer = Producer(event.producer_id, request, attached, topic.env.clock.wall_ms())
+    session.producers[event.producer_id] = attached
+    try:
+        waits = await topic.attach_producer(attached.producer)
+    except BrokerError:
+        session.producers.pop(event.producer_id, None)
+        raise
+    if session.gone:
+        topic.detach_producer(attached.producer)
+    elif waits:
+        session.reply(
+            replies.producer_success(event.request_id, attached.producer.name, ready=False)
+        )
+
+
+# -- publishing ------------------------------------------------------------------------------
+
+
+def on_sends(session: PulsarSession, event: events.Sends) -> None:
+    attached = session.producers.get(event.producer_id)
+    if attached is None:
+        # it was closed by us a moment ago, and these were on their way: they will come again
+        return
+    if event.txn is not None:
+        _refuse_each(session, event, NotAllowed("Transactions are not enabled."))
+    elif attached.encrypted_only and not _all_encrypted(event.payloads):
+        _refuse_each(session, event, Invalid("Messages must be encrypted"))
+    else:
+        attached.publish(event)
+
+
+def _all_encrypted(payloads: list[bytes]) -> bool:
+    return all(has_encryption_keys(payload) for payload in payloads)
+
+
+def _refuse_each(session: PulsarSession, run: events.Sends, error: BrokerError) -> None:
+    for echo in run.sequences:
+        session.reply(replies.send_error(run.producer_id, hot.sequence_of(echo)[0], error))
+
+
+def on_bad_checksum(session: PulsarSession, event: events.BadChecksum) -> None:
+    error = ChecksumMismatch("the message did not arrive as it was sent")
+    session.reply(replies.send_error(event.producer_id, event.sequence_id, error))
+
+
+# -- leaving ---------------------------------------------------------------------------------
+
+
+def on_close_producer(session: PulsarSession, event: events.CloseProducer) -> None:
+    """Answered when everything sent before is stored."""
+    attached = session.producers.pop(event.producer_id, None)
+    if attached is None:
+        session.reply(replies.success(event.request_id))
+        return
+    attached.topic.detach_producer(attached.producer)
+    if attached.waiting:
+        attached.closing = event.request_id
+    else:
+        session.reply(replies.success(event.request_id))
+
+
+def detach_all(session: PulsarSession) -> None:
+    """The connection is gone."""
+    producers, session.producers = session.producers, {}
+    for attached in producers.values():
+        if attached is not None:
+            attached.topic.detach_producer(attached.producer)
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.Producer: on_producer,
+    events.Sends: on_sends,
+    events.BadChecksum: on_bad_checksum,
+    events.CloseProducer: on_close_producer,
+}

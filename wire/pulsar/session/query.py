@@ -1,0 +1,75 @@
+"""Questions about what is attached, and requests for features that are not here: refused in kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import NotAllowed, SubscriptionNotFound, TopicNotFound, Unsupported
+from wire.pulsar import events, replies
+
+if TYPE_CHECKING:
+    from wire.pulsar.session.session import PulsarSession
+
+
+def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> None:
+    attached = session.consumers.get(event.consumer_id)
+    if attached is None or attached.consumer.subscription is None:
+        raise SubscriptionNotFound("the consumer is not attached")
+    consumer = attached.consumer
+    subscription = attached.consumer.subscription
+    assert subscription is not None
+    session.reply(
+        replies.consumer_stats(
+            event.request_id,
+            replies.ConsumerFigures(
+                consumer_name=consumer.name,
+                permits=consumer.permits,
+                unacked=consumer.unacked,
+                blocked_on_unacked=consumer.blocked,
+                address=consumer.request.address,
+                connected_since=str(consumer.connected_ms),
+                type=subscription.type.value if subscription.type else "",
+                backlog=subscription.cursor.backlog,
+            ),
+        )
+    )
+
+
+def on_get_schema(_session: PulsarSession, _event: events.GetSchema) -> None:
+    """Clients take this answer for "the topic has no schema", which is so."""
+    raise TopicNotFound("the topic has no schema")
+
+
+def on_get_or_create_schema(_session: PulsarSession, _event: events.GetOrCreateSchema) -> None:
+    raise Unsupported("schemas are not kept by this server yet")
+
+
+def on_transaction(session: PulsarSession, event: Any) -> None:
+    """The words are those a broker with transactions switched off uses; clients look for them."""
+    session.reply(replies.transactions_are_off(event.request_id))
+
+
+def on_watch(_session: PulsarSession, _event: events.WatchTopics) -> None:
+    """The client goes on by asking for the list now and then."""
+    raise NotAllowed("watching topics is not enabled here")
+
+
+def on_close_watch(session: PulsarSession, event: events.CloseWatch) -> None:
+    session.reply(replies.success(event.request_id))
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.ConsumerStats: on_consumer_stats,
+    events.GetSchema: on_get_schema,
+    events.GetOrCreateSchema: on_get_or_create_schema,
+    events.TcConnect: on_transaction,
+    events.NewTxn: on_transaction,
+    events.AddPartitionsToTxn: on_transaction,
+    events.AddSubscriptionsToTxn: on_transaction,
+    events.EndTxn: on_transaction,
+    events.EndTxnOnPartition: on_transaction,
+    events.EndTxnOnSubscription: on_transaction,
+    events.WatchTopics: on_watch,
+    events.CloseWatch: on_close_watch,
+}

@@ -1,0 +1,187 @@
+"""The session of one connection: its producers, its consumers, and who handles which event.
+
+A handler is a function of (session, event). A plain one acts at once; one that must wait is `async`
+and started as a task of its own, so that a slow request never holds up what comes behind it. When a
+handler raises a domain error, the client gets it in the reply type its request asks for.
+
+Invariant: after `closed` nothing is packed any more, and everything attached here is detached.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from core.broker import Broker
+from core.errors import BrokerError, Invalid
+from core.link.connection import Connection
+from core.link.loop import PAUSE_PUBLISHES
+from core.topic.topic import Topic
+from core.topic.volatile import VolatileTopic
+from wire.pulsar import events, replies
+from wire.pulsar.session import connect, consume, lookup, produce, query
+from wire.pulsar.wire import PulsarWire, WireOptions
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[["PulsarSession", Any], None] | Callable[["PulsarSession", Any], Awaitable[None]]
+
+HANDLERS: Final[Mapping[type, Handler]] = {
+    **connect.HANDLERS,
+    **lookup.HANDLERS,
+    **produce.HANDLERS,
+    **consume.HANDLERS,
+    **query.HANDLERS,
+}
+WAITING: Final = frozenset(
+    event for event, handler in HANDLERS.items() if inspect.iscoroutinefunction(handler)
+)
+
+
+class FrontOptions(Struct, frozen=True):
+    """What an operator may turn, for all Pulsar connections."""
+
+    server_version: str = "Magnetar"
+    address: replies.Address = replies.Address()
+    """Where clients are told to connect."""
+    through_service_url: bool = True
+    """Tell clients to stay on the address they dialled: right for loopback and forwarded ports."""
+    wire: WireOptions = WireOptions()
+    pending_messages_max: int = 10_000
+    """Messages of one connection not stored yet: it is not read until half of them are."""
+    pending_bytes_max: int = 16 * 1024 * 1024
+    batch_index_acks: bool = True
+    expose_broker_metadata: bool = False
+
+
+class Front:
+    """Makes wire and session of each fresh connection."""
+
+    def __init__(self, broker: Broker, options: FrontOptions) -> None:
+        self.broker = broker
+        self.options = options
+
+    def __call__(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
+        wire = PulsarWire(self.options.wire)
+        return wire, PulsarSession(self.broker, self.options, connection, wire)
+
+
+class PulsarSession:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "broker",
+        "connection",
+        "consumers",
+        "features",
+        "gone",
+        "options",
+        "peer_version",
+        "pending_bytes",
+        "pending_messages",
+        "producers",
+        "protocol_version",
+        "wire",
+    )
+
+    def __init__(
+        self, broker: Broker, options: FrontOptions, connection: Connection, wire: PulsarWire
+    ) -> None:
+        self.broker = broker
+        self.options = options
+        self.connection = connection
+        self.wire = wire
+        self.features = events.Features()
+        self.peer_version = ""
+        self.protocol_version = 0
+        self.producers: dict[int, produce.Attached | None] = {}
+        """By the client's id; None while being attached."""
+        self.consumers: dict[int, consume.Attached | None] = {}
+        self.gone = False
+        self.pending_messages = self.pending_bytes = 0
+
+    @property
+    def peer(self) -> str:
+        return self.connection.peer
+
+    # -- events -------------------------------------------------------------------------------
+
+    def handle(self, event: events.Event) -> None:
+        """Act on one event."""
+        kind = type(event)
+        if kind in WAITING:
+            self.broker.spawn(self._wait_for, HANDLERS[kind], event)
+            return
+        try:
+            HANDLERS[kind](self, event)
+        except BrokerError as error:
+            self.refuse(event, error)
+
+    async def _wait_for(self, handler: Callable[..., Awaitable[None]], event: events.Event) -> None:
+        try:
+            await handler(self, event)
+        except BrokerError as error:
+            self.refuse(event, error)
+        except Exception:  # noqa: BLE001  our own mistake: it costs this session, not the server
+            log.exception("%s: closed, this server failed", self.peer)
+            self.connection.end("this server failed")
+
+    def refuse(self, event: events.Event, error: BrokerError) -> None:
+        """Tell the client why not."""
+        log.info("%s: %s refused: %s", self.peer, type(event).__name__, error)
+        if hasattr(event, "request_id"):
+            self.reply(replies.failure(event, error))
+        elif isinstance(error, Invalid):
+            self.connection.end(str(error))
+
+    def reply(self, frame: bytes) -> None:
+        """Pack one reply."""
+        if not self.gone:
+            self.wire.reply(frame)
+            self.connection.touch()
+
+    # -- back-pressure of publishes -----------------------------------------------------------
+
+    def publishes_wait(self, messages: int, size: int) -> None:
+        """So many more are on their way to storage; at the limit, read no more."""
+        self.pending_messages += messages
+        self.pending_bytes += size
+        options = self.options
+        if (
+            self.pending_messages >= options.pending_messages_max
+            or self.pending_bytes >= options.pending_bytes_max
+        ):
+            self.connection.pause(PAUSE_PUBLISHES)
+
+    def publishes_done(self, messages: int, size: int) -> None:
+        """So many are stored or failed; at half the limit, read on."""
+        self.pending_messages -= messages
+        self.pending_bytes -= size
+        options = self.options
+        if (
+            self.connection.paused & PAUSE_PUBLISHES
+            and self.pending_messages * 2 <= options.pending_messages_max
+            and self.pending_bytes * 2 <= options.pending_bytes_max
+        ):
+            self.connection.resume(PAUSE_PUBLISHES)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def quiet(self) -> None:
+        """The peer is silent: ask whether it lives, if it ever introduced itself."""
+        connect.on_quiet(self)
+
+    def closed(self, reason: str) -> None:
+        """The connection is gone: nothing of it stays attached."""
+        self.gone = True
+        self.wire.close()
+        produce.detach_all(self)
+        consume.detach_all(self)
+
+    async def topic(self, name: str, *, create: bool = True) -> Topic | VolatileTopic:
+        """The topic of that name, loaded."""
+        return await self.broker.topic(lookup.topic_name(name), create=create)
