@@ -1,0 +1,37 @@
+# One word per chore. The README's commands are scripts/serve and scripts/test; these are for daily work.
+
+BIN := .venv/bin
+
+.PHONY: dev check format test test-heavy interop bench serve docs
+
+dev:            ## make .venv, with all that tests and checks need
+	scripts/test --version
+
+check:          ## style, types, architecture and the quick tests: a minute, before each commit
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -m "not slow and not heavy and not java and not bookshell" magnetar core bookie wire
+
+format:         ## write what `check` would have said about style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test:           ## everything that CI runs
+	scripts/test
+
+test-heavy:     ## what takes minutes: crashes under load, large backlogs
+	$(BIN)/pytest -m heavy
+
+interop:        ## stock clients against a real server
+	$(BIN)/pytest interop_tests
+
+bench:          ## build the load generators and measure; see bench/README.md
+	$(MAKE) -C bench
+
+serve:          ## run the server with ./data
+	scripts/serve
+
+docs:           ## write the generated part of docs/configuration.md
+	$(BIN)/python -m magnetar.settings.reference docs/configuration.md
