@@ -1,0 +1,302 @@
+"""Policies: what a namespace or a topic may decide for itself, and what the broker says otherwise. Pure.
+
+The JSON names are Pulsar's own, mixed styles and all, because admin tools read and write them. None
+means "not decided here"; `effective` answers every question by topic, then namespace, then broker.
+
+Invariant: decoding takes what client suites send (an empty body, `null`, unknown fields); a value of
+the wrong type is `Invalid`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from core.errors import Invalid
+
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+Kind = TypeVar("Kind")
+
+QuotaPolicy = Literal[
+    "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
+]
+QuotaType = Literal["destination_storage", "message_age"]
+
+
+class Retention(Struct, frozen=True, rename="camel"):
+    """How long acknowledged messages stay; -1 is for ever, 0 not at all."""
+
+    retention_time_in_minutes: int = 0
+    retention_size_in_mb: int = field(default=0, name="retentionSizeInMB")
+
+
+class BacklogQuota(Struct, frozen=True, rename="camel"):
+    """How much may wait to be acknowledged, and what happens beyond."""
+
+    limit_size: int = -1
+    """Bytes; -1 for no limit."""
+    limit_time: int = -1
+    """Seconds; -1 for no limit."""
+    policy: QuotaPolicy = "producer_request_hold"
+
+
+class AutoTopicCreation(Struct, frozen=True, rename="camel"):
+    """Whether a topic comes into being by being asked for."""
+
+    allow_auto_topic_creation: bool = True
+    topic_type: Literal["partitioned", "non-partitioned"] = "non-partitioned"
+    default_num_partitions: int | None = None
+
+    @property
+    def allowed(self) -> bool:
+        return self.allow_auto_topic_creation
+
+    @property
+    def partitions(self) -> int:
+        """0 for a topic without partitions."""
+        if self.topic_type == "partitioned":
+            return self.default_num_partitions or 1
+        return 0
+
+
+class AutoSubscriptionCreation(Struct, frozen=True, rename="camel"):
+    """Whether a subscription comes into being by being asked for."""
+
+    allow_auto_subscription_creation: bool = True
+
+
+class InactiveTopics(Struct, frozen=True, rename="camel"):
+    """When a topic that nobody uses is deleted."""
+
+    inactive_topic_delete_mode: Literal[
+        "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
+    ] = "delete_when_no_subscriptions"
+    max_inactive_duration_seconds: int = 60
+    delete_while_inactive: bool = True
+
+
+class DelayedDelivery(Struct, frozen=True, rename="camel"):
+    """Whether messages may ask to be delivered later."""
+
+    tick_time: int = 1000
+    active: bool = True
+    max_delivery_delay_in_millis: int = 0
+
+
+class AuthPolicies(Struct, frozen=True):
+    """Who may do what; kept for the day authorisation is switched on."""
+
+    namespace_auth: dict[str, list[str]] = {}
+    topic_auth: dict[str, dict[str, list[str]]] = {}
+    subscription_auth: dict[str, list[str]] = {}
+
+
+class Bundles(Struct, frozen=True, rename="camel"):
+    """How the namespace's hash space is cut."""
+
+    boundaries: list[str] = ["0x00000000", "0xffffffff"]
+    num_bundles: int = 1
+
+
+class TopicPolicies(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What one topic decides for itself."""
+
+    message_ttl: int | None = field(default=None, name="messageTTLInSeconds")
+    retention: Retention | None = field(default=None, name="retentionPolicies")
+    backlog_quotas: dict[QuotaType, BacklogQuota] = field(
+        default_factory=dict, name="backLogQuotaMap"
+    )
+    max_producers: int | None = field(default=None, name="maxProducerPerTopic")
+    max_consumers: int | None = field(default=None, name="maxConsumerPerTopic")
+    max_consumers_per_subscription: int | None = None
+    max_subscriptions: int | None = field(default=None, name="maxSubscriptionsPerTopic")
+    max_unacked_on_consumer: int | None = field(
+        default=None, name="maxUnackedMessagesOnConsumer"
+    )
+    max_unacked_on_subscription: int | None = field(
+        default=None, name="maxUnackedMessagesOnSubscription"
+    )
+    max_message_size: int | None = None
+    inactive_topics: InactiveTopics | None = field(default=None, name="inactiveTopicPolicies")
+    delayed_delivery: DelayedDelivery | None = field(default=None, name="delayedDeliveryPolicies")
+    auto_subscription_creation: AutoSubscriptionCreation | None = field(
+        default=None, name="autoSubscriptionCreationOverride"
+    )
+    subscription_types: list[str] | None = field(default=None, name="subscriptionTypesEnabled")
+    deduplication: bool | None = field(default=None, name="deduplicationEnabled")
+    compaction_threshold: int | None = None
+    extra: dict[str, Any] = {}
+    """Policies that are stored for tools and have no effect here yet, by their REST name."""
+
+
+class NamespacePolicies(Struct, frozen=True, kw_only=True):
+    """What one namespace decides; written as `/admin/v2/namespaces/T/N` shows it."""
+
+    auth_policies: AuthPolicies = AuthPolicies()
+    replication_clusters: list[str] = []
+    bundles: Bundles = Bundles()
+    backlog_quota_map: dict[QuotaType, BacklogQuota] = {}
+    retention_policies: Retention | None = None
+    message_ttl_in_seconds: int | None = None
+    encryption_required: bool = False
+    deduplication: bool | None = field(default=None, name="deduplicationEnabled")
+    auto_topic_creation: AutoTopicCreation | None = field(
+        default=None, name="autoTopicCreationOverride"
+    )
+    auto_subscription_creation: AutoSubscriptionCreation | None = field(
+        default=None, name="autoSubscriptionCreationOverride"
+    )
+    max_producers_per_topic: int | None = None
+    max_consumers_per_topic: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_subscriptions_per_topic: int | None = None
+    max_topics_per_namespace: int | None = None
+    max_unacked_messages_per_consumer: int | None = None
+    max_unacked_messages_per_subscription: int | None = None
+    compaction_threshold: int | None = None
+    subscription_expiration_time_minutes: int | None = None
+    inactive_topic_policies: InactiveTopics | None = None
+    delayed_delivery_policies: DelayedDelivery | None = None
+    subscription_types_enabled: list[str] = []
+    properties: dict[str, str] = {}
+    extra: dict[str, Any] = {}
+    """Policies that are stored for tools and have no effect here yet, by their REST name."""
+
+
+class BrokerDefaults(Struct, frozen=True, kw_only=True):
+    """What holds where nobody decided; names and values follow Pulsar's broker.conf."""
+
+    message_ttl_seconds: int = 0
+    retention: Retention = Retention()
+    backlog_quotas: dict[QuotaType, BacklogQuota] = {}
+    auto_topic_creation: AutoTopicCreation = AutoTopicCreation()
+    auto_subscription_creation: bool = True
+    inactive_topics: InactiveTopics = InactiveTopics()
+    delayed_delivery: DelayedDelivery = DelayedDelivery()
+    deduplication: bool = False
+    max_producers_per_topic: int = 0
+    max_consumers_per_topic: int = 0
+    max_consumers_per_subscription: int = 0
+    max_subscriptions_per_topic: int = 0
+    max_topics_per_namespace: int = 0
+    max_unacked_messages_per_consumer: int = 50_000
+    max_unacked_messages_per_subscription: int = 200_000
+    subscription_expiration_minutes: int = 0
+    subscription_types: tuple[str, ...] = SUBSCRIPTION_TYPES
+    compaction_threshold: int = 0
+
+
+class Effective(Struct, frozen=True, kw_only=True):
+    """What holds for one topic, all things considered."""
+
+    message_ttl_seconds: int
+    retention: Retention
+    backlog_quotas: dict[QuotaType, BacklogQuota]
+    auto_topic_creation: AutoTopicCreation
+    auto_subscription_creation: bool
+    inactive_topics: InactiveTopics
+    delayed_delivery: DelayedDelivery
+    deduplication: bool
+    encryption_required: bool
+    max_producers_per_topic: int
+    max_consumers_per_topic: int
+    max_consumers_per_subscription: int
+    max_subscriptions_per_topic: int
+    max_topics_per_namespace: int
+    max_unacked_per_consumer: int
+    max_unacked_per_subscription: int
+    subscription_expiration_minutes: int
+    subscription_types: tuple[str, ...]
+    compaction_threshold: int
+
+
+def _first(*choices: Any) -> Any:
+    """The first that is decided."""
+    return next(choice for choice in choices if choice is not None)
+
+
+def effective(
+    broker: BrokerDefaults, namespace: NamespacePolicies, topic: TopicPolicies
+) -> Effective:
+    """Every question answered by the nearest that has an answer."""
+    subscriptions = _first(
+        topic.auto_subscription_creation,
+        namespace.auto_subscription_creation,
+        AutoSubscriptionCreation(broker.auto_subscription_creation),
+    )
+    types = topic.subscription_types or namespace.subscription_types_enabled
+    return Effective(
+        message_ttl_seconds=_first(
+            topic.message_ttl, namespace.message_ttl_in_seconds, broker.message_ttl_seconds
+        ),
+        retention=_first(topic.retention, namespace.retention_policies, broker.retention),
+        backlog_quotas={
+            **broker.backlog_quotas,
+            **namespace.backlog_quota_map,
+            **topic.backlog_quotas,
+        },
+        auto_topic_creation=_first(namespace.auto_topic_creation, broker.auto_topic_creation),
+        auto_subscription_creation=subscriptions.allow_auto_subscription_creation,
+        inactive_topics=_first(
+            topic.inactive_topics, namespace.inactive_topic_policies, broker.inactive_topics
+        ),
+        delayed_delivery=_first(
+            topic.delayed_delivery, namespace.delayed_delivery_policies, broker.delayed_delivery
+        ),
+        deduplication=_first(topic.deduplication, namespace.deduplication, broker.deduplication),
+        encryption_required=namespace.encryption_required,
+        max_producers_per_topic=_first(
+            topic.max_producers, namespace.max_producers_per_topic, broker.max_producers_per_topic
+        ),
+        max_consumers_per_topic=_first(
+            topic.max_consumers, namespace.max_consumers_per_topic, broker.max_consumers_per_topic
+        ),
+        max_consumers_per_subscription=_first(
+            topic.max_consumers_per_subscription,
+            namespace.max_consumers_per_subscription,
+            broker.max_consumers_per_subscription,
+        ),
+        max_subscriptions_per_topic=_first(
+            topic.max_subscriptions,
+            namespace.max_subscriptions_per_topic,
+            broker.max_subscriptions_per_topic,
+        ),
+        max_topics_per_namespace=_first(
+            namespace.max_topics_per_namespace, broker.max_topics_per_namespace
+        ),
+        max_unacked_per_consumer=_first(
+            topic.max_unacked_on_consumer,
+            namespace.max_unacked_messages_per_consumer,
+            broker.max_unacked_messages_per_consumer,
+        ),
+        max_unacked_per_subscription=_first(
+            topic.max_unacked_on_subscription,
+            namespace.max_unacked_messages_per_subscription,
+            broker.max_unacked_messages_per_subscription,
+        ),
+        subscription_expiration_minutes=_first(
+            namespace.subscription_expiration_time_minutes, broker.subscription_expiration_minutes
+        ),
+        subscription_types=tuple(types) if types else broker.subscription_types,
+        compaction_threshold=_first(
+            topic.compaction_threshold, namespace.compaction_threshold, broker.compaction_threshold
+        ),
+    )
+
+
+def decode(body: bytes, kind: type[Kind]) -> Kind:
+    """Read policies; an empty body or `null` decides nothing."""
+    if not body.strip() or body.strip() == b"null":
+        return kind()
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"not a policy: {error}") from error
+
+
+def encode(policies: Struct) -> bytes:
+    """As JSON, in Pulsar's names."""
+    return msgspec.json.encode(policies)
