@@ -38,6 +38,7 @@ from wire.pulsar.frames import (
     tail_to_store,
 )
 from wire.pulsar.varints import (
+    MORE_FOLLOWS,
     ONE_BYTE,
     all_varints,
     number_at,
@@ -91,116 +92,108 @@ def sequence_of(echo: bytes) -> tuple[int, int]:
 # -- SEND ------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
-def _send_layout(shape_bytes: int, rest_bytes: int) -> Layout:
-    """The frame's size; its shape (the command's size and all up to the tag of the sequence id);
-    the rest of the command; the mark of the checksum, the checksum, the size of the metadata.
-    """
-    return Layout(f">I{shape_bytes}s{rest_bytes}sHII")
+class SendOptions(NamedTuple):
+    """What a frame may be, and whether its checksum is looked at."""
+
+    frame_bytes_max: int
+    verify: bool
 
 
-class _Sends:
-    """A run in the making."""
+class _Shape(NamedTuple):
+    """What frames of one producer have in common."""
 
-    __slots__ = ("counts", "frame_bytes_max", "payloads", "room", "sequences", "verify")
+    head: bytes
+    """From the command's size up to the tag of the sequence id."""
+    producer_id: int
+    rest_bytes: int
+    """The command behind that tag."""
+    tail_at: int
+    layout: Layout
+    """Frame size, head, rest, mark of the checksum, checksum, size of the metadata."""
 
-    def __init__(self, frame_bytes_max: int, verify: bool) -> None:
-        self.payloads: list[bytes] = []
-        self.sequences: list[bytes] = []
-        self.counts: list[int] | None = None
-        self.room = RUN_BYTES_MAX
-        self.frame_bytes_max = frame_bytes_max
-        self.verify = verify
+
+@lru_cache(maxsize=4096)
+def _shape_of(head: bytes) -> _Shape | None:
+    """The shape of a regular SEND that begins like this; None for anything else."""
+    (command_bytes,) = SIZE.unpack_from(head)
+    producer_end = len(head) - 1
+    rest_bytes = 4 + command_bytes - len(head)
+    # One byte says how long the inner message is, and the command ends with it.
+    if (
+        head[4:7] != SEND_HEAD
+        or head[7] > 127
+        or head[7] + 4 != command_bytes
+        or head[8] != 0x08
+        or head[producer_end] != 0x10
+        or varint_end(head, 9, producer_end) != producer_end
+        or rest_bytes < 1
+    ):
+        return None
+    return _Shape(
+        head,
+        number_at(head, 9, producer_end),
+        rest_bytes,
+        8 + command_bytes,
+        Layout(f">I{len(head)}s{rest_bytes}sHII"),
+    )
 
 
-def parse_sends(
-    data: bytes, offset: int, frame_bytes_max: int, verify: bool
-) -> tuple[int, Sends | None]:
+def parse_sends(data: bytes, offset: int, options: SendOptions) -> tuple[int, Sends | None]:
     """The run of SENDs at `offset`, and the offset behind it; None when there is none to be had."""
-    run = _Sends(frame_bytes_max, verify)
-    payloads = run.payloads
-    producer = b""
-    while run.room > 0 and len(payloads) < RUN_MESSAGES_MAX:
-        shape_end = _send_shape_end(data, offset)
-        if not shape_end or (producer and data[offset + 12 : shape_end] != producer):
+    payloads: list[bytes] = []
+    sequences: list[bytes] = []
+    counts: list[int] | None = None
+    producer_id = -1
+    bytes_end = offset + RUN_BYTES_MAX
+    limit = RUN_MESSAGES_MAX
+    while limit > 0 and offset < bytes_end and offset + 16 < len(data):
+        at = offset + 14 if data[offset + 13] < 128 else varint_end(data, offset + 13, len(data))
+        shape = _shape_of(data[offset + 4 : at + 1]) if at else None
+        if shape is None or (payloads and shape.producer_id != producer_id):
             break
-        producer = data[offset + 12 : shape_end]
-        behind = _take_alike(data, offset, shape_end, run)
-        if behind == offset:
-            break
-        offset = behind
+        producer_id = shape.producer_id
+        begin = offset
+        offset, some, rests = _take_alike(data, offset, shape, (bytes_end, limit), options)
+        limit = limit - len(some) if some else 0
+        if some and not all_varints(rests, shape.rest_bytes):
+            rests, some_counts = _read_rests(rests)
+            if len(rests) < len(some):
+                del some[len(rests) :]
+                offset = begin + len(some) * shape.tail_at + sum(map(len, some))
+                limit = 0
+            if counts is None and some_counts.count(1) != len(some_counts):
+                counts = [1] * len(payloads)
+            if counts is not None:
+                counts += some_counts
+        elif counts is not None:
+            counts += [1] * len(some)
+        payloads += some
+        sequences += rests
     if not payloads:
         return offset, None
-    producer_id = number_at(producer, 1, len(producer) - 1)
-    return offset, Sends(producer_id, payloads, run.sequences, run.counts)
+    return offset, Sends(producer_id, payloads, sequences, counts)
 
 
-def _send_shape_end(data: bytes, offset: int) -> int:
-    """Where the sequence id of a regular SEND begins; 0 for any other frame."""
-    if data[offset + 8 : offset + 11] != SEND_HEAD:
-        return 0
-    end = len(data)
-    if end < offset + 14 or data[offset + 12] != 0x08:
-        return 0
-    (command_bytes,) = SIZE.unpack_from(data, offset + 4)
-    at = varint_end(data, offset + 13, end)
-    if not at or at == end or data[at] != 0x10:
-        return 0
-    command_end = offset + 8 + command_bytes
-    # One byte says how long the inner message is, and the command ends with it.
-    if data[offset + 11] > 127 or data[offset + 11] + 4 != command_bytes or command_end < at + 2:
-        return 0
-    return at + 1
+def _take_alike(
+    data: bytes, offset: int, shape: _Shape, until: tuple[int, int], options: SendOptions
+) -> tuple[int, list[bytes], list[bytes]]:
+    """The inner loop: frames of one shape, until an offset or a number.
 
-
-def _take_alike(data: bytes, offset: int, shape_end: int, run: _Sends) -> int:
-    """Take frames of the same shape as the one at `offset`; returns the offset behind them."""
-    command_end = offset + 12 + data[offset + 11]
-    rest = data[shape_end:command_end]
-    before = len(run.payloads)
-    if len(rest) <= 9 and all_varints((rest,), len(rest)):
-        behind = _take_shape(data, offset, shape_end, run, RUN_MESSAGES_MAX - before)
-        if not all_varints(run.sequences[before:], len(rest)):
-            # Same size, yet not just a sequence id: one by one, then, which the first one stands.
-            del run.payloads[before:], run.sequences[before:]
-            behind = _take_shape(data, offset, shape_end, run, 1)
-        if run.counts is not None:
-            run.counts += [1] * (len(run.payloads) - before)
-        return behind
-    echo, count = _read_rest(rest)
-    if not echo:
-        return offset
-    behind = _take_shape(data, offset, shape_end, run, 1)
-    if behind != offset:
-        run.sequences[-1] = echo
-        if run.counts is not None:
-            run.counts.append(count)
-        elif count != 1:
-            run.counts = [1] * before + [count]
-    return behind
-
-
-def _take_shape(data: bytes, offset: int, shape_end: int, run: _Sends, limit: int) -> int:
-    """The inner loop: up to `limit` frames of one shape, sequence ids not looked at."""
-    shape = data[offset + 4 : shape_end]
-    tail_at = 12 + data[offset + 11]
-    layout = _send_layout(len(shape), offset + tail_at - shape_end)
-    read, last = layout.unpack_from, len(data) - layout.size
-    payloads, sequences = run.payloads, run.sequences
-    frame_bytes_max, verify, room, size_of_data = (
-        run.frame_bytes_max,
-        run.verify,
-        run.room,
-        len(data),
-    )
-    for _ in range(limit):
-        if offset > last or room <= 0:
-            break
-        size, its_shape, rest, mark, checksum, metadata_bytes = read(data, offset)
+    Returns their payloads, and the rests of their commands, which are not looked at yet.
+    """
+    head, _, _, tail_at, layout = shape
+    bytes_end, limit = until
+    frame_bytes_max, verify = options
+    read, size_of_data = layout.unpack_from, len(data)
+    last = min(size_of_data - layout.size, bytes_end)
+    payloads: list[bytes] = []
+    rests: list[bytes] = []
+    while offset <= last and len(payloads) < limit:
+        size, its_head, rest, mark, checksum, metadata_bytes = read(data, offset)
         end = offset + 4 + size
         tail = data[offset + tail_at : end]
         if (
-            its_shape != shape
+            its_head != head
             or mark != CHECKSUM_MARK
             or end > size_of_data
             or size > frame_bytes_max
@@ -212,11 +205,22 @@ def _take_shape(data: bytes, offset: int, shape_end: int, run: _Sends, limit: in
         ):
             break
         payloads.append(tail)
-        sequences.append(rest)
-        room -= size
+        rests.append(rest)
         offset = end
-    run.room = room
-    return offset
+    return offset, payloads, rests
+
+
+def _read_rests(rests: list[bytes]) -> tuple[list[bytes], list[int]]:
+    """Echoes and numbers of messages, up to the first command with fields that are not everyday."""
+    echoes: list[bytes] = []
+    counts: list[int] = []
+    for rest in rests:
+        echo, count = _read_rest(rest)
+        if not echo:
+            break
+        echoes.append(echo)
+        counts.append(count)
+    return echoes, counts
 
 
 def _read_rest(rest: bytes) -> tuple[bytes, int]:
@@ -412,6 +416,9 @@ def _message_parts(
 
 Ranges = list[tuple[int, int, int]]
 
+CONSECUTIVE_IDS_MIN: Final = 64
+"""Ids with gaps closer than this are read in another way."""
+
 
 def parse_acks(data: bytes, offset: int, frame_bytes_max: int) -> tuple[int, Acks | None]:
     """The ACK at `offset`, together with those behind it that differ only in their one entry id."""
@@ -455,8 +462,7 @@ def parse_acks(data: bytes, offset: int, frame_bytes_max: int) -> tuple[int, Ack
 def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int:
     """Take message ids of ledger and entry only; returns the offset behind them."""
     while at < end - 5 and data[at] == ID_TAG and data[at + 2] == 0x08 and len(ranges) < limit:
-        stride = data[at + 1] + 2
-        behind = at + stride
+        behind = at + data[at + 1] + 2
         ledger_end = varint_end(data, at + 3, end)
         if behind > end or not ledger_end or ledger_end + 1 >= behind or data[ledger_end] != 0x10:
             break
@@ -464,21 +470,67 @@ def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int
         if varint_end(data, entry_at, end) != behind:
             break
         ledger, entry = number_at(data, at + 3, ledger_end), number_at(data, entry_at, behind)
-        alike = 1
-        if behind + stride <= end and limit > 1 and data.startswith(data[at:entry_at], behind):
-            alike = _count_consecutive(data, at, entry_at, behind, entry, (end - at) // stride)
-        _join(ranges, ledger, entry, entry + alike - 1)
-        at += alike * stride
+        if limit == 1 or not data.startswith(data[at:entry_at], behind):
+            _join(ranges, ledger, entry, entry)
+            at = behind
+        else:
+            at = _take_alike_ids(data, (at, entry_at, behind), end, ledger, entry, ranges)
     return at
 
 
-def _count_consecutive(
-    data: bytes, at: int, entry_at: int, behind: int, entry: int, limit: int
+def _take_alike_ids(
+    data: bytes, first: tuple[int, int, int], end: int, ledger: int, entry: int, ranges: Ranges
 ) -> int:
-    """How many ids from `at` on are those of consecutive entries.
+    """Take the ids that have the size and ledger of the first; returns the offset behind them."""
+    at, _, behind = first
+    stride = behind - at
+    limit = (end - at) // stride
+    alike = _count_consecutive(data, first, entry, limit)
+    if alike >= min(limit, CONSECUTIVE_IDS_MIN):
+        _join(ranges, ledger, entry, entry + alike - 1)
+        return at + alike * stride
+    entries = _entries_alike(data, first, limit)
+    entries.sort()
+    begin = last = entries[0]
+    for number in entries:
+        if number > last + 1:
+            _join(ranges, ledger, begin, last)
+            begin = number
+        last = number
+    _join(ranges, ledger, begin, last)
+    return at + len(entries) * stride
+
+
+def _entries_alike(data: bytes, first: tuple[int, int, int], limit: int) -> list[int]:
+    """The entry ids of all ids that follow with the same size and ledger, in whatever order.
+
+    Ids of one size are a table, and each constant of it a column: all rows are checked, and
+    decoded, a column at a time.
+    """
+    at, entry_at, behind = first
+    stride = behind - at
+    count = limit
+    for place in range(at, entry_at):
+        column = data[place : at + count * stride : stride]
+        count = len(column) - len(column.lstrip(data[place : place + 1]))
+    columns = []
+    for place in range(entry_at, behind):
+        column = data[place : at + count * stride : stride]
+        more = column.translate(MORE_FOLLOWS)
+        count = len(more) - len(more.lstrip(b"\x00" if place == behind - 1 else b"\x01"))
+        columns.append(column)
+    entries = list(columns.pop()[:count])
+    while columns:
+        entries = [high << 7 | low & 127 for high, low in zip(entries, columns.pop(), strict=False)]
+    return entries
+
+
+def _count_consecutive(data: bytes, first: tuple[int, int, int], entry: int, limit: int) -> int:
+    """How many ids are those of consecutive entries, beginning with `entry`.
 
     What the bytes would be is made for up to 128 ids at once, and compared.
     """
+    at, entry_at, behind = first
     prefix = data[at:entry_at]
     stride = behind - at
     taken = 0

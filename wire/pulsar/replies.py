@@ -123,7 +123,7 @@ def partitioned_metadata(request_id: int, partitions: int) -> bytes:
 class Address(Struct, frozen=True):
     """Where a server is reached, without and with TLS; empty for no such listener."""
 
-    url: str
+    url: str = ""
     url_tls: str = ""
 
 

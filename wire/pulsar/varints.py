@@ -61,6 +61,8 @@ def all_varints(pieces: Sequence[bytes], size: int) -> bool:
     """
     if size > VARINT_BYTES_MAX:
         return False
+    if len(pieces) == 1:
+        return varint_end(pieces[0], 0, size) == size
     pattern = b"\x01" * (size - 1) + b"\x00"
     return b"".join(pieces).translate(MORE_FOLLOWS) == pattern * len(pieces)
 

@@ -66,6 +66,7 @@ class PulsarWire:
         """Messages keep the part that the broker put before them: the client asked, we allow."""
         self._frame_bytes_max = options.message_bytes_max + FRAME_SLACK_BYTES
         self._verify = options.verify_checksums
+        self._send_options = hot.SendOptions(self._frame_bytes_max, self._verify)
         self._events: list[events.Event] = []
         self._outgoing: list[bytes] = []
 
@@ -99,7 +100,7 @@ class PulsarWire:
         head = data[offset + 8 : offset + 11]
         event: events.Event | None
         if head == hot.SEND_HEAD:
-            end, event = hot.parse_sends(data, offset, self._frame_bytes_max, self._verify)
+            end, event = hot.parse_sends(data, offset, self._send_options)
         elif head == hot.ACK_HEAD:
             end, event = hot.parse_acks(data, offset, self._frame_bytes_max)
         elif head == hot.FLOW_HEAD:

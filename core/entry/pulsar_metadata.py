@@ -1,0 +1,225 @@
+"""The few fields of Pulsar's message metadata that the broker itself acts on. Pure.
+
+    [0x0e02 | u32 size | broker's note] [0x0e01 | u32 checksum] u32 size | metadata | payload
+
+Metadata is a protobuf message. Nothing here decodes all of it: a field is looked for when a policy
+needs it (keys, delays, chunks, seek by time), which for most topics is never. `wire/pulsar` has the
+whole message.
+
+Invariant: these functions are total. Metadata is written by clients and not looked at on the way
+in, so damage must not stop a dispatcher: fields behind it are taken for absent.
+
+Why tags are kept as bytes too: most questions are about fields that are absent, and then looking
+for two bytes is all it takes. (A tag may also be written longer than need be; nobody does.)
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+from typing import Final, NamedTuple
+
+_BROKER_PART: Final = b"\x0e\x02"
+_CHECKSUM_PART: Final = b"\x0e\x01"
+_SIZE = struct.Struct(">I")
+
+_NUMBER: Final = 0
+_BYTES: Final = 2
+_SMALL_BYTES_MAX: Final = 4096
+"""Up to here looking through all of an entry is cheaper than finding its metadata first."""
+
+
+class _Tag(NamedTuple):
+    """A field's number and how its value is written, as they stand before the value."""
+
+    number: int
+    written: bytes
+
+
+def _tag(field: int, kind: int) -> _Tag:
+    number = field << 3 | kind
+    low, high = number & 127, number >> 7
+    return _Tag(number, bytes((low | 128, high)) if high else bytes((low,)))
+
+
+_PRODUCER_NAME: Final = _tag(1, _BYTES)
+_SEQUENCE_ID: Final = _tag(2, _NUMBER)
+_PUBLISH_TIME: Final = _tag(3, _NUMBER)
+_PARTITION_KEY: Final = _tag(6, _BYTES)
+_MESSAGES_IN_BATCH: Final = _tag(11, _NUMBER)
+_EVENT_TIME: Final = _tag(12, _NUMBER)
+_ENCRYPTION_KEYS: Final = _tag(13, _BYTES)
+_PARTITION_KEY_IS_BASE64: Final = _tag(17, _NUMBER)
+_ORDERING_KEY: Final = _tag(18, _BYTES)
+_DELIVER_AT_TIME: Final = _tag(19, _NUMBER)
+_MARKER_TYPE: Final = _tag(20, _NUMBER)
+_NULL_VALUE: Final = _tag(25, _NUMBER)
+_UUID: Final = _tag(26, _BYTES)
+_CHUNK_COUNT: Final = _tag(27, _NUMBER)
+_CHUNK_ID: Final = _tag(29, _NUMBER)
+
+
+class Chunk(NamedTuple):
+    """Which part of a large message an entry is."""
+
+    uuid: bytes
+    chunk_id: int
+    """Counted from 0."""
+    chunks: int
+    """How many there are."""
+
+
+def sticky_key(tail: bytes) -> bytes | None:
+    """By what Key_Shared chooses the consumer; None only if the metadata is damaged.
+
+    The ordering key, else the partition key as its producer gave it, else the producer's name and
+    the sequence id, which spreads messages without a key. Of a batch only the first key counts.
+    """
+    data = _metadata(tail)
+    ordering = _bytes(data, _ORDERING_KEY)
+    if ordering is not None:
+        return ordering
+    key = _bytes(data, _PARTITION_KEY)
+    if key is not None:
+        return _from_base64(key) if _number(data, _PARTITION_KEY_IS_BASE64) else key
+    name, sequence_id = _bytes(data, _PRODUCER_NAME), _number(data, _SEQUENCE_ID)
+    if name is None or sequence_id is None:
+        return None
+    return name + b"-%d" % sequence_id
+
+
+def partition_key(tail: bytes) -> bytes | None:
+    """The partition key as it is written, which is what compaction goes by; None for none."""
+    return _bytes(_metadata(tail), _PARTITION_KEY)
+
+
+def publish_time(tail: bytes) -> int:
+    """When the producer sent it, in milliseconds; 0 if unknown."""
+    return _number(_metadata(tail), _PUBLISH_TIME) or 0
+
+
+def event_time(tail: bytes) -> int:
+    """When what it tells of happened, in milliseconds; 0 if unknown."""
+    return _number(_metadata(tail), _EVENT_TIME) or 0
+
+
+def deliver_at_time(tail: bytes) -> int | None:
+    """Not before this time, in milliseconds; None for at once."""
+    if len(tail) <= _SMALL_BYTES_MAX and _DELIVER_AT_TIME.written not in tail:
+        return None
+    return _number(_metadata(tail), _DELIVER_AT_TIME)
+
+
+def message_count(tail: bytes) -> tuple[int, bool]:
+    """How many messages it holds, and whether it is a batch: a batch may hold a single message."""
+    count = _number(_metadata(tail), _MESSAGES_IN_BATCH)
+    return (1, False) if count is None else (max(count, 1), True)
+
+
+def chunk(tail: bytes) -> Chunk | None:
+    """Which part of a large message it is; None for a whole one."""
+    if len(tail) <= _SMALL_BYTES_MAX and _UUID.written not in tail:
+        return None
+    data = _metadata(tail)
+    uuid, chunk_id = _bytes(data, _UUID), _number(data, _CHUNK_ID)
+    count = _number(data, _CHUNK_COUNT)
+    if uuid is None or chunk_id is None or count is None:
+        return None
+    return Chunk(uuid, chunk_id, count)
+
+
+def marker_type(tail: bytes) -> int | None:
+    """What kind of marker it is, for brokers' eyes only; None for a message."""
+    return _number(_metadata(tail), _MARKER_TYPE)
+
+
+def has_encryption_keys(tail: bytes) -> bool:
+    """Whether its producer encrypted it."""
+    return _bytes(_metadata(tail), _ENCRYPTION_KEYS) is not None
+
+
+def is_null_value(tail: bytes) -> bool:
+    """Whether it says that there is no value, which is not the same as an empty one."""
+    return bool(_number(_metadata(tail), _NULL_VALUE))
+
+
+def _metadata(tail: bytes) -> bytes:
+    at = 0
+    if tail.startswith(_BROKER_PART) and len(tail) >= 6:
+        at = 6 + _SIZE.unpack_from(tail, 2)[0]
+    if tail.startswith(_CHECKSUM_PART, at):
+        at += 6
+    if len(tail) < at + 4:
+        return b""
+    return tail[at + 4 : at + 4 + _SIZE.unpack_from(tail, at)[0]]
+
+
+def _from_base64(key: bytes) -> bytes:
+    try:
+        return binascii.a2b_base64(key)
+    except binascii.Error:
+        return key
+
+
+def _number(data: bytes, wanted: _Tag) -> int | None:
+    """A field's value, signed as Java has it (it has no other numbers); None if it is absent."""
+    at = _find(data, wanted)
+    if at < 0:
+        return None
+    number = shift = 0
+    while data[at] > 127:
+        number |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+    number = (number | data[at] << shift) & 0xFFFF_FFFF_FFFF_FFFF
+    return number - (1 << 64) if number >> 63 else number
+
+
+def _bytes(data: bytes, wanted: _Tag) -> bytes | None:
+    at = _find(data, wanted)
+    if at < 0:
+        return None
+    size, at = _size(data, at)
+    return data[at : at + size]
+
+
+def _find(data: bytes, wanted: _Tag) -> int:
+    """Where the value of a field begins; -1 if it is absent. Of several the last one counts."""
+    number, written = wanted
+    if written not in data:
+        return -1
+    at, found = 0, -1
+    end = len(data)
+    try:
+        while at < end:
+            tag = data[at]
+            at += 1
+            if tag > 127:
+                tag, at = _size(data, at - 1)
+            start = at
+            kind = tag & 7
+            if kind == _NUMBER:
+                while data[at] > 127:
+                    at += 1
+                at += 1
+            elif kind == _BYTES:
+                at += data[at] + 1 if data[at] < 128 else sum(_size(data, at)) - at
+            elif kind in (1, 5):
+                at += 8 if kind == 1 else 4
+            else:
+                return found
+            if tag == number and at <= end:
+                found = start
+    except IndexError:  # damaged
+        pass
+    return found
+
+
+def _size(data: bytes, at: int) -> tuple[int, int]:
+    """A size or a long tag, and the offset behind it."""
+    number = shift = 0
+    while data[at] > 127:
+        number |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+    return number | data[at] << shift, at + 1
