@@ -1,0 +1,322 @@
+"""What is stored about managed ledgers and cursors, in Apache Pulsar's own formats. Pure.
+
+Here only: values on one side, bytes on the other. The field numbers are in `formats.proto`. Other
+brokers may have compressed what they stored; that is read, and never written.
+
+Invariants: decoding what was encoded gives the same values; bytes that are no such message raise
+`Corrupted`; what we do not understand but must not lose (offloading) is carried through as bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+from msgspec import Struct
+
+from core.errors import Corrupted
+from core.ledger import formats_pb2 as stored
+from core.ledger.chain import START, Position
+
+Range = tuple[Position, Position]
+"""Open-closed: (the position before the first, the last]."""
+
+INLINE: Final = -1
+"""As a cursor's ledger: its state is in the znode itself."""
+UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+
+_COMPRESSED: Final = b"\x47\x78"
+_METADATA_SIZE = struct.Struct(">i")
+_WORD: Final = 1 << 64
+_Unpack = Callable[[bytes, int], bytes]
+_M = TypeVar("_M", bound=Message)
+_V = TypeVar("_V", covariant=True)
+
+
+class _Pair(Protocol[_V]):
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def value(self) -> _V: ...
+
+
+class LedgerEntryInfo(Struct, frozen=True):
+    """One ledger in the list of a managed ledger."""
+
+    ledger_id: int
+    entries: int = 0
+    size: int = 0
+    closed_ms: int = 0
+    """0 while it is open."""
+    properties: Mapping[str, str] = {}
+    offload_context: bytes = b""
+    """Where an offloaded copy is, as another broker wrote it."""
+
+
+class ManagedLedgerInfo(Struct, frozen=True):
+    """The ledgers of one topic, in order."""
+
+    ledgers: Sequence[LedgerEntryInfo] = ()
+    terminated: Position | None = None
+    """The last entry there will ever be."""
+    properties: Mapping[str, str] = {}
+
+
+class CursorSnapshot(Struct, frozen=True):
+    """What a cursor has acknowledged."""
+
+    mark_delete: Position = START
+    ranges: Sequence[Range] = ()
+    bits: Sequence[tuple[Position, int]] = ()
+    """For batches acknowledged in part: a 1 for each message that is not yet acknowledged."""
+    properties: Mapping[str, int] = {}
+
+
+class ManagedCursorInfo(Struct, frozen=True):
+    """One cursor: its state, or the ledger that holds its state."""
+
+    cursors_ledger_id: int = INLINE
+    snapshot: CursorSnapshot = CursorSnapshot()
+    last_active_ms: int = 0
+    cursor_properties: Mapping[str, str] = {}
+
+
+def encode_managed_ledger(info: ManagedLedgerInfo) -> bytes:
+    message = stored.StoredManagedLedger(properties=_pairs(info.properties))
+    for ledger in info.ledgers:
+        added = message.ledgers.add(
+            ledger_id=ledger.ledger_id,
+            entries=ledger.entries,
+            size=ledger.size,
+            timestamp=ledger.closed_ms,
+            properties=_pairs(ledger.properties),
+        )
+        if ledger.offload_context:
+            added.offload_context = ledger.offload_context
+    if info.terminated is not None:
+        message.terminated.CopyFrom(_position(info.terminated))
+    return message.SerializeToString()
+
+
+def decode_managed_ledger(data: bytes) -> ManagedLedgerInfo:
+    message = _parse(stored.StoredManagedLedger, data)
+    return ManagedLedgerInfo(
+        ledgers=tuple(
+            LedgerEntryInfo(
+                ledger_id=ledger.ledger_id,
+                entries=ledger.entries,
+                size=ledger.size,
+                closed_ms=ledger.timestamp,
+                properties=_plain_pairs(ledger.properties),
+                offload_context=ledger.offload_context,
+            )
+            for ledger in message.ledgers
+        ),
+        terminated=_plain(message.terminated) if message.HasField("terminated") else None,
+        properties=_plain_pairs(message.properties),
+    )
+
+
+def encode_snapshot(snapshot: CursorSnapshot) -> bytes:
+    """As an entry of the cursor's ledger."""
+    return stored.StoredSnapshot(
+        ledger_id=snapshot.mark_delete[0],
+        entry_id=snapshot.mark_delete[1],
+        ranges=_ranges(snapshot.ranges),
+        batches=_batches(snapshot.bits),
+        properties=_longs(snapshot.properties),
+    ).SerializeToString()
+
+
+def decode_snapshot(data: bytes) -> CursorSnapshot:
+    message = _parse(stored.StoredSnapshot, data)
+    ranges = _plain_ranges(message.ranges)
+    for bitmap in message.bitmaps:
+        ranges += _runs(bitmap.ledger_id, _mask(bitmap.acked))
+    return CursorSnapshot(
+        mark_delete=(message.ledger_id, message.entry_id),
+        ranges=tuple(ranges),
+        bits=_plain_bits(message.batches),
+        properties=_plain_pairs(message.properties),
+    )
+
+
+def encode_cursor(info: ManagedCursorInfo) -> bytes:
+    snapshot = info.snapshot
+    return stored.StoredCursor(
+        cursors_ledger_id=info.cursors_ledger_id,
+        mark_delete_ledger_id=snapshot.mark_delete[0],
+        mark_delete_entry_id=snapshot.mark_delete[1],
+        ranges=_ranges(snapshot.ranges),
+        properties=_longs(snapshot.properties),
+        last_active=info.last_active_ms,
+        batches=_batches(snapshot.bits),
+        cursor_properties=_pairs(info.cursor_properties),
+    ).SerializeToString()
+
+
+def decode_cursor(data: bytes) -> ManagedCursorInfo:
+    message = _parse(stored.StoredCursor, data)
+    mark_delete = START
+    if message.HasField("mark_delete_ledger_id"):
+        mark_delete = (message.mark_delete_ledger_id, message.mark_delete_entry_id)
+    return ManagedCursorInfo(
+        cursors_ledger_id=message.cursors_ledger_id,
+        snapshot=CursorSnapshot(
+            mark_delete=mark_delete,
+            ranges=tuple(_plain_ranges(message.ranges)),
+            bits=_plain_bits(message.batches),
+            properties=_plain_pairs(message.properties),
+        ),
+        last_active_ms=message.last_active,
+        cursor_properties=_plain_pairs(message.cursor_properties),
+    )
+
+
+# -- parts of messages ------------------------------------------------------------------------
+
+
+def _position(position: Position) -> stored.StoredPosition:
+    return stored.StoredPosition(ledger_id=position[0], entry_id=position[1])
+
+
+def _plain(position: stored.StoredPosition) -> Position:
+    return (position.ledger_id, position.entry_id)
+
+
+def _pairs(values: Mapping[str, str]) -> list[stored.StringPair]:
+    return [stored.StringPair(key=key, value=value) for key, value in values.items()]
+
+
+def _plain_pairs(pairs: Iterable[_Pair[_V]]) -> dict[str, _V]:
+    values = {pair.key: pair.value for pair in pairs}
+    # where text is not UTF-8, protobuf hands out bytes in its place
+    if any(isinstance(text, bytes) for pair in values.items() for text in pair):
+        raise Corrupted("a property in stored metadata is not text")
+    return values
+
+
+def _longs(values: Mapping[str, int]) -> list[stored.LongPair]:
+    return [stored.LongPair(key=key, value=value) for key, value in values.items()]
+
+
+def _ranges(ranges: Iterable[Range]) -> list[stored.StoredRange]:
+    return [
+        stored.StoredRange(lower=_position(lower), upper=_position(upper))
+        for lower, upper in ranges
+    ]
+
+
+def _plain_ranges(ranges: Iterable[stored.StoredRange]) -> list[Range]:
+    return [(_plain(one.lower), _plain(one.upper)) for one in ranges]
+
+
+def _batches(bits: Iterable[tuple[Position, int]]) -> list[stored.StoredBatch]:
+    return [
+        stored.StoredBatch(position=_position(position), unacked=words_of(mask))
+        for position, mask in bits
+    ]
+
+
+def _plain_bits(batches: Iterable[stored.StoredBatch]) -> tuple[tuple[Position, int], ...]:
+    return tuple((_plain(batch.position), _mask(batch.unacked)) for batch in batches)
+
+
+def words_of(mask: int) -> list[int]:
+    """A mask as signed 64-bit words, lowest first, as Java keeps bit sets."""
+    words = []
+    while mask:
+        word = mask % _WORD
+        words.append(word - _WORD if word >= _WORD // 2 else word)
+        mask //= _WORD
+    return words
+
+
+def _mask(words: Iterable[int]) -> int:
+    mask = 0
+    for i, word in enumerate(words):
+        mask |= (word % _WORD) << (64 * i)
+    return mask
+
+
+def _runs(ledger_id: int, mask: int) -> list[Range]:
+    """Runs of ones as ranges. Each step jumps over a whole run, however long."""
+    runs: list[Range] = []
+    start = 0
+    while mask:
+        zeros = (mask & -mask).bit_length() - 1
+        mask >>= zeros
+        ones = (~mask & (mask + 1)).bit_length() - 1
+        mask >>= ones
+        start += zeros
+        runs.append(((ledger_id, start - 1), (ledger_id, start + ones - 1)))
+        start += ones
+    return runs
+
+
+# -- the compressed form ----------------------------------------------------------------------
+
+
+def _parse(kind: type[_M], data: bytes) -> _M:
+    try:
+        message = kind.FromString(_plain_bytes(data))
+    except (DecodeError, zlib.error) as error:
+        raise Corrupted(f"stored metadata is not a {kind.__name__}: {error}") from error
+    if not message.IsInitialized():
+        raise Corrupted(f"stored metadata is a {kind.__name__} without its required fields")
+    return message
+
+
+def _plain_bytes(data: bytes) -> bytes:
+    """Undo the optional compression: magic, i32 size of a header, the header, compressed bytes."""
+    if not data.startswith(_COMPRESSED):
+        return data
+    if len(data) < 6:
+        raise Corrupted("compressed metadata ends within its header")
+    end = 6 + _METADATA_SIZE.unpack_from(data, 2)[0]
+    if not 6 <= end <= len(data):
+        raise Corrupted("the header of compressed metadata is longer than the metadata")
+    head = stored.CompressedHeader.FromString(data[6:end])
+    size = head.uncompressed_size
+    if not 0 <= size <= UNCOMPRESSED_BYTES_MAX:
+        raise Corrupted(f"compressed metadata claims to hold {size} bytes")
+    unpack = _UNPACK.get(head.compression)
+    if unpack is None:
+        raise Corrupted(f"metadata is compressed in the unknown way {head.compression}")
+    plain: bytes = unpack(data[end:], size)
+    if len(plain) != size:
+        raise Corrupted(f"compressed metadata holds {len(plain)} bytes instead of {size}")
+    return plain
+
+
+def _unpack_zlib(data: bytes, size: int) -> bytes:
+    # one byte more than promised is enough to see that the promise is broken
+    return zlib.decompressobj().decompress(data, size + 1)
+
+
+def _cramjam(codec: str, function: str, *, sized: bool) -> _Unpack:
+    """The library is loaded only when another broker's compressed metadata turns up."""
+
+    def unpack(data: bytes, size: int) -> bytes:
+        import cramjam
+
+        decompress = getattr(getattr(cramjam, codec), function)
+        try:
+            return bytes(decompress(data, output_len=size) if sized else decompress(data))
+        except cramjam.DecompressionError as error:
+            raise Corrupted(f"stored metadata cannot be decompressed: {error}") from error
+
+    return unpack
+
+
+_UNPACK: Final[dict[int, _Unpack]] = {
+    0: lambda data, size: data,
+    1: _cramjam("lz4", "decompress_block", sized=True),
+    2: _unpack_zlib,
+    3: _cramjam("zstd", "decompress", sized=False),
+    4: _cramjam("snappy", "decompress_raw", sized=False),
+}
