@@ -83,6 +83,15 @@ def measures() -> dict[str, tuple[Callable[[], object], int, float | None]]:
             wire.feed(data)
             wire.take_events()
 
+    def pack_some(size: int) -> Callable[[], object]:
+        def pack() -> None:
+            for at in range(0, MESSAGES, size):
+                some = headed[at : at + size]
+                out.messages(CONSUMER, LEDGER, FIRST_ENTRY + at, some, partition=0)
+            out.take_outgoing()
+
+        return pack
+
     def receipt_each() -> None:
         for index, sequence in enumerate(run.sequences):
             hot.receipts(3, [sequence], LEDGER, FIRST_ENTRY + index)
@@ -113,6 +122,8 @@ def measures() -> dict[str, tuple[Callable[[], object], int, float | None]]:
         "SEND_RECEIPT, one per call": (receipt_each, MESSAGES, None),
         "MESSAGE 100 B": (pack_messages(run.payloads), MESSAGES, 0.35),
         "MESSAGE 100 B, header cut off": (pack_messages(headed), MESSAGES, None),
+        "MESSAGE 100 B, header cut off, 20 per call": (pack_some(20), MESSAGES, None),
+        "MESSAGE 100 B, header cut off, one per call": (pack_some(1), MESSAGES, None),
         "MESSAGE 100 B, redelivered": (
             pack_messages(headed, redelivery_counts=[1] * MESSAGES),
             MESSAGES,

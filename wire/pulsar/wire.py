@@ -9,7 +9,7 @@ Invariant: after `WireError`, or `close`, no byte is parsed any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -47,6 +47,15 @@ ALLOWED: Final[Mapping[State, tuple[type, ...]]] = {
 }
 """Which events may happen when."""
 
+HotParser = Callable[[bytes, int, hot.Limits], tuple[int, events.Event | None]]
+
+HOT: Final[Mapping[bytes, HotParser]] = {
+    hot.SEND_HEAD: hot.parse_sends,
+    hot.ACK_HEAD: hot.parse_acks,
+    hot.FLOW_HEAD: hot.parse_flow,
+}
+"""By the first bytes of a command; looked up while OPEN, when they are legal."""
+
 
 class WireOptions(Struct, frozen=True):
     """What an operator may turn."""
@@ -64,9 +73,10 @@ class PulsarWire:
         self.frame_bytes_wanted = 0
         self.exposes_broker_metadata = False
         """Messages keep the part that the broker put before them: the client asked, we allow."""
-        self._frame_bytes_max = options.message_bytes_max + FRAME_SLACK_BYTES
-        self._verify = options.verify_checksums
-        self._send_options = hot.SendOptions(self._frame_bytes_max, self._verify)
+        self._limits = hot.Limits(
+            options.message_bytes_max + FRAME_SLACK_BYTES, options.verify_checksums
+        )
+        self._hot: Mapping[bytes, HotParser] = {}
         self._events: list[events.Event] = []
         self._outgoing: list[bytes] = []
 
@@ -86,33 +96,22 @@ class PulsarWire:
         offset, size = 0, len(data)
         self.frame_bytes_wanted = 0
         while size - offset >= 4:
-            end = frame_end(data, offset, self._frame_bytes_max)
+            parse = self._hot.get(data[offset + 8 : offset + 11])
+            if parse is not None:
+                behind, event = parse(data, offset, self._limits)
+                if event is not None:
+                    self._events.append(event)
+                    offset = behind
+                    continue
+            end = frame_end(data, offset, self._limits.frame_bytes_max)
             if end > size:
                 self.frame_bytes_wanted = end - offset
                 break
-            offset = self._parse_hot(data, offset, end) or self._parse_any(data, offset, end)
+            self._parse_any(data, offset, end)
+            offset = end
         return offset
 
-    def _parse_hot(self, data: bytes, offset: int, end: int) -> int:
-        """Take what `hot` knows; 0 when it does not know the frame."""
-        if self.state is not State.OPEN:
-            return 0
-        head = data[offset + 8 : offset + 11]
-        event: events.Event | None
-        if head == hot.SEND_HEAD:
-            end, event = hot.parse_sends(data, offset, self._send_options)
-        elif head == hot.ACK_HEAD:
-            end, event = hot.parse_acks(data, offset, self._frame_bytes_max)
-        elif head == hot.FLOW_HEAD:
-            event = hot.parse_flow(data, offset, end)
-        else:
-            return 0
-        if event is None:
-            return 0
-        self._events.append(event)
-        return end
-
-    def _parse_any(self, data: bytes, offset: int, end: int) -> int:
+    def _parse_any(self, data: bytes, offset: int, end: int) -> None:
         """Take one frame, whatever it is."""
         behind = command_end(data, offset, end)
         event = commands.decode(data[offset + 8 : behind])
@@ -121,12 +120,12 @@ class PulsarWire:
         if not isinstance(event, ALLOWED[self.state]):
             raise WireError(f"{type(event).__name__} while {self.state.value}")
         self.state = State.OPEN
+        self._hot = HOT
         self._events.append(event)
-        return end
 
     def _with_tail(self, send: commands.Send, tail: bytes) -> events.Sends | events.BadChecksum:
         tail = tail_to_store(tail)
-        if self._verify and not checksum_fits(tail):
+        if self._limits.verify and not checksum_fits(tail):
             return events.BadChecksum(send.producer_id, send.sequence_id)
         return events.Sends(
             send.producer_id,

@@ -2,10 +2,10 @@
 
 import base64
 
-from core.entry import pulsar_metadata as reader
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.entry import pulsar_metadata as reader
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.tests import peer
 

@@ -1,0 +1,47 @@
+"""The hot path by hand: SEND, SEND_RECEIPT, MESSAGE, ACK and FLOW, a run at a time.
+
+Theory. Frames of one producer (or acks of one consumer) in one buffer look alike: the same sizes,
+tags and ids; only sequence ids, checksums and payloads differ. So the shape of a frame is learned
+once, and each further frame costs one `unpack_from`, one comparison with the shape, and the copy
+and check of what is inside. In the other direction everything but entry ids is a constant of the
+run, and the pieces are joined in C.
+
+Rules:
+- A reader recognises the regular encoding only, the one in which every stock client writes. For
+  anything else (other field order, rare fields, a bad checksum, an impossible size) it returns
+  nothing and takes nothing: `commands` then does the frame with protobuf, and judges it.
+- A run is returned as soon as a frame does not belong to it.
+- No object per message but the payload and its sequence id; no state between calls.
+
+Everything here is a function of plain values, so that a compiled twin can have the same signatures.
+`bench/codec.py` measures it. Begin with `sends`; the others are variations.
+"""
+
+from wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_acks, parse_flow
+from wire.pulsar.hot.messages import Suffix, messages, suffix_of, without_broker_part
+from wire.pulsar.hot.receipts import receipts, receipts_without_id
+from wire.pulsar.hot.sends import (
+    SEND_HEAD,
+    Limits,
+    echo_of,
+    parse_sends,
+    sequence_of,
+)
+
+__all__ = [
+    "ACK_HEAD",
+    "FLOW_HEAD",
+    "SEND_HEAD",
+    "Limits",
+    "Suffix",
+    "echo_of",
+    "messages",
+    "parse_acks",
+    "parse_flow",
+    "parse_sends",
+    "receipts",
+    "receipts_without_id",
+    "sequence_of",
+    "suffix_of",
+    "without_broker_part",
+]

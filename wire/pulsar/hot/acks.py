@@ -1,0 +1,210 @@
+"""ACK and FLOW by hand: what consumers say all the time.
+
+Grouped acks are mostly long sequences of consecutive entry ids, all of one size. Those are not
+decoded: the bytes that consecutive ids would have are made, and compared. Ids of one size in any
+other order are decoded as a table, a column at a time.
+
+Invariant: `ranges` holds exactly the ids of the command (as a set), as protobuf would read them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wire.pulsar.events import Acks, Flow
+from wire.pulsar.frames import SIZES
+from wire.pulsar.hot.sends import Limits
+from wire.pulsar.varints import MORE_FOLLOWS, number_at, stretches, varint_end
+
+ACK_HEAD: Final = b"\x08\x0a\x52"  # type ACK, field ack
+FLOW_HEAD: Final = b"\x08\x0b\x5a"
+ID_TAG: Final = 0x1A  # field message_id
+PERMIT_BYTES_MAX: Final = 4
+"""Of permits; protobuf judges what is longer, for they have 32 bits."""
+Ranges = list[tuple[int, int, int]]
+
+CONSECUTIVE_IDS_MIN: Final = 64
+"""Ids with gaps closer than this are read as a table."""
+
+
+def parse_acks(data: bytes, offset: int, limits: Limits) -> tuple[int, Acks | None]:
+    """The ACK at `offset`, together with those behind it that differ only in their one entry id."""
+    end = len(data)
+    if end < offset + 16 or data[offset + 8 : offset + 11] != ACK_HEAD:
+        return offset, None
+    size, command_bytes = SIZES.unpack_from(data, offset)
+    frame = offset + 4 + size
+    at = varint_end(data, offset + 11, frame if frame < end else end)
+    if (
+        frame > end
+        or size > limits.frame_bytes_max
+        or size != command_bytes + 4
+        or not at
+        or number_at(data, offset + 11, at) != frame - at
+        or frame < at + 4
+        or data[at] != 0x08
+    ):
+        return offset, None
+    consumer = at + 1
+    at = varint_end(data, consumer, frame)
+    if not at or frame < at + 2 or data[at] != 0x10 or data[at + 1] > 1:
+        return offset, None
+    consumer_id = number_at(data, consumer, at)
+    cumulative = data[at + 1] == 1
+    ids_at = at + 2
+    ranges: Ranges = []
+    at = _take_ids(data, ids_at, frame, ranges, 1 if cumulative else frame)
+    request_id = None
+    if at < frame and data[at] == 0x40:
+        start, at = at + 1, varint_end(data, at + 1, frame)
+        request_id = number_at(data, start, at) if at else None
+    if at != frame:
+        return offset, None
+    acks = Acks(consumer_id, cumulative, ranges, [], request_id)
+    if request_id is None and not cumulative and ids_at < frame == ids_at + 2 + data[ids_at + 1]:
+        frame = _take_single_acks(data, offset, ids_at, ranges)
+    return frame, acks
+
+
+def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int:
+    """Take message ids of ledger and entry only; returns the offset behind them."""
+    while at < end - 5 and data[at] == ID_TAG and data[at + 2] == 0x08 and len(ranges) < limit:
+        behind = at + data[at + 1] + 2
+        ledger_end = varint_end(data, at + 3, end)
+        if behind > end or not ledger_end or ledger_end + 1 >= behind or data[ledger_end] != 0x10:
+            break
+        entry_at = ledger_end + 1
+        if varint_end(data, entry_at, end) != behind:
+            break
+        ledger, entry = number_at(data, at + 3, ledger_end), number_at(data, entry_at, behind)
+        if limit == 1 or not data.startswith(data[at:entry_at], behind):
+            _join(ranges, ledger, entry, entry)
+            at = behind
+        else:
+            at = _take_alike_ids(data, (at, entry_at, behind), end, ledger, entry, ranges)
+    return at
+
+
+def _take_alike_ids(
+    data: bytes, first: tuple[int, int, int], end: int, ledger: int, entry: int, ranges: Ranges
+) -> int:
+    """Take the ids that have the size and ledger of the first; returns the offset behind them."""
+    at, _, behind = first
+    stride = behind - at
+    limit = (end - at) // stride
+    alike = _count_consecutive(data, first, entry, limit)
+    if alike >= min(limit, CONSECUTIVE_IDS_MIN):
+        _join(ranges, ledger, entry, entry + alike - 1)
+        return at + alike * stride
+    entries = _entries_alike(data, first, limit)
+    entries.sort()
+    begin = last = entries[0]
+    for number in entries:
+        if number > last + 1:
+            _join(ranges, ledger, begin, last)
+            begin = number
+        last = number
+    _join(ranges, ledger, begin, last)
+    return at + len(entries) * stride
+
+
+def _entries_alike(data: bytes, first: tuple[int, int, int], limit: int) -> list[int]:
+    """The entry ids of all ids that follow with the same size and ledger, in whatever order.
+
+    Ids of one size are a table, and each constant of it a column: all rows are checked, and
+    decoded, a column at a time.
+    """
+    at, entry_at, behind = first
+    stride = behind - at
+    count = limit
+    for place in range(at, entry_at):
+        column = data[place : at + count * stride : stride]
+        count = len(column) - len(column.lstrip(data[place : place + 1]))
+    columns = []
+    for place in range(entry_at, behind):
+        column = data[place : at + count * stride : stride]
+        more = column.translate(MORE_FOLLOWS)
+        count = len(more) - len(more.lstrip(b"\x00" if place == behind - 1 else b"\x01"))
+        columns.append(column)
+    entries = list(columns.pop()[:count])
+    while columns:
+        entries = [high << 7 | low & 127 for high, low in zip(entries, columns.pop(), strict=False)]
+    return entries
+
+
+def _count_consecutive(data: bytes, first: tuple[int, int, int], entry: int, limit: int) -> int:
+    """How many ids are those of consecutive entries, beginning with `entry`.
+
+    What the bytes would be is made for up to 128 ids at once, and compared.
+    """
+    at, entry_at, behind = first
+    prefix = data[at:entry_at]
+    stride = behind - at
+    taken = 0
+    for firsts, rest in stretches(entry, limit):
+        if len(rest) + 1 + len(prefix) != stride:
+            break
+        count = len(firsts)
+        expected = prefix + (rest + prefix).join(firsts) + rest
+        start = at + taken * stride
+        if data.startswith(expected, start):
+            taken += count
+            continue
+        same, different = 0, count
+        while different - same > 1:
+            middle = (same + different) // 2
+            if data.startswith(expected[: middle * stride], start):
+                same = middle
+            else:
+                different = middle
+        return taken + same
+    return taken
+
+
+def _join(ranges: Ranges, ledger: int, first: int, last: int) -> None:
+    if ranges and ranges[-1][0] == ledger and ranges[-1][2] == first - 1:
+        ranges[-1] = (ledger, ranges[-1][1], last)
+    else:
+        ranges.append((ledger, first, last))
+
+
+def _take_single_acks(data: bytes, offset: int, ids_at: int, ranges: Ranges) -> int:
+    """Take the frames behind `offset` that equal the one there but for the entry id."""
+    entry_at = varint_end(data, ids_at + 3, len(data)) + 1
+    frame_bytes = 12 + data[offset + 11]
+    prefix = data[offset:entry_at]
+    ledger = number_at(data, ids_at + 3, entry_at - 1)
+    into_entry = entry_at - offset
+    offset += frame_bytes
+    while data.startswith(prefix, offset):
+        start, end = offset + into_entry, offset + frame_bytes
+        if varint_end(data, start, min(end, len(data))) != end:
+            break
+        entry = number_at(data, start, end)
+        _join(ranges, ledger, entry, entry)
+        offset = end
+    return offset
+
+
+def parse_flow(data: bytes, offset: int, limits: Limits) -> tuple[int, Flow | None]:
+    """The FLOW at `offset`, and the offset behind it; None when it is not a regular one."""
+    if len(data) < offset + 16 or data[offset + 8 : offset + 11] != FLOW_HEAD:
+        return offset, None
+    size, command_bytes = SIZES.unpack_from(data, offset)
+    end = offset + 4 + size
+    # A regular one is short, so one byte says how long the inner message is.
+    if (
+        end > len(data)
+        or size != command_bytes + 4
+        or data[offset + 11] != command_bytes - 4
+        or data[offset + 12] != 0x08
+    ):
+        return offset, None
+    at = varint_end(data, offset + 13, end)
+    if not at or at == end or data[at] != 0x10:
+        return offset, None
+    permits_at = at + 1
+    if varint_end(data, permits_at, min(end, permits_at + PERMIT_BYTES_MAX)) != end:
+        return offset, None
+    consumer_id, permits = number_at(data, offset + 13, at), number_at(data, permits_at, end)
+    return end, Flow(consumer_id, permits)
