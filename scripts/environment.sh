@@ -3,6 +3,8 @@
 # POSIX sh. It installs nothing outside .venv unless the user gave leave for apt (--apt, MAGNETAR_APT=1);
 # otherwise it names in one sentence what is missing, with the command that brings it.
 
+ALL_EXTRAS=test,dev
+
 stop() {
     echo "magnetar: $*" >&2
     exit 2
@@ -42,6 +44,8 @@ install_magnetar() {
         "$python" -m venv .venv
     fi
     stamp=.venv/installed-${1:-plain}
+    # what the tests need includes what the server needs
+    [ -n "$1" ] || [ ! -f ".venv/installed-$ALL_EXTRAS" ] || stamp=.venv/installed-$ALL_EXTRAS
     digest=$(.venv/bin/python -c 'import hashlib, sys
 print(hashlib.sha256(open("pyproject.toml", "rb").read()).hexdigest(), sys.version_info[:2])')
     if [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]; then

@@ -1,6 +1,7 @@
 """Settings of the broker: what holds for a topic where no policy says otherwise.
 
 Names and defaults are Pulsar's own (broker.conf), in snake case, so that its documentation applies.
+One interval stands for the five at which Pulsar looks for what is expired, over quota, idle or done.
 """
 
 from typing import Annotated, Literal
@@ -19,9 +20,6 @@ class Broker(Struct, frozen=True):
     max_message_size: Annotated[
         int, Meta(description="Bytes of one message, or of one batch.", ge=1, le=1024**3)
     ] = 5 * 1024 * 1024
-    default_number_of_namespace_bundles: Annotated[
-        int, Meta(description="Bundles of a new namespace.", ge=1, le=1024)
-    ] = 4
 
     allow_auto_topic_creation: Annotated[
         bool, Meta(description="Topics come into being when a client names them.")
@@ -32,14 +30,8 @@ class Broker(Struct, frozen=True):
     default_num_partitions: Annotated[
         int, Meta(description="And then, if partitioned, of so many partitions.", ge=1)
     ] = 1
-    max_num_partitions_per_partitioned_topic: Annotated[
-        int, Meta(description="Most partitions of one topic; 0 for no limit.", ge=0)
-    ] = 0
     allow_auto_subscription_creation: Annotated[
         bool, Meta(description="Subscriptions come into being when a client names them.")
-    ] = True
-    enable_non_persistent_topics: Annotated[
-        bool, Meta(description="Topics that store nothing may be used.")
     ] = True
 
     delete_inactive_topics_enabled: Annotated[
@@ -49,18 +41,12 @@ class Broker(Struct, frozen=True):
         Literal["delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"],
         Meta(description="What counts as use, besides a producer."),
     ] = "delete_when_no_subscriptions"
-    delete_inactive_topics_frequency_seconds: Annotated[
-        float, Meta(description="Time between looks for them.", gt=0)
-    ] = 60.0
     delete_inactive_topics_max_inactive_duration_seconds: Annotated[
-        float, Meta(description="Unused for so long before it goes.", ge=0)
-    ] = 60.0
+        int, Meta(description="Unused for so long before it goes.", ge=0)
+    ] = 60
     subscription_expiration_time_minutes: Annotated[
         int, Meta(description="Subscriptions unused for so long are deleted; 0 for never.", ge=0)
     ] = 0
-    subscription_expiry_check_interval_minutes: Annotated[
-        float, Meta(description="Time between looks for them.", gt=0)
-    ] = 5.0
 
     default_retention_time_minutes: Annotated[
         int, Meta(description="Acknowledged messages stay so long; 0 not, -1 for ever.", ge=-1)
@@ -68,15 +54,9 @@ class Broker(Struct, frozen=True):
     default_retention_size_mb: Annotated[
         int, Meta(description="And up to this size; 0 not, -1 without limit.", ge=-1)
     ] = 0
-    retention_check_interval_seconds: Annotated[
-        float, Meta(description="Time between looks for ledgers that can go.", gt=0)
-    ] = 120.0
     ttl_duration_default_seconds: Annotated[
         int, Meta(description="Messages not acknowledged in time count as such; 0 for never.", ge=0)
     ] = 0
-    message_expiry_check_interval_minutes: Annotated[
-        float, Meta(description="Time between looks for them.", gt=0)
-    ] = 5.0
 
     backlog_quota_default_limit_bytes: Annotated[
         int, Meta(description="Backlog of one topic in bytes; -1 for no limit.", ge=-1)
@@ -88,9 +68,6 @@ class Broker(Struct, frozen=True):
         Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"],
         Meta(description="What happens beyond the quota."),
     ] = "producer_request_hold"
-    backlog_quota_check_interval_seconds: Annotated[
-        float, Meta(description="Time between looks at backlogs.", gt=0)
-    ] = 60.0
 
     max_topics_per_namespace: Annotated[
         int, Meta(description="Topics of one namespace; 0 for no limit.", ge=0)
@@ -114,46 +91,18 @@ class Broker(Struct, frozen=True):
     max_unacked_messages_per_subscription: Annotated[
         int, Meta(description="The same for a whole subscription; 0 off.", ge=0)
     ] = 200_000
-    max_unacked_messages_per_broker: Annotated[
-        int, Meta(description="The same for the whole server; 0 off.", ge=0)
-    ] = 0
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool, Meta(description="Remember which messages of a batch are acknowledged.")
     ] = True
     subscription_types_enabled: Annotated[
         tuple[SubscriptionType, ...], Meta(description="Types that clients may use.", min_length=1)
     ] = ("Exclusive", "Shared", "Failover", "Key_Shared")
-    dispatcher_max_read_batch_size: Annotated[
-        int, Meta(description="Entries read for a subscription in one go.", ge=1)
-    ] = 100
-    dispatcher_max_round_robin_batch_size: Annotated[
-        int, Meta(description="Entries for one consumer before the next one's turn.", ge=1)
-    ] = 20
-    subscription_key_shared_use_consistent_hashing: Annotated[
-        bool, Meta(description="Key_Shared spreads keys by a hash ring, else by halving ranges.")
-    ] = True
-    subscription_key_shared_consistent_hashing_replica_points: Annotated[
-        int, Meta(description="Points of one consumer on that ring.", ge=1, le=10_000)
-    ] = 100
-    key_shared_look_ahead_per_consumer: Annotated[
-        int, Meta(description="Held back entries before reading waits, each consumer.", ge=0)
-    ] = 2000
-    key_shared_look_ahead_per_subscription: Annotated[
-        int, Meta(description="The same for the subscription.", ge=0)
-    ] = 20_000
-    active_consumer_failover_consistent_hashing: Annotated[
-        bool, Meta(description="Failover chooses by hash ring even on partitioned topics.")
-    ] = False
 
     deduplication_enabled: Annotated[
         bool, Meta(description="Messages that a producer sends again are stored once.")
     ] = False
-    deduplication_entries_interval: Annotated[
-        int, Meta(description="Entries between snapshots of what producers sent.", ge=1)
-    ] = 1000
-    deduplication_max_number_of_producers: Annotated[
-        int, Meta(description="Producers remembered in a snapshot.", ge=1)
-    ] = 10_000
-    deduplication_producer_inactivity_timeout_minutes: Annotated[
-        int, Meta(description="Producers silent for longer are forgotten.", ge=1)
-    ] = 360
+
+    housekeeping_interval_seconds: Annotated[
+        float,
+        Meta(description="Time between looks for what is expired, over quota or unused.", gt=0),
+    ] = 30.0

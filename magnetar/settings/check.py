@@ -46,10 +46,9 @@ def _check_ports(settings: Settings) -> None:
 
 def _check_order(settings: Settings) -> None:
     storage, ledgers = settings.storage, settings.ledgers
-    if storage.disk_usage_warn_threshold > storage.disk_usage_threshold:
+    if storage.disk_usage_low_water_mark > storage.disk_usage_threshold:
         raise OperatorError(
-            "storage.disk_usage_warn_threshold is above storage.disk_usage_threshold: "
-            "the warning would come too late"
+            "storage.disk_usage_low_water_mark is above storage.disk_usage_threshold"
         )
     if ledgers.min_rollover_minutes > ledgers.max_rollover_minutes:
         raise OperatorError("ledgers.min_rollover_minutes is above ledgers.max_rollover_minutes")

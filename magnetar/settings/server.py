@@ -66,15 +66,12 @@ class Limits(Struct, frozen=True):
     outbox_high_water_bytes: Annotated[
         int, Meta(description="Waiting for one peer: beyond it that peer is not read.", ge=1024)
     ] = 1024 * 1024
-    pending_publishes_per_connection: Annotated[
-        int, Meta(description="Publishes that wait for storage: beyond it reading pauses.", ge=1)
-    ] = 1000
-    pending_publish_bytes: Annotated[
-        int, Meta(description="The same in bytes, all connections together.", ge=1024)
-    ] = 64 * 1024 * 1024
-    lookups: Annotated[
-        int, Meta(description="Lookups answered at one time; more get TooManyRequests.", ge=1)
-    ] = 50_000
+    pending_messages_per_connection: Annotated[
+        int, Meta(description="Publishes waiting for storage: beyond it reading pauses.", ge=1)
+    ] = 10_000
+    pending_bytes_per_connection: Annotated[
+        int, Meta(description="The same in bytes.", ge=1024)
+    ] = 16 * 1024 * 1024
     http_body_bytes: Annotated[
         int, Meta(description="Body of one HTTP request; larger ones get 413.", ge=1024)
     ] = 16 * 1024 * 1024

@@ -33,13 +33,17 @@ class Storage(Struct, frozen=True):
     ] = 64 * 1024 * 1024
     write_cache_max_size_mb: Annotated[
         int, Meta(description="Entries gathered, in two halves, before they are sorted away.", ge=2)
-    ] = 64
-    read_cache_max_size_mb: Annotated[
-        int, Meta(description="Entries read from the disk and read ahead.", ge=1)
     ] = 32
-    read_ahead_cache_batch_size: Annotated[
-        int, Meta(description="Entries read ahead after a read that missed.", ge=0)
-    ] = 1000
+    read_cache_max_size_mb: Annotated[
+        int, Meta(description="What was read from the disk and ahead of readers.", ge=1)
+    ] = 16
+    read_ahead_bytes: Annotated[
+        int, Meta(description="Read at once when a ledger is read in order.", ge=4096)
+    ] = 256 * 1024
+    read_threads: Annotated[
+        int, Meta(description="Threads that read from the disk.", ge=1, le=64)
+    ] = 4
+    index_cache_size_mb: Annotated[int, Meta(description="Blocks of the location index.", ge=1)] = 8
     flush_interval_seconds: Annotated[
         float, Meta(description="Time between checkpoints, if there is anything new.", gt=0)
     ] = 10.0
@@ -61,12 +65,12 @@ class Storage(Struct, frozen=True):
     major_compaction_interval_seconds: Annotated[
         float, Meta(description="How often that is; 0 for never.", ge=0)
     ] = 86_400.0
-    disk_usage_warn_threshold: Annotated[
-        float, Meta(description="The server warns above this part of the disk.", gt=0, le=1)
-    ] = 0.90
     disk_usage_threshold: Annotated[
         float, Meta(description="Writes are refused above this part of the disk.", gt=0, le=1)
     ] = 0.95
+    disk_usage_low_water_mark: Annotated[
+        float, Meta(description="And taken again below this part.", gt=0, le=1)
+    ] = 0.94
     disk_check_interval_seconds: Annotated[
         float, Meta(description="Time between looks at the disk.", gt=0)
     ] = 10.0
@@ -90,12 +94,6 @@ class Ledgers(Struct, frozen=True):
     cache_size_mb: Annotated[
         int, Meta(description="Newest entries of all topics, kept for consumers that follow.", ge=0)
     ] = 64
-    mark_delete_rate: Annotated[
-        float, Meta(description="Times a second that a busy cursor is stored.", gt=0)
-    ] = 1.0
-    max_unacked_ranges_to_persist: Annotated[
-        int, Meta(description="Ranges of single acknowledgments stored with a cursor.", ge=0)
-    ] = 10_000
-    cursor_rollover_seconds: Annotated[
-        float, Meta(description="A cursor's ledger is followed by a new one after this time.", gt=0)
-    ] = 14_400.0
+    cursor_flush_seconds: Annotated[
+        float, Meta(description="An acknowledgment may wait so long to be stored.", ge=0)
+    ] = 0.2

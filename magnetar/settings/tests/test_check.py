@@ -25,8 +25,7 @@ from magnetar.trouble import OperatorError
         ),
         (
             "[storage]\ndisk_usage_threshold = 0.5",
-            "storage.disk_usage_warn_threshold is above storage.disk_usage_threshold: "
-            "the warning would come too late",
+            "storage.disk_usage_low_water_mark is above storage.disk_usage_threshold",
         ),
         (
             "[ledgers]\nmax_rollover_minutes = 5",

@@ -1,0 +1,244 @@
+"""The house rules that can be counted: sizes, docstrings, mirrored tests, purity, READMEs.
+
+Budgets are failures here; smells are for readers to judge. What is owed stands in `debts.toml` beside
+this file. A debt that has been paid must be struck from it, so that the list only shrinks:
+`python magnetar/tests/test_tidy.py` writes it anew. Imports between packages are import-linter's
+part (pyproject.toml), style is ruff's.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from magnetar.settings import SETTINGS
+
+ROOT = Path(__file__).parents[2]
+DEBTS = Path(__file__).with_name("debts.toml")
+PACKAGES = ("magnetar", "core", "bookie", "wire")
+OTHERS = ("interop_tests", "bench")
+FILE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+ARGUMENTS_MAX = 6
+
+PURE = (
+    "core/errors.py",
+    "core/names.py",
+    "core/policies.py",
+    "core/entry/*",
+    "core/dispatch/*",
+    "core/ports/*",
+    "core/link/wire.py",
+    "core/ledger/chain.py",
+    "core/ledger/acks.py",
+    "core/ledger/trim.py",
+    "core/ledger/formats.py",
+    "wire/pulsar/*.py",
+    "magnetar/settings/*",
+)
+"""Besides every module whose docstring says that it is pure or sans-I/O."""
+NOT_PURE = ("wire/pulsar/session/*", "magnetar/settings/reference.py")
+SAYS_PURE = re.compile(r"\bPure\b[.:]|[Ss]ans-I/O\. ")
+IMPURE = frozenset(
+    [
+        *("trio", "asyncio", "socket", "ssl", "select", "os", "subprocess", "signal"),
+        *("time", "random", "threading", "logging"),
+    ]
+)
+
+COVERED_ELSEWHERE = {
+    "magnetar/__main__.py": "magnetar/tests/test_child.py",
+    "magnetar/trouble.py": "magnetar/settings/tests/test_load.py",
+    "magnetar/compose.py": "magnetar/tests/test_server.py",
+    "magnetar/cli/config.py": "magnetar/cli/tests/test_root.py",
+    "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",
+    "magnetar/settings/broker.py": "magnetar/settings/tests/test_registry.py",
+    "magnetar/settings/server.py": "magnetar/settings/tests/test_registry.py",
+    "magnetar/settings/storage.py": "magnetar/settings/tests/test_registry.py",
+}
+"""Modules that are better tested through another one: here is where."""
+
+BAD_NAMES = re.compile(r"^(utils?|helpers?|common|misc|managers?|impl)$")
+BAD_CLASSES = re.compile(r"(Manager|Helper|Impl|Utils?)$")
+
+
+@cache
+def _modules() -> dict[str, ast.Module]:
+    """Every module that people write, by its path from the root."""
+    found = {}
+    for package in (*PACKAGES, *OTHERS):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if not name.endswith("_pb2.py") and "/out/" not in name and "/target/" not in name:
+                found[name] = ast.parse(path.read_text(encoding="utf-8"), name)
+    return found
+
+
+def _is_test(name: str) -> bool:
+    return "/tests/" in name or name.startswith("interop_tests/")
+
+
+@cache
+def _debts() -> dict[str, list[str]]:
+    return tomllib.loads(Path(__file__).with_name("debts.toml").read_text(encoding="utf-8"))
+
+
+def _functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for name, tree in _modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield name, node
+
+
+def test_files_are_short() -> None:
+    sizes = {name: (ROOT / name).read_bytes().count(b"\n") for name in _modules()}
+    assert not {name: size for name, size in sizes.items() if size > FILE_LINES_MAX}
+
+
+def test_functions_are_short() -> None:
+    long = set()
+    for name, function in _functions():
+        assert function.end_lineno is not None
+        lines = function.end_lineno - function.lineno + 1
+        if lines > FUNCTION_LINES_MAX:
+            long.add(f"{name}: {function.name} has {lines} lines")
+    assert not long
+
+
+def test_functions_take_few_arguments() -> None:
+    many = set()
+    for name, function in _functions():
+        given = function.args
+        names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        count = len(names) - (names[:1] in (["self"], ["cls"]))
+        if count > ARGUMENTS_MAX and not _is_test(name):
+            many.add(f"{name}: {function.name} takes {count}")
+    assert not many
+
+
+def test_modules_say_what_they_are() -> None:
+    silent = {
+        name
+        for name, tree in _modules().items()
+        if tree.body and not ast.get_docstring(tree) and not _is_test(name)
+    }
+    assert not silent
+
+
+def test_names_say_what_things_are() -> None:
+    bad = {name for name in _modules() if BAD_NAMES.match(Path(name).stem)}
+    for name, tree in _modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and BAD_CLASSES.search(node.name):
+                bad.add(f"{name}: {node.name}")
+    assert not bad
+
+
+def _without_mirrored_test() -> set[str]:
+    owed = set()
+    for name in _modules():
+        path = Path(name)
+        ours = name.startswith(PACKAGES) and not _is_test(name)
+        if not ours or path.name == "__init__.py" or name in COVERED_ELSEWHERE:
+            continue
+        if not (ROOT / path.parent / "tests" / f"test_{path.name}").exists():
+            owed.add(name)
+    return owed
+
+
+def test_tests_elsewhere_exist() -> None:
+    for name, test in COVERED_ELSEWHERE.items():
+        assert (ROOT / name).exists(), name
+        assert (ROOT / test).exists(), test
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    """Names of imported top-level packages, but for what only the type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.module:
+            yield child.module.partition(".")[0]
+        elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            yield from (name for other in child.orelse for name in _imports(other))
+        else:
+            yield from _imports(child)
+
+
+def _is_pure(name: str, tree: ast.Module) -> bool:
+    if _is_test(name) or any(fnmatch(name, pattern) for pattern in NOT_PURE):
+        return False
+    claims = bool(SAYS_PURE.search(ast.get_docstring(tree) or ""))
+    return claims or any(fnmatch(name, pattern) for pattern in PURE)
+
+
+def test_pure_modules_import_nothing_impure() -> None:
+    broken = set()
+    for name, tree in _modules().items():
+        if _is_pure(name, tree):
+            broken |= {f"{name}: {impure}" for impure in IMPURE & set(_imports(tree))}
+    assert not broken
+
+
+@pytest.mark.parametrize("pattern", PURE)
+def test_patterns_of_pure_modules_are_not_stale(pattern: str) -> None:
+    assert any(fnmatch(name, pattern) for name in _modules())
+
+
+def _without_readme() -> set[str]:
+    folders = [*PACKAGES, *OTHERS]
+    folders += [f"wire/{path.parent.name}" for path in (ROOT / "wire").glob("*/__init__.py")]
+    return {name for name in folders if not (ROOT / name / "README.md").exists()}
+
+
+def _unread_settings() -> set[str]:
+    """A setting that nobody reads is a promise that is not kept. Only `magnetar` can read them."""
+    read = set()
+    for name, tree in _modules().items():
+        ours = name.startswith("magnetar/") and not name.startswith("magnetar/settings/")
+        if ours and not _is_test(name):
+            read |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return {path for path, setting in SETTINGS.items() if setting.key not in read}
+
+
+OWED = {
+    "no_mirrored_test": _without_mirrored_test,
+    "no_readme": _without_readme,
+    "unread_settings": _unread_settings,
+}
+
+
+@pytest.mark.parametrize("kind", OWED)
+def test_what_is_owed_is_listed_and_what_is_paid_is_struck(kind: str) -> None:
+    listed = set(tomllib.loads(DEBTS.read_text(encoding="utf-8"))[kind])
+    owed = OWED[kind]()
+    assert not owed - listed, f"{kind}, and not in debts.toml"
+    assert not listed - owed, f"paid: strike from {kind} in debts.toml"
+
+
+def test_packages_import_only_what_they_may() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    if not linter.exists():
+        pytest.skip("import-linter is not installed (pip install -e '.[dev]')")
+    done = subprocess.run(
+        [linter, "--no-cache", "--no-logo"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def write_debts() -> None:
+    lines = ["# What the house rules still ask for; see test_tidy.py. It may only shrink."]
+    for kind, owed in OWED.items():
+        lines += ["", f"{kind} = [", *(f'    "{name}",' for name in sorted(owed())), "]"]
+    DEBTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_debts()
