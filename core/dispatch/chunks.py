@@ -1,0 +1,116 @@
+"""Large messages sent as several entries: all chunks of one go to the same consumer. Pure.
+
+Whoever gets the first chunk gets the others too, even beyond its permits, since nobody else could
+use them. A later chunk whose first one nobody was given is an orphan: unless the first still waits
+to be delivered again, its message can never be put together, and the caller acknowledges it.
+
+Invariant: at most `MESSAGES_OPEN_MAX` unfinished messages are remembered; the oldest goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Generic
+
+from msgspec import Struct
+
+from core.dispatch.shared import C, Share, choose
+
+MESSAGES_OPEN_MAX: Final = 10_000
+"""Chunked messages of which the last chunk has not been dealt out."""
+
+
+class Chunk(Struct, frozen=True):
+    """What the metadata of an entry says about the message it is a part of."""
+
+    uuid: str
+    first: bool
+    last: bool
+
+
+class Deal(Struct, Generic[C], frozen=True):
+    """What to do: hand out the shares, see to the orphans. The first `seen` entries are covered."""
+
+    shares: list[Share[C]]
+    orphans: list[int]
+    seen: int
+    turn: int
+
+
+class Purse(Generic[C]):
+    """What a consumer can still pay for within one deal."""
+
+    __slots__ = ("consumer", "permits", "priority")
+
+    def __init__(self, consumer: C) -> None:
+        self.consumer = consumer
+        self.priority = consumer.priority
+        self.permits = consumer.permits
+
+
+class ChunkOwners(Generic[C]):
+    """Who has which chunked message. A deal is to be carried out as it is."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, C] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def left(self, consumer: C) -> None:
+        """What this consumer was given will come again, from the first chunk on."""
+        self._owners = {u: owner for u, owner in self._owners.items() if owner is not consumer}
+
+    def choose(
+        self,
+        entries: int,
+        counts: Sequence[int] | None,
+        consumers: Sequence[C],
+        turn: int,
+        chunks: Mapping[int, Chunk],
+    ) -> Deal[C]:
+        """As `shared.choose`; `chunks` tells, by place, which entries are parts of a message."""
+        purses = [Purse(consumer) for consumer in consumers]
+        shares: list[Share[C]] = []
+        orphans: list[int] = []
+        start = 0
+        for place in [*sorted(chunks), entries]:
+            between = None if counts is None else counts[start:place]
+            dealt, turn = choose(place - start, between, purses, turn)
+            for share in dealt:
+                shares.append(Share(share.consumer.consumer, start + share.start, share.count))
+                share.consumer.permits -= _cost(between, share.start, share.count)
+            start += sum(share.count for share in dealt)
+            if start < place or place == entries:
+                break
+            owner, turn = self._owner(chunks[place], purses, turn)
+            if owner is not None:
+                shares.append(Share(owner, place, 1))
+            elif chunks[place].first:
+                break  # nobody can take it now
+            else:
+                orphans.append(place)
+            start = place + 1
+        return Deal(shares, orphans, start, turn)
+
+    def _owner(self, chunk: Chunk, purses: list[Purse[C]], turn: int) -> tuple[C | None, int]:
+        """Who gets this chunk; a first chunk goes to whoever's turn it is."""
+        owner = self._owners.get(chunk.uuid)
+        if owner is None and chunk.first:
+            shares, turn = choose(1, None, purses, turn)
+            if shares:
+                owner = shares[0].consumer.consumer
+                while len(self._owners) >= MESSAGES_OPEN_MAX:
+                    del self._owners[next(iter(self._owners))]
+                self._owners[chunk.uuid] = owner
+        if owner is not None:
+            for purse in purses:
+                if purse.consumer is owner:
+                    purse.permits -= 1
+            if chunk.last:
+                self._owners.pop(chunk.uuid, None)
+        return owner, turn
+
+
+def _cost(counts: Sequence[int] | None, start: int, count: int) -> int:
+    return count if counts is None else sum(counts[start : start + count])

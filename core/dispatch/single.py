@@ -1,0 +1,61 @@
+"""Who is served where one consumer is served at a time: Failover. Pure.
+
+Best priority level first (0 is best), then by name. Of those, a partition takes the one its index
+falls on, so that the partitions of a topic spread over the consumers; a topic without partitions
+takes the next one on a ring that its name is hashed onto, so that topics spread too.
+
+Invariant: the answer depends on the topic's name and the consumers present, not on who came when.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, Protocol, TypeVar
+
+from core.dispatch.murmur import murmur3
+
+POINTS_PER_CONSUMER: Final = 100
+_PARTITION = re.compile(r"-partition-(0|[1-9][0-9]*)$")
+
+
+class Named(Protocol):
+    """What the choice looks at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def priority(self) -> int: ...
+
+
+C = TypeVar("C", bound=Named)
+
+
+def active(consumers: Sequence[C], topic: object) -> C | None:
+    """The one to serve; None if there is nobody. `topic` is a name, or what prints as one."""
+    if len(consumers) < 2:
+        return consumers[0] if consumers else None
+    best = min(consumer.priority for consumer in consumers)
+    candidates = [consumer for consumer in consumers if consumer.priority == best]
+    candidates.sort(key=lambda consumer: consumer.name)
+    found = _PARTITION.search(str(topic))
+    if found:
+        return candidates[int(found[1]) % len(candidates)]
+    return _on_ring(candidates, murmur3(str(topic).encode()))
+
+
+def _on_ring(candidates: Sequence[C], place: int) -> C:
+    """The owner of the first point at or behind `place`."""
+    ring = sorted(
+        (point, i) for i, consumer in enumerate(candidates) for point in _points(consumer.name)
+    )
+    at = bisect_left(ring, (place, -1))
+    return candidates[ring[at % len(ring)][1]]
+
+
+@lru_cache(256)
+def _points(name: str) -> tuple[int, ...]:
+    return tuple(murmur3(f"{name}{i}".encode()) for i in range(POINTS_PER_CONSUMER))
