@@ -1,13 +1,13 @@
 """What the driver needs of a server, and how ours is started.
 
-A `Server` is stopped or running; `start` returns once it says that it is ready. Its data stays in `directory`
-over a restart and is removed by whoever made the directory, not here.
+A `Server` is stopped or running; `start` returns once it says that it is ready. Its data stays in
+`directory` over a restart and is removed by whoever made the directory, not here.
 """
 
 import json
-import time
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +17,7 @@ READY_SECONDS = 120.0
 POLL_SECONDS = 0.001
 
 
-class NotReady(Exception):
+class NotReadyError(Exception):
     """The server ended, or said nothing for too long, before it was ready."""
 
 
@@ -51,9 +51,11 @@ def wait_until_ready(child: subprocess.Popen[bytes], is_ready: Path, log: Path) 
     waited = 0.0
     while not is_ready.exists():
         if child.poll() is not None:
-            raise NotReady(f"the server ended with {child.returncode}; its log is {log}")
+            raise NotReadyError(f"the server ended with {child.returncode}; its log is {log}")
         if waited > READY_SECONDS:
-            raise NotReady(f"the server was not ready after {READY_SECONDS:g} s; its log is {log}")
+            raise NotReadyError(
+                f"the server was not ready after {READY_SECONDS:g} s; its log is {log}"
+            )
         process.pause(POLL_SECONDS)
         waited += POLL_SECONDS
 

@@ -1,26 +1,27 @@
 """Apache Pulsar 4.2.4 standalone, from Maven Central, with a configuration of our own.
 
-Two heap settings, because each is better somewhere: Z is what the distribution ships (2 GB heap, ZGC), S a small
-serial heap. The distribution's own file has journalSyncData=false; ours says which on each start.
+Two heap settings, because each is better somewhere: Z is what the distribution ships (2 GB heap,
+ZGC), S a small serial heap. The distribution's own file has journalSyncData=false; ours says which
+on each start.
 Invariant: everything it writes lies in the directory it was given.
 """
 
-import time
 import shutil
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from bench.drive import process
-from bench.drive.server import READY_SECONDS, NotReady
+from bench.drive.server import READY_SECONDS, NotReadyError
 
 VERSION = "4.2.4"
 HERE = Path(__file__).resolve().parent
 JARS = HERE.parent / "out" / "peers" / f"pulsar-{VERSION}"
 WARMUP_SECONDS = 30.0
-POLL_SECONDS = 0.005
+POLL_SECONDS = 0.02
 BOOKKEEPER = "org.apache.pulsar.metadata.bookkeeper"
 
 HEAPS = {
@@ -101,7 +102,9 @@ def fetch_jars() -> None:
     if JARS.is_dir() and any(JARS.glob("pulsar-broker-*.jar")):
         return
     if shutil.which("mvn") is None or shutil.which("java") is None:
-        raise NotReady("Apache Pulsar needs a JDK (17 or newer) and Maven: `mvn` or `java` is missing")
+        raise NotReadyError(
+            "Apache Pulsar needs a JDK (17 or newer) and Maven: `mvn` or `java` is missing"
+        )
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
     pom = str(HERE / "pulsar.pom.xml")
     subprocess.run(["mvn", "-q", "-B", "-f", pom, *goal], check=True)
@@ -143,9 +146,13 @@ class Pulsar:
             self.child = subprocess.Popen(command, stdout=out, stderr=out, cwd=self.directory)
         while not self.is_ready():
             if self.child.poll() is not None:
-                raise NotReady(f"Apache Pulsar ended with {self.child.returncode}; see {self.directory}")
+                raise NotReadyError(
+                    f"Apache Pulsar ended with {self.child.returncode}; see {self.directory}"
+                )
             if time.monotonic() - begun > READY_SECONDS:
-                raise NotReady(f"Apache Pulsar was not ready after {READY_SECONDS:g} s; see {self.directory}")
+                raise NotReadyError(
+                    f"Apache Pulsar was not ready after {READY_SECONDS:g} s; see {self.directory}"
+                )
             process.pause(POLL_SECONDS)
         return time.monotonic() - begun
 

@@ -1,0 +1,197 @@
+"""The command line of the benchmarks: which cases, on which servers, in how many rounds.
+
+Servers alternate within a round, and only one is loaded at a time.
+"""
+
+import argparse
+import contextlib
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from bench.drive import generator, measure, table
+from bench.drive.cases import CASES, Case, Kind
+from bench.drive.measure import Measure, Plan, Sample
+from bench.drive.server import Magnetar, Server
+from bench.peers.pulsar import Pulsar
+
+OUT = Path(__file__).resolve().parents[1] / "out"
+OWN_SERVER: dict[Kind, Measure] = {
+    Kind.COLD: measure.measure_cold,
+    Kind.STARTUP: measure.measure_startup,
+    Kind.IDLE: measure.measure_idle,
+}
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What is written to bench/out: the samples and the machine they are from."""
+
+    machine: dict[str, str]
+    samples: list[Sample]
+
+
+def parser() -> argparse.ArgumentParser:
+    parse = argparse.ArgumentParser(
+        prog="bench/run.py", description="Measure the server, alone or beside a peer."
+    )
+    parse.add_argument(
+        "--case",
+        nargs="+",
+        default=["publish", "both"],
+        metavar="NAME",
+        help="or `all`; see --list",
+    )
+    parse.add_argument("--server", choices=["magnetar", "pulsar", "both"], default="magnetar")
+    parse.add_argument(
+        "--rounds", type=int, default=3, help="of each case; servers alternate within a round"
+    )
+    parse.add_argument("--seconds", type=float, default=4.0, help="measured seconds of a load")
+    parse.add_argument(
+        "--warmup", type=float, default=2.0, help="seconds of the same load before each measurement"
+    )
+    parse.add_argument(
+        "--heap",
+        choices=["Z", "S"],
+        default="Z",
+        help="the peer's: 2 GB and ZGC, or 256 MB and serial",
+    )
+    parse.add_argument("--no-sync", action="store_true", help="neither server syncs its journal")
+    parse.add_argument("--full", action="store_true", help="the backlogs at their full size")
+    parse.add_argument("--name", default="latest", help="of the files in bench/out")
+    parse.add_argument(
+        "--scratch",
+        type=Path,
+        default=None,
+        help="where data directories go (default: a temporary one)",
+    )
+    parse.add_argument("--list", action="store_true", help="print the cases and leave")
+    return parse
+
+
+def chosen(names: Sequence[str]) -> list[Case]:
+    """Cases by name, loads first: the others restart servers."""
+    if "all" in names:
+        return list(CASES.values())
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        raise SystemExit(f"no such case: {', '.join(unknown)}; there are: {', '.join(CASES)}")
+    return [CASES[name] for name in CASES if name in names]
+
+
+def machine() -> dict[str, str]:
+    return {
+        "cores": str(os.cpu_count()),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        "when": time.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+class Run:
+    """One invocation: its options, its scratch directory, its samples so far."""
+
+    def __init__(self, options: argparse.Namespace, directory: Path) -> None:
+        self.options = options
+        self.directory = directory
+        self.plan = Plan(seconds=options.seconds, warmup_seconds=options.warmup, full=options.full)
+        self.samples: list[Sample] = []
+
+    def servers(self, label: str) -> list[Server]:
+        """Fresh, stopped servers, ours first, each with a data directory of its own."""
+        made: list[Server] = []
+        for kind in ("magnetar", "pulsar"):
+            if self.options.server not in (kind, "both"):
+                continue
+            directory = self.directory / f"{kind}-{label}"
+            directory.mkdir(parents=True)
+            synced = not self.options.no_sync
+            made.append(
+                Magnetar(directory, synced)
+                if kind == "magnetar"
+                else Pulsar(directory, synced, self.options.heap)
+            )
+        return made
+
+    def say(self, words: str) -> None:
+        print(words, flush=True)
+
+    def keep(self, sample: Sample) -> None:
+        self.samples.append(sample)
+        self.say(table.text(table.join([sample])))
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[list[Server]]:
+        """All servers up and warm, for the cases that only load them."""
+        servers = self.servers("load")
+        with contextlib.ExitStack() as stack:
+            for server in servers:
+                stack.callback(server.stop)
+                took = server.start()
+                self.say(f"{server.name}: ready after {took:.2f} s, warming up")
+                measure.warm_up(server)
+            yield servers
+
+    def load(self, cases: Sequence[Case]) -> None:
+        with self.running() as servers:
+            for case in cases:
+                for number in range(self.options.rounds):
+                    for server in servers:
+                        self.keep(measure.measure_load(case, server, number, self.plan))
+
+    def alone(self, case: Case) -> None:
+        """A case that starts and stops servers itself; every round gets fresh ones."""
+        for number in range(self.options.rounds):
+            for server in self.servers(f"{case.name}-{number}"):
+                self.keep(OWN_SERVER[case.kind](case, server, number, self.plan))
+                shutil.rmtree(server.directory, ignore_errors=True)
+
+    def all(self, cases: Sequence[Case]) -> None:
+        loads = [case for case in cases if case.kind is Kind.LOAD]
+        if loads:
+            self.load(loads)
+        for case in cases:
+            if case.kind is not Kind.LOAD:
+                self.alone(case)
+
+
+def write(report: Report, name: str) -> None:
+    OUT.mkdir(exist_ok=True)
+    (OUT / f"{name}.json").write_bytes(msgspec.json.encode(report))
+    (OUT / f"{name}.md").write_text(table.markdown(table.join(report.samples)))
+
+
+def list_cases() -> None:
+    for case in CASES.values():
+        print(f"{case.name:24}{case.title}" + (f"   [{case.goal}]" if case.goal else ""))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    if options.list:
+        list_cases()
+        return 0
+    cases = chosen(options.case)
+    generator.build()
+    directory = Path(tempfile.mkdtemp(prefix="magnetar-bench-", dir=options.scratch))
+    run = Run(options, directory)
+    try:
+        run.all(cases)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        if run.samples:
+            write(Report(machine=machine(), samples=run.samples), options.name)
+    results = table.join(run.samples)
+    print("\n" + table.text(results))
+    return 0 if all(result.ok for result in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

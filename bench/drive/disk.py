@@ -1,0 +1,57 @@
+"""What the disk itself takes to sync: the floor under every synced latency."""
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+WRITE_BYTES = 4096
+WRITES = 200
+
+
+class DiskSync(msgspec.Struct, frozen=True):
+    p50_ms: float
+    p99_ms: float
+
+
+def summary(seconds: list[float]) -> DiskSync:
+    ordered = sorted(seconds)
+    at = [ordered[min(int(q * len(ordered)), len(ordered) - 1)] * 1000 for q in (0.5, 0.99)]
+    return DiskSync(p50_ms=at[0], p99_ms=at[1])
+
+
+def probe(directory: Path, writes: int = WRITES) -> DiskSync:
+    """Time pwrite + fdatasync of 4 KiB, one after another, into a zero-filled file."""
+    path = directory / "disk-probe"
+    path.write_bytes(bytes(WRITE_BYTES * writes))
+    file = os.open(path, os.O_WRONLY)
+    taken = []
+    try:
+        os.fsync(file)
+        block = os.urandom(WRITE_BYTES)
+        for index in range(writes):
+            begun = time.perf_counter()
+            os.pwrite(file, block, index * WRITE_BYTES)
+            os.fdatasync(file)
+            taken.append(time.perf_counter() - begun)
+    finally:
+        os.close(file)
+        path.unlink()
+    return summary(taken)
+
+
+def forget_cached(directory: Path) -> int:
+    """Sync every file below and drop it from the page cache; return how many bytes that was."""
+    size = 0
+    for path in directory.rglob("*"):
+        if not path.is_file():
+            continue
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+            size += os.fstat(file).st_size
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+    return size
