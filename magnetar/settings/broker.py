@@ -1,7 +1,7 @@
 """Settings of the broker: what holds for a topic where no policy says otherwise.
 
 Names and defaults are Pulsar's own (broker.conf), in snake case, so that its documentation applies.
-One interval stands for the five at which Pulsar looks for what is expired, over quota, idle or done.
+One interval stands for the five at which Pulsar looks for what is expired, idle or over quota.
 """
 
 from typing import Annotated, Literal

@@ -1,7 +1,7 @@
 """The house rules that can be counted: sizes, docstrings, mirrored tests, purity, READMEs.
 
-Budgets are failures here; smells are for readers to judge. What is owed stands in `debts.toml` beside
-this file. A debt that has been paid must be struck from it, so that the list only shrinks:
+Budgets are failures here; smells are for readers to judge. What is owed stands in `debts.toml`
+beside this file. A debt that has been paid must be struck from it, so that the list only shrinks:
 `python magnetar/tests/test_tidy.py` writes it anew. Imports between packages are import-linter's
 part (pyproject.toml), style is ruff's.
 """

@@ -1,0 +1,129 @@
+"""Each part's share of the settings, in the part's own words and units.
+
+Parts do not know `magnetar.settings`: they are given small Structs that they define themselves.
+Here, and only here, one is made from the other. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from core.broker import BrokerSettings
+from core.ledger.trim import RollLimits
+from core.link.loop import LinkLimits
+from core.policies import (
+    AutoTopicCreation,
+    BacklogQuota,
+    BrokerDefaults,
+    InactiveTopics,
+    QuotaType,
+    Retention,
+)
+from magnetar import __version__
+from magnetar.settings import Settings
+from magnetar.settings.broker import Broker
+from wire.pulsar.replies import Address
+from wire.pulsar.session.session import FrontOptions
+from wire.pulsar.wire import WireOptions
+
+MEBIBYTE: Final = 1024 * 1024
+MINUTE_MS: Final = 60_000
+
+
+def link_limits(settings: Settings) -> LinkLimits:
+    limits = settings.limits
+    return LinkLimits(
+        connections_max=limits.connections,
+        connections_per_address_max=limits.connections_per_address,
+        outbox_high_bytes=limits.outbox_high_water_bytes,
+        silence_seconds=limits.keep_alive_seconds,
+    )
+
+
+def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> FrontOptions:
+    """`listeners` are the open doors: name and `host:port`."""
+    return FrontOptions(
+        server_version=f"Magnetar {__version__}",
+        address=Address(
+            url=_advertised("pulsar://", settings, listeners.get("pulsar")),
+            url_tls=_advertised("pulsar+ssl://", settings, listeners.get("pulsar_tls")),
+        ),
+        through_service_url=not settings.listen.advertised_host,
+        wire=WireOptions(message_bytes_max=settings.broker.max_message_size),
+        pending_messages_max=settings.limits.pending_messages_per_connection,
+        pending_bytes_max=settings.limits.pending_bytes_per_connection,
+        batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
+    )
+
+
+def _advertised(scheme: str, settings: Settings, address: str | None) -> str:
+    """The address that clients are told: by name, if there is one to tell."""
+    if address is None:
+        return ""
+    host, _, port = address.rpartition(":")
+    return f"{scheme}{settings.listen.advertised_host or host}:{port}"
+
+
+def roll_limits(settings: Settings) -> RollLimits:
+    ledgers = settings.ledgers
+    return RollLimits(
+        entries_max=ledgers.max_entries,
+        bytes_max=ledgers.max_size_mb * MEBIBYTE,
+        age_ms_min=round(ledgers.min_rollover_minutes * MINUTE_MS),
+        age_ms_max=round(ledgers.max_rollover_minutes * MINUTE_MS),
+    )
+
+
+def broker_settings(settings: Settings) -> BrokerSettings:
+    return BrokerSettings(
+        cluster=settings.broker.cluster_name,
+        defaults=broker_defaults(settings.broker),
+        roll=roll_limits(settings),
+        tail_cache_bytes_max=settings.ledgers.cache_size_mb * MEBIBYTE,
+        cursor_flush_seconds=settings.ledgers.cursor_flush_seconds,
+        housekeeping_seconds=settings.broker.housekeeping_interval_seconds,
+    )
+
+
+def broker_defaults(broker: Broker) -> BrokerDefaults:
+    partitioned = broker.allow_auto_topic_creation_type == "partitioned"
+    return BrokerDefaults(
+        message_ttl_seconds=broker.ttl_duration_default_seconds,
+        retention=Retention(
+            broker.default_retention_time_minutes, broker.default_retention_size_mb
+        ),
+        backlog_quotas=_backlog_quotas(broker),
+        auto_topic_creation=AutoTopicCreation(
+            allow_auto_topic_creation=broker.allow_auto_topic_creation,
+            topic_type=broker.allow_auto_topic_creation_type,
+            default_num_partitions=broker.default_num_partitions if partitioned else None,
+        ),
+        auto_subscription_creation=broker.allow_auto_subscription_creation,
+        inactive_topics=InactiveTopics(
+            broker.delete_inactive_topics_mode,
+            broker.delete_inactive_topics_max_inactive_duration_seconds,
+            broker.delete_inactive_topics_enabled,
+        ),
+        deduplication=broker.deduplication_enabled,
+        max_producers_per_topic=broker.max_producers_per_topic,
+        max_consumers_per_topic=broker.max_consumers_per_topic,
+        max_consumers_per_subscription=broker.max_consumers_per_subscription,
+        max_subscriptions_per_topic=broker.max_subscriptions_per_topic,
+        max_topics_per_namespace=broker.max_topics_per_namespace,
+        max_unacked_messages_per_consumer=broker.max_unacked_messages_per_consumer,
+        max_unacked_messages_per_subscription=broker.max_unacked_messages_per_subscription,
+        subscription_expiration_minutes=broker.subscription_expiration_time_minutes,
+        subscription_types=broker.subscription_types_enabled,
+    )
+
+
+def _backlog_quotas(broker: Broker) -> dict[QuotaType, BacklogQuota]:
+    """Only those that limit anything, as Pulsar keeps them: one by size, one by age."""
+    policy = broker.backlog_quota_default_retention_policy
+    quotas: dict[QuotaType, BacklogQuota] = {}
+    if broker.backlog_quota_default_limit_bytes >= 0:
+        size = broker.backlog_quota_default_limit_bytes
+        quotas["destination_storage"] = BacklogQuota(limit_size=size, policy=policy)
+    if broker.backlog_quota_default_limit_seconds >= 0:
+        age = broker.backlog_quota_default_limit_seconds
+        quotas["message_age"] = BacklogQuota(limit_time=age, policy=policy)
+    return quotas

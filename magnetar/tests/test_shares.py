@@ -1,0 +1,63 @@
+"""Settings reach the parts in the right units, and both agree on what is usual."""
+
+import msgspec
+
+from core.broker import BrokerSettings
+from core.ledger.trim import RollLimits
+from core.link.loop import LinkLimits
+from core.policies import BacklogQuota
+from magnetar.settings import load
+from magnetar.shares import broker_settings, link_limits, pulsar_options, roll_limits
+from wire.pulsar.replies import Address
+from wire.pulsar.session.session import FrontOptions
+
+USUAL = load().settings
+
+
+def test_defaults_are_the_parts_own() -> None:
+    assert link_limits(USUAL) == LinkLimits()
+    assert roll_limits(USUAL) == RollLimits()
+    assert broker_settings(USUAL) == BrokerSettings()
+    front = pulsar_options(USUAL, {})
+    assert msgspec.structs.replace(front, server_version="Magnetar") == FrontOptions()
+
+
+def test_clients_are_told_where_to_connect() -> None:
+    listeners = {"pulsar": "127.0.0.1:1", "pulsar_tls": "127.0.0.1:2", "http": "127.0.0.1:3"}
+    front = pulsar_options(USUAL, listeners)
+    assert front.address == Address("pulsar://127.0.0.1:1", "pulsar+ssl://127.0.0.1:2")
+    assert front.through_service_url
+    named = load("[listen]\nadvertised_host = 'mq.example.org'").settings
+    front = pulsar_options(named, {"pulsar": "[::]:6650"})
+    assert front.address == Address("pulsar://mq.example.org:6650", "")
+    assert not front.through_service_url
+
+
+def test_units() -> None:
+    settings = load(
+        "[ledgers]\nmax_size_mb = 2\nmin_rollover_minutes = 0.5\nmax_rollover_minutes = 1\n"
+        "cache_size_mb = 3\n[limits]\nkeep_alive_seconds = 1.5"
+    ).settings
+    roll = roll_limits(settings)
+    assert (roll.bytes_max, roll.age_ms_min, roll.age_ms_max) == (2_097_152, 30_000, 60_000)
+    assert broker_settings(settings).tail_cache_bytes_max == 3_145_728
+    assert link_limits(settings).silence_seconds == 1.5
+
+
+def test_quotas_that_limit() -> None:
+    settings = load(
+        "[broker]\nbacklog_quota_default_limit_bytes = 10240\n"
+        "backlog_quota_default_limit_seconds = 60\n"
+        "backlog_quota_default_retention_policy = 'producer_exception'"
+    ).settings
+    assert broker_settings(settings).defaults.backlog_quotas == {
+        "destination_storage": BacklogQuota(10_240, -1, "producer_exception"),
+        "message_age": BacklogQuota(-1, 60, "producer_exception"),
+    }
+
+
+def test_partitions_by_default() -> None:
+    settings = load(
+        "[broker]\nallow_auto_topic_creation_type = 'partitioned'\ndefault_num_partitions = 3"
+    ).settings
+    assert broker_settings(settings).defaults.auto_topic_creation.partitions == 3
