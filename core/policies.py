@@ -97,7 +97,7 @@ class AuthPolicies(Struct, frozen=True):
 class Bundles(Struct, frozen=True, rename="camel"):
     """How the namespace's hash space is cut."""
 
-    boundaries: list[str] = ["0x00000000", "0xffffffff"]
+    boundaries: list[str] = field(default_factory=lambda: ["0x00000000", "0xffffffff"])
     num_bundles: int = 1
 
 

@@ -71,8 +71,8 @@ class Chain:
         return (confirmed[0], confirmed[1] + 1)
 
     def has(self, position: Position) -> bool:
-        """Whether an entry stands at `position` and may be read."""
-        return position <= self.confirmed and position[1] >= 0 and self.confirmed[1] >= 0
+        """Whether an entry that may be read stands at `position`, which is as `normal` gives it."""
+        return position <= self.confirmed and position[1] >= 0
 
     def entries_between(self, after: Position, up_to: Position) -> int:
         """How many entries lie in (after, up_to]."""

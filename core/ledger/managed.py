@@ -474,3 +474,18 @@ class ManagedLedger:
         """Bytes of payload in all ledgers of the chain."""
         open_bytes = self._writer.length if self._writer is not None else 0
         return open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
+
+    def bytes_after(self, position: Position) -> int:
+        """Bytes of payload behind `position`; within one ledger taken as evenly spread."""
+        total = 0
+        for segment in self.chain.segments:
+            entries = self.chain.last_entry_of(segment) + 1
+            if segment.ledger_id < position[0] or not entries:
+                continue
+            size = segment.size
+            if self._writer is not None and segment.ledger_id == self._writer.ledger_id:
+                size = self._writer.length
+            if segment.ledger_id == position[0]:
+                size = size * max(entries - position[1] - 1, 0) // entries
+            total += size
+        return total

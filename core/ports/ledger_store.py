@@ -61,7 +61,7 @@ class LedgerWriter(LedgerReader, Protocol):
         """Add a run of entries, at least one; returns the id of the first at once.
 
         Plain call, nothing awaited: storage gathers what is appended during one turn of the loop
-        and during the last sync into one group. After an error (`Fenced`, `StorageFailed`,
+        and during the last sync into one group; `done` is never called before this returns. After an error (`Fenced`, `StorageFailed`,
         `StorageFull`) every later append of this writer fails as well.
         """
         ...

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+import trio
+
 from core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
 from core.ports.ledger_store import Done, LedgerInfo
 
@@ -35,12 +37,13 @@ class MemoryLedger:
         if self.closed and self.failure is None:
             self.failure = Fenced(f"ledger {self.ledger_id} is closed")
         if self.failure is not None:
-            done(self.failure)
+            failure = self.failure
+            trio.lowlevel.current_trio_token().run_sync_soon(lambda: done(failure))
             return first
         self.entries += payloads
         self._waiting.append((len(self.entries) - 1, done))
         if self._store.sync_at_once:
-            self.sync()
+            trio.lowlevel.current_trio_token().run_sync_soon(self.sync)
         return first
 
     def sync(self) -> None:

@@ -7,14 +7,61 @@ is left, so permits may go below zero. What a consumer sends while it is blocked
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
+from core.ledger.chain import Position
 from core.ledger.tail_cache import Slice
+from core.ports.ledger_store import Done
 
-if TYPE_CHECKING:
-    from core.topic.subscription import Subscription
+PartialAck = tuple[int, int, int, int]
+"""(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
+
+
+class Progress(Protocol):
+    """What sessions ask of a cursor."""
+
+    @property
+    def durable(self) -> bool: ...
+
+    @property
+    def mark_delete(self) -> Position: ...
+
+    @property
+    def backlog(self) -> int: ...
+
+    def when_saved(self, done: Done) -> None: ...
+
+
+class Attachment(Protocol):
+    """What a consumer is attached to: a subscription of a topic that stores, or of one that does not."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def cursor(self) -> Progress: ...
+
+    def flow(self, consumer: Consumer, permits: int) -> None: ...
+
+    def ack(
+        self,
+        consumer: Consumer,
+        ranges: Sequence[tuple[int, int, int]],
+        partial: Sequence[PartialAck] = (),
+    ) -> None: ...
+
+    def ack_to(
+        self, consumer: Consumer, position: Position, partial: PartialAck | None
+    ) -> None: ...
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None: ...
+
+    def may_unsubscribe(self, consumer: Consumer) -> None: ...
 
 
 class Sink(Protocol):
@@ -93,7 +140,7 @@ class Consumer:
         self.id = consumer_id
         self.request = request
         self.sink = sink
-        self.subscription: Subscription | None = None
+        self.subscription: Attachment | None = None
         self.epoch = request.epoch
         self.permits = 0
         self.withheld = 0

@@ -67,6 +67,9 @@ class Delayed:
             self._times[position] = due_ms
             heapq.heappush(self._heap, (due_ms, position))
 
+    def __iter__(self) -> Iterator[Position]:
+        return iter(self._times)
+
     def discard(self, position: Position) -> None:
         self._times.pop(position, None)
 

@@ -135,22 +135,17 @@ class SharedDispatcher:
         """The next new entries, as many as can be paid for."""
         if len(self.replay) >= self._limits.replay_max:
             return None
+        self.read = self._ledger.chain.normal(self.read)
         found = self._source.at(self.read)
         if found is None:
-            position = self._ledger.chain.normal(self.read)
-            if position == self.read:
-                return None
-            self.read = position
-            found = self._source.at(position)
-            if found is None:
-                return None
+            return None
         whole, start = found
         return whole.part(start, start + _permits(ready))
 
     def _deal(self, work: Slice, ready: list[Consumer]) -> None:
         """Give the entries out; the read position moves past all that were."""
         dealt = 0
-        shares: list[Share]
+        shares: list[Share[Consumer]]
         shares, self._turn = choose(len(work.payloads), work.counts, ready, self._turn)
         for share in shares:
             part = work.part(share.start, share.start + share.count)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from core.dispatch import single as choice
+from core.dispatch.single import active as choose_active
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
@@ -67,7 +67,7 @@ class SingleDispatcher:
         if not self.failover:
             chosen = self.consumers[0] if self.consumers else None
         else:
-            chosen = choice.active(self.consumers, self._cursor.topic)
+            chosen = choose_active(self.consumers, self._cursor.topic)
         before, self.active = self.active, chosen
         if chosen is before:
             return
@@ -106,15 +106,8 @@ class SingleDispatcher:
 
     def _next(self) -> tuple[Slice, int] | None:
         """The next entries, from wherever the next one is."""
-        found = self._source.at(self.read)
-        if found is not None:
-            return found
-        chain = self._ledger.chain
-        position = chain.normal(self.read)
-        if position != self.read:
-            self.read = position
-            return self._source.at(position)
-        return None
+        self.read = self._ledger.chain.normal(self.read)
+        return self._source.at(self.read)
 
     def _tell_end(self, consumer: Consumer) -> None:
         if self._ledger.terminated and not self._told_end and self.read > self._ledger.chain.confirmed:

@@ -21,7 +21,7 @@ from core.errors import (
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
-from core.topic.consumer import Consumer
+from core.topic.consumer import Consumer, PartialAck
 from core.topic.environment import Environment
 from core.topic.shared import SharedDispatcher, SharedLimits
 from core.topic.single import SingleDispatcher
@@ -65,10 +65,6 @@ class Dispatcher(Protocol):
     def moved(self) -> None: ...
 
 
-PartialAck = tuple[int, int, int, int]
-"""(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
-
-
 class Subscription:
     """See the module's docstring."""
 
@@ -83,6 +79,8 @@ class Subscription:
         self.fenced = False
         self.is_dirty = False
         self.replicated = False
+        self.kept_until_ms = 0
+        """A reader that seeks is detached and comes back: until then its cursor is kept."""
         self.messages_out_before = self.bytes_out_before = 0
         """Of consumers that have left."""
         self.messages_expired = 0
@@ -90,6 +88,11 @@ class Subscription:
         self._env = env
         self._ledger = ledger
         self._limits = limits
+
+    @property
+    def kind(self) -> str:
+        """The type by name, empty before the first consumer."""
+        return self.type.value if self.type is not None else ""
 
     # -- consumers ----------------------------------------------------------------------------
 
@@ -125,12 +128,7 @@ class Subscription:
         """A fresh dispatcher starts from what is not acknowledged."""
         if not kind.ordered:
             return SharedDispatcher(
-                self.cursor,
-                self._ledger,
-                self._env,
-                self._limits,
-                look=self.look,
-                first=first if kind is SubscriptionType.KEY_SHARED else None,
+                self.cursor, self._ledger, self._env, self._limits, self.look
             )
         source = EntrySource(self._ledger, self._env.spawn, self.look)
         return SingleDispatcher(
@@ -252,6 +250,16 @@ class Subscription:
             if self.dispatcher is not None:
                 self.dispatcher.moved()
             self.look()
+
+    def expire_to(self, position: Position) -> int:
+        """Entries up to `position` have outlived their time; returns how many were waiting."""
+        before = self.cursor.backlog
+        self.skip_to(position)
+        expired = before - self.cursor.backlog
+        if expired:
+            self.messages_expired += expired
+            self.last_expired_ms = self._env.clock.wall_ms()
+        return expired
 
     def skip(self, entries: int) -> None:
         """The next unacknowledged entries count as acknowledged."""

@@ -10,13 +10,11 @@ and everything new is refused as "not ready", so that clients look it up again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from urllib.parse import unquote
 
 import trio
 
 from core.errors import (
-    AlreadyExists,
     BrokerError,
     NotAllowed,
     NotReady,
@@ -30,14 +28,18 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import Appended, ManagedLedger
 from core.names import TopicName
 from core.policies import Effective
-from core.topic.consumer import Consumer, ConsumerRequest, Sink
+from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.environment import Environment
-from core.topic.producers import Producers
+from core.topic.producer import Producer
+from core.topic.producers import Decision, Producers
+from core.topic.seeking import find_by_time
 from core.topic.shared import SharedLimits
 from core.topic.subscription import Subscription, SubscriptionType
 
 log = logging.getLogger(__name__)
 
+READER_KEPT_MS = 60_000
+"""A reader that was detached by its own seek may come back so much later."""
 EPOCH = "magnetar.topic-epoch"
 """Property of the ledger: the epoch of exclusive producers."""
 
@@ -138,9 +140,36 @@ class Topic:
         if self.quota_hit is not None:
             raise self.quota_hit
 
-    async def store_epoch(self) -> None:
-        """The epoch of exclusive producers survives a restart."""
-        await self.ledger.set_property(EPOCH, str(self.producers.epoch))
+    async def attach_producer(self, producer: Producer) -> bool:
+        """Let a producer in; False if it has to wait for the topic."""
+        self.check_producer()
+        decision = self.producers.attach(producer, self.policies.max_producers_per_topic)
+        await self._carry_out(decision)
+        return decision.granted is producer
+
+    def detach_producer(self, producer: Producer) -> None:
+        """A producer leaves; whoever waited for that is told."""
+        self.last_used_ms = self.env.clock.wall_ms()
+        decision = self.producers.detach(producer)
+        if decision.granted is not None:
+            self.env.spawn(self._carry_out, decision)
+
+    async def _carry_out(self, decision: Decision) -> None:
+        """Send away, refuse, and grant: an epoch is stored before its holder hears of it."""
+        for producer in decision.evicted:
+            producer.sink.closed_by_broker()
+        for producer, error in decision.refused:
+            producer.sink.refused(error)
+        if decision.granted is None:
+            return
+        if decision.epoch is not None:
+            try:
+                await self.ledger.set_property(EPOCH, str(decision.epoch))
+            except BrokerError as error:
+                self.producers.detach(decision.granted)
+                decision.granted.sink.refused(error)
+                return
+        decision.granted.sink.granted(decision.epoch)
 
     # -- subscriptions ------------------------------------------------------------------------
 
@@ -184,7 +213,7 @@ class Topic:
 
     def attach(
         self,
-        subscription: Subscription,
+        subscription: Attachment,
         consumer_id: int,
         request: ConsumerRequest,
         kind: SubscriptionType,
@@ -200,6 +229,7 @@ class Topic:
                 raise NotAllowed(f"{self.name} has as many consumers as it may")
         if kind.value not in policies.subscription_types:
             raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
+        assert isinstance(subscription, Subscription)
         unacked_max = 0 if kind.ordered else policies.max_unacked_per_consumer
         consumer = Consumer(
             consumer_id, request, sink, unacked_max, self.env.clock.wall_ms()
@@ -212,16 +242,28 @@ class Topic:
         subscription = consumer.subscription
         if subscription is None:
             return
+        assert isinstance(subscription, Subscription)
         subscription.detach(consumer)
         self.last_used_ms = self.env.clock.wall_ms()
         self.forget_if_unused(subscription)
 
-    def forget_if_unused(self, subscription: Subscription) -> None:
+    def forget_if_unused(self, subscription: Attachment) -> None:
         """A reader's subscription that nobody is attached to is over."""
-        if subscription.cursor.durable or subscription.consumers or subscription.kept_until_ms:
+        assert isinstance(subscription, Subscription)
+        now_ms = self.env.clock.wall_ms()
+        if subscription.consumers or subscription.cursor.durable:
+            return
+        if subscription.kept_until_ms > now_ms:
             return
         self.subscriptions.pop(subscription.name, None)
         self.ledger.tailed = bool(self.subscriptions)
+
+    def keep(self, subscription: Subscription) -> None:
+        """A reader has sought: its cursor waits a while for it to come back."""
+        if not subscription.cursor.durable:
+            subscription.kept_until_ms = self.env.clock.wall_ms() + READER_KEPT_MS
+            self.subscriptions[subscription.name] = subscription
+            self.ledger.tailed = True
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """Delete a subscription; unless forced, nobody may be attached."""
@@ -234,3 +276,66 @@ class Topic:
             await subscription.delete()
             del self.subscriptions[name]
             self.ledger.tailed = bool(self.subscriptions)
+
+    # -- what housekeeping asks and does -------------------------------------------------------
+
+    @property
+    def in_use(self) -> bool:
+        return bool(len(self.producers) or self.subscriptions)
+
+    def idle(self, *, caught_up_is_enough: bool) -> bool:
+        """Nobody writes, and nobody reads or has anything left to read."""
+        if len(self.producers) or self.fenced:
+            return False
+        if caught_up_is_enough:
+            return all(
+                not one.consumers and not one.cursor.backlog for one in self.subscriptions.values()
+            )
+        return not self.subscriptions
+
+    def slowest(self) -> Position | None:
+        """The lowest mark-delete position of a durable subscription; None if there is none."""
+        marks = [
+            one.cursor.mark_delete for one in self.subscriptions.values() if one.cursor.durable
+        ]
+        return min(marks, default=None)
+
+    def backlog_bytes(self) -> int:
+        """How many bytes the slowest subscription has before it; by ledgers, the open one in part."""
+        slowest = self.slowest()
+        if slowest is None:
+            return 0
+        return self.ledger.bytes_after(slowest)
+
+    async def expire_before(self, since_ms: int) -> int:
+        """Messages published before that count as acknowledged; returns how many entries."""
+        chain = self.ledger.chain
+        behind = [
+            one for one in self.subscriptions.values() if one.cursor.mark_delete < chain.confirmed
+        ]
+        if not behind:
+            return 0
+        young = await find_by_time(self.ledger, since_ms)
+        target = (young[0], young[1] - 1)
+        return sum(one.expire_to(target) for one in behind)
+
+    async def evict_backlog(self, bytes_max: int) -> None:
+        """Slow subscriptions lose their oldest messages until no more than that is kept for them."""
+        chain = self.ledger.chain
+        for subscription in self.subscriptions.values():
+            if not subscription.cursor.durable:
+                continue
+            while self.ledger.bytes_after(subscription.cursor.mark_delete) > bytes_max:
+                first = subscription.cursor.read_from
+                if not chain.has(first):
+                    break
+                skipped = max(subscription.cursor.backlog // 10, 1)
+                subscription.skip(skipped)
+                await trio.lowlevel.checkpoint()
+
+    def hit_quota(self, refusal: QuotaHeld | QuotaExceeded | None) -> None:
+        """A backlog quota refuses producers, or no longer does."""
+        newly = refusal is not None and self.quota_hit is None
+        self.quota_hit = refusal
+        if newly:
+            self.disconnect_producers()

@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.clock import Clock
-from core.dispatch import single as choice
 from core.dispatch.shared import choose
+from core.dispatch.single import active as choose_active
 from core.entry import header
-from core.errors import BrokerError, ConsumerBusy, NotReady, SubscriptionBusy
+from core.errors import ConsumerBusy, NotReady, SubscriptionBusy
 from core.ledger.chain import Position
 from core.ledger.managed import Appended
 from core.ledger.tail_cache import Slice
 from core.names import TopicName
 from core.policies import Effective
-from core.topic.consumer import Consumer, ConsumerRequest, Sink
+from core.topic.consumer import Attachment, Consumer, ConsumerRequest, PartialAck, Sink
 from core.topic.environment import Environment
-from core.topic.subscription import PartialAck, SubscriptionType
+from core.topic.producer import Producer
+from core.topic.producers import Decision, Producers
+from core.topic.subscription import SubscriptionType
 
 
 class VolatileCursor:
@@ -53,6 +55,10 @@ class VolatileSubscription:
         self._clock = clock
         self._turn = 0
 
+    @property
+    def kind(self) -> str:
+        return self.type.value if self.type is not None else ""
+
     def attach(self, consumer: Consumer, kind: SubscriptionType, consumers_max: int) -> None:
         if self.consumers:
             if self.type is not kind:
@@ -62,7 +68,7 @@ class VolatileSubscription:
                 raise ConsumerBusy(f"subscription {self.name} has as many consumers as it may")
         self.type = kind
         self.consumers.append(consumer)
-        consumer.subscription = self  # type: ignore[assignment]  # the same surface
+        consumer.subscription = self
 
     def detach(self, consumer: Consumer) -> None:
         if consumer in self.consumers:
@@ -93,7 +99,7 @@ class VolatileSubscription:
         """Give out what can be taken now; the rest is gone."""
         now_ms = self._clock.wall_ms()
         if self.type is not None and self.type.ordered:
-            active = choice.active(self.consumers, self._topic.name)
+            active = choose_active(self.consumers, self._topic.name)
             ready = [active] if active is not None and active.ready else []
         else:
             ready = [consumer for consumer in self.consumers if consumer.ready]
@@ -121,4 +127,122 @@ class VolatileTopic:
         self.messages_in = self.bytes_in = 0
         self.last_published_ms = 0
         self.created_ms = self.last_used_ms = env.clock.wall_ms()
+        self.producers = Producers()
         self._next_entry = 0
+
+    async def load(self) -> None:
+        """There is nothing to load."""
+
+    async def close(self) -> None:
+        """Everybody is sent away."""
+        self.fenced = True
+        for producer in self.producers.drop_all():
+            producer.sink.closed_by_broker()
+        for subscription in self.subscriptions.values():
+            for consumer in list(subscription.consumers):
+                subscription.detach(consumer)
+                consumer.sink.closed_by_broker()
+        self.subscriptions.clear()
+
+    async def delete(self) -> None:
+        """The same: nothing is left of it."""
+        await self.close()
+
+    @property
+    def in_use(self) -> bool:
+        return bool(len(self.producers) or self.subscriptions)
+
+    def idle(self, *, caught_up_is_enough: bool) -> bool:
+        """Nobody is here."""
+        return not self.in_use
+
+    # -- producers ----------------------------------------------------------------------------
+
+    def check_producer(self) -> None:
+        """Whether anybody may attach to write now."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+
+    async def attach_producer(self, producer: Producer) -> bool:
+        """Let a producer in; exclusive modes hold while the topic is loaded."""
+        self.check_producer()
+        decision = self.producers.attach(producer, self.policies.max_producers_per_topic)
+        self._carry_out(decision)
+        return decision.granted is producer
+
+    def detach_producer(self, producer: Producer) -> None:
+        self.last_used_ms = self.env.clock.wall_ms()
+        self._carry_out(self.producers.detach(producer))
+
+    @staticmethod
+    def _carry_out(decision: Decision) -> None:
+        for producer in decision.evicted:
+            producer.sink.closed_by_broker()
+        for producer, error in decision.refused:
+            producer.sink.refused(error)
+        if decision.granted is not None:
+            decision.granted.sink.granted(decision.epoch)
+
+    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
+        """Hand a run to every subscription, and forget it."""
+        if self.fenced:
+            done(NotReady("the topic is being unloaded"))
+            return
+        now_ms = self.env.clock.wall_ms()
+        messages = len(payloads) if counts is None else sum(counts)
+        stamped = header.stamp(payloads, counts, now_ms, self.messages_in)
+        self.messages_in += messages
+        self.bytes_in += sum(map(len, payloads))
+        self.last_published_ms = now_ms
+        part = Slice(0, self._next_entry, stamped, counts)
+        self._next_entry += len(payloads)
+        for subscription in self.subscriptions.values():
+            subscription.deliver(part)
+        done((0, part.first_entry))
+
+    # -- subscriptions ------------------------------------------------------------------------
+
+    def subscription(self, name: str) -> VolatileSubscription:
+        """The subscription of that name, there or not yet."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        found = self.subscriptions.get(name)
+        if found is None:
+            found = self.subscriptions[name] = VolatileSubscription(name, self, self.env.clock)
+        return found
+
+    def attach(
+        self,
+        subscription: Attachment,
+        consumer_id: int,
+        request: ConsumerRequest,
+        kind: SubscriptionType,
+        sink: Sink,
+    ) -> Consumer:
+        """Put a consumer on a subscription."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        assert isinstance(subscription, VolatileSubscription)
+        consumer = Consumer(consumer_id, request, sink, 0, self.env.clock.wall_ms())
+        subscription.attach(consumer, kind, self.policies.max_consumers_per_subscription)
+        return consumer
+
+    def detach(self, consumer: Consumer) -> None:
+        """A consumer leaves, and its subscription with the last one."""
+        for subscription in list(self.subscriptions.values()):
+            subscription.detach(consumer)
+            self.forget_if_unused(subscription)
+        self.last_used_ms = self.env.clock.wall_ms()
+
+    def forget_if_unused(self, subscription: Attachment) -> None:
+        assert isinstance(subscription, VolatileSubscription)
+        if not subscription.consumers:
+            self.subscriptions.pop(subscription.name, None)
+
+    async def unsubscribe(self, name: str, *, force: bool) -> None:
+        """There is nothing to delete but who is attached."""
+        subscription = self.subscriptions.pop(name, None)
+        if subscription is not None and force:
+            for consumer in list(subscription.consumers):
+                subscription.detach(consumer)
+                consumer.sink.closed_by_broker()

@@ -18,7 +18,7 @@ from core.errors import (
 from core.ledger.chain import START, Position
 from core.ledger.tail_cache import Slice
 from core.names import check_subscription
-from core.topic.consumer import Consumer, ConsumerRequest
+from core.topic.consumer import Attachment, Consumer, ConsumerRequest
 from core.topic.seeking import find_by_time
 from core.topic.subscription import Subscription, SubscriptionType
 from core.topic.topic import Topic
@@ -118,7 +118,7 @@ def _attach(
     session: PulsarSession,
     event: events.Subscribe,
     topic: Topic | VolatileTopic,
-    subscription: Subscription,
+    subscription: Attachment,
 ) -> None:
     """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
     if event.read_compacted and (not topic.persistent or not TYPES[event.type].ordered):
@@ -148,7 +148,7 @@ def _attach(
     session.reply(replies.success(event.request_id))
 
 
-async def _subscription(event: events.Subscribe, topic: Topic | VolatileTopic) -> Subscription:
+async def _subscription(event: events.Subscribe, topic: Topic | VolatileTopic) -> Attachment:
     if isinstance(topic, VolatileTopic):
         return topic.subscription(event.subscription)
     if not event.durable:
@@ -231,13 +231,14 @@ def _ack_answer(session: PulsarSession, event: events.Acks, error: BrokerError |
 
 def on_redeliver(session: PulsarSession, event: events.Redeliver) -> None:
     attached = session.consumers.get(event.consumer_id)
-    if attached is None or attached.consumer.subscription is None:
+    subscription = attached.consumer.subscription if attached is not None else None
+    if attached is None or subscription is None:
         return
     consumer = attached.consumer
     if event.consumer_epoch is not None:
         consumer.epoch = event.consumer_epoch
     positions = [(known.ledger_id, known.entry_id) for known in event.ids] or None
-    consumer.subscription.redeliver(consumer, positions)
+    subscription.redeliver(consumer, positions)
 
 
 # -- leaving ---------------------------------------------------------------------------------
@@ -279,7 +280,7 @@ async def on_seek(session: PulsarSession, event: events.Seek) -> None:
     attached = _attached(session, event.consumer_id)
     topic = attached.topic
     subscription = attached.consumer.subscription
-    if not isinstance(topic, Topic) or subscription is None:
+    if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
         raise NotAllowed("seek needs a persistent topic")
     if event.position is not None:
         target, part = _seek_target(topic, event.position)

@@ -15,12 +15,11 @@ from core.errors import (
 )
 from core.entry.pulsar_metadata import has_encryption_keys
 from core.ledger.chain import START, Position
-from core.topic.producer import Producer, ProducerRequest
-from core.topic.producers import AccessMode
+from core.topic.producer import AccessMode, Producer, ProducerRequest
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, hot, replies
-from wire.pulsar.errors import spares_connection
+from wire.pulsar.errors import code_of, spares_connection
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
@@ -69,7 +68,7 @@ class Attached:
     def refused(self, error: BrokerError) -> None:
         """It waited in vain."""
         self.session.producers.pop(self.id, None)
-        self.session.reply(replies.refusal(self.request_id, error))
+        self.session.reply(replies.error(self.request_id, code_of(error), str(error)))
 
     def closed_by_broker(self) -> None:
         self.session.producers.pop(self.id, None)
@@ -181,13 +180,13 @@ async def _attach(
     attached.producer = Producer(event.producer_id, request, attached, topic.env.clock.wall_ms())
     session.producers[event.producer_id] = attached
     try:
-        waits = await topic.attach_producer(attached.producer)
+        granted = await topic.attach_producer(attached.producer)
     except BrokerError:
         session.producers.pop(event.producer_id, None)
         raise
     if session.gone:
         topic.detach_producer(attached.producer)
-    elif waits:
+    elif not granted:
         session.reply(
             replies.producer_success(event.request_id, attached.producer.name, ready=False)
         )

@@ -23,13 +23,18 @@ def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> No
         replies.consumer_stats(
             event.request_id,
             replies.ConsumerFigures(
+                messages_out_rate=0.0,
+                bytes_out_rate=0.0,
+                redeliver_rate=0.0,
+                ack_rate=0.0,
+                expired_rate=0.0,
                 consumer_name=consumer.name,
                 permits=consumer.permits,
                 unacked=consumer.unacked,
                 blocked_on_unacked=consumer.blocked,
                 address=consumer.request.address,
                 connected_since=str(consumer.connected_ms),
-                type=subscription.type.value if subscription.type else "",
+                subscription_type=subscription.kind,
                 backlog=subscription.cursor.backlog,
             ),
         )

@@ -1,0 +1,251 @@
+"""The catalog: clusters, tenants, namespaces, partitioned topics and their policies.
+
+It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here: this server
+is its one writer, and a watch drops from the cache what somebody else changes.
+
+Invariant: what the cache says is what the store said last; a write reaches the store first.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from core.errors import AlreadyExists, Invalid, NamespaceNotFound, NotAllowed, NotFound
+from core.names import NamespaceName, TopicName, check_entity
+from core.policies import (
+    BrokerDefaults,
+    Effective,
+    NamespacePolicies,
+    TopicPolicies,
+    decode,
+    effective,
+    encode,
+)
+from core.ports.metadata_store import ABSENT, MetadataStore
+
+CLUSTERS = "/admin/clusters"
+TENANTS = "/admin/policies"
+PARTITIONED = "/admin/partitioned-topics"
+TOPIC_POLICIES = "/magnetar/topic-policies"
+"""Pulsar keeps these in a system topic; here they stand with the rest."""
+PRODUCER_NAMES = "/counters/producer-name"
+PARTITIONS_MAX = 10_000
+
+
+class Tenant(Struct, frozen=True, rename="camel"):
+    """Who administers it, and where it may live."""
+
+    admin_roles: list[str] = []
+    allowed_clusters: list[str] = []
+
+
+class Cluster(Struct, frozen=True, rename="camel"):
+    """Where a cluster answers; other fields of admin tools are kept as they come."""
+
+    service_url: str = ""
+    service_url_tls: str = ""
+    broker_service_url: str = ""
+    broker_service_url_tls: str = ""
+
+
+class Partitioned(Struct, frozen=True):
+    """A partitioned topic."""
+
+    partitions: int = 0
+
+
+class Catalog:
+    """See the module's docstring."""
+
+    def __init__(self, metadata: MetadataStore, defaults: BrokerDefaults, cluster: str) -> None:
+        self.cluster = cluster
+        self.defaults = defaults
+        self._metadata = metadata
+        self._cache: dict[str, bytes | None] = {}
+        """Values by path; None where there is none."""
+
+    async def open(self) -> None:
+        """See that what every client expects is there."""
+        self._metadata.watch("/admin", self._forget)
+        self._metadata.watch(TOPIC_POLICIES, self._forget)
+        for path, value in (
+            (f"{CLUSTERS}/{self.cluster}", encode(Cluster())),
+            (f"{TENANTS}/public", encode(Tenant(allowed_clusters=[self.cluster]))),
+            (f"{TENANTS}/public/default", encode(NamespacePolicies(replication_clusters=[self.cluster]))),
+        ):
+            if await self._get(path) is None:
+                await self._put(path, value, ABSENT)
+
+    def _forget(self, path: str) -> None:
+        self._cache.pop(path, None)
+
+    async def _get(self, path: str) -> bytes | None:
+        try:
+            return self._cache[path]
+        except KeyError:
+            found = await self._metadata.get(path)
+            value = found.value if found is not None else None
+            self._cache[path] = value
+            return value
+
+    async def _put(self, path: str, value: bytes, expected: int | None = None) -> None:
+        await self._metadata.put(path, value, expected)
+        self._cache[path] = value
+
+    async def _delete(self, path: str) -> None:
+        await self._metadata.delete(path)
+        self._cache.pop(path, None)
+
+    # -- clusters -----------------------------------------------------------------------------
+
+    async def clusters(self) -> list[str]:
+        return await self._metadata.children(CLUSTERS)
+
+    async def get_cluster(self, name: str) -> bytes:
+        """As it was put, in JSON."""
+        found = await self._get(f"{CLUSTERS}/{name}")
+        if found is None:
+            raise NotFound(f"cluster {name} does not exist")
+        return found
+
+    async def put_cluster(self, name: str, body: bytes, *, create: bool) -> None:
+        """Create a cluster or change one; what tools send is kept whole."""
+        check_entity("cluster", name)
+        decode(body, Cluster)
+        path = f"{CLUSTERS}/{name}"
+        if not create:
+            await self.get_cluster(name)
+        await self._put(path, body or encode(Cluster()), ABSENT if create else None)
+
+    async def delete_cluster(self, name: str) -> None:
+        await self.get_cluster(name)
+        await self._delete(f"{CLUSTERS}/{name}")
+
+    # -- tenants ------------------------------------------------------------------------------
+
+    async def tenants(self) -> list[str]:
+        return await self._metadata.children(TENANTS)
+
+    async def get_tenant(self, name: str) -> Tenant:
+        found = await self._get(f"{TENANTS}/{name}")
+        if found is None:
+            raise NotFound(f"tenant {name} does not exist")
+        return decode(found, Tenant)
+
+    async def put_tenant(self, name: str, tenant: Tenant, *, create: bool) -> None:
+        """Create a tenant or change one."""
+        check_entity("tenant", name)
+        known = await self.clusters()
+        for cluster in tenant.allowed_clusters:
+            if cluster not in known:
+                raise Invalid(f"cluster {cluster} does not exist")
+        if not create:
+            await self.get_tenant(name)
+        await self._put(f"{TENANTS}/{name}", encode(tenant), ABSENT if create else None)
+
+    async def delete_tenant(self, name: str) -> None:
+        """Only an empty one goes."""
+        await self.get_tenant(name)
+        if await self.namespaces(name):
+            raise AlreadyExists(f"tenant {name} still has namespaces")
+        await self._delete(f"{TENANTS}/{name}")
+
+    # -- namespaces ---------------------------------------------------------------------------
+
+    async def namespaces(self, tenant: str) -> list[str]:
+        """Full names of a tenant's namespaces."""
+        await self.get_tenant(tenant)
+        return [f"{tenant}/{local}" for local in await self._metadata.children(f"{TENANTS}/{tenant}")]
+
+    async def has_namespace(self, name: NamespaceName) -> bool:
+        return await self._get(f"{TENANTS}/{name}") is not None
+
+    async def policies(self, name: NamespaceName) -> NamespacePolicies:
+        found = await self._get(f"{TENANTS}/{name}")
+        if found is None:
+            raise NamespaceNotFound(f"namespace {name} does not exist")
+        return decode(found, NamespacePolicies)
+
+    async def create_namespace(self, name: NamespaceName, policies: NamespacePolicies) -> None:
+        tenant = await self.get_tenant(name.tenant)
+        if not policies.replication_clusters:
+            clusters = [self.cluster]
+            policies = msgspec.structs.replace(policies, replication_clusters=clusters)
+        for cluster in policies.replication_clusters:
+            if tenant.allowed_clusters and cluster not in tenant.allowed_clusters:
+                raise NotAllowed(f"cluster {cluster} is not allowed for tenant {name.tenant}")
+        await self._put(f"{TENANTS}/{name}", encode(policies), ABSENT)
+
+    async def set_policies(self, name: NamespaceName, policies: NamespacePolicies) -> None:
+        await self.policies(name)
+        await self._put(f"{TENANTS}/{name}", encode(policies))
+
+    async def delete_namespace(self, name: NamespaceName) -> None:
+        """Its topics must be gone already: the broker sees to that."""
+        await self.policies(name)
+        await self._delete(f"{TENANTS}/{name}")
+
+    # -- topics -------------------------------------------------------------------------------
+
+    async def effective(self, name: TopicName) -> Effective:
+        """What holds for one topic."""
+        namespace = await self.policies(name.namespace)
+        return effective(self.defaults, namespace, await self.topic_policies(name))
+
+    async def topic_policies(self, name: TopicName) -> TopicPolicies:
+        found = await self._get(f"{TOPIC_POLICIES}/{name.base.managed_ledger}")
+        return decode(found or b"", TopicPolicies)
+
+    async def set_topic_policies(self, name: TopicName, policies: TopicPolicies) -> None:
+        await self._put(f"{TOPIC_POLICIES}/{name.base.managed_ledger}", encode(policies))
+
+    async def partitions(self, name: TopicName) -> int:
+        """0 for a topic without partitions, and for one that does not exist."""
+        found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}")
+        return decode(found, Partitioned).partitions if found is not None else 0
+
+    async def partitioned_of(self, namespace: NamespaceName) -> dict[TopicName, int]:
+        """The partitioned topics of a namespace and how many partitions each has."""
+        found: dict[TopicName, int] = {}
+        for domain in ("persistent", "non-persistent"):
+            for encoded in await self._metadata.children(f"{PARTITIONED}/{namespace}/{domain}"):
+                name = TopicName.of_managed_ledger(f"{namespace}/{domain}/{encoded}")
+                found[name] = await self.partitions(name)
+        return found
+
+    async def create_partitioned(self, name: TopicName, partitions: int) -> None:
+        _check_partitions(partitions)
+        if name.partitioned:
+            raise Invalid(f"{name} is itself a partition")
+        await self.policies(name.namespace)
+        await self._put(
+            f"{PARTITIONED}/{name.managed_ledger}", encode(Partitioned(partitions)), ABSENT
+        )
+
+    async def grow_partitioned(self, name: TopicName, partitions: int) -> None:
+        """The number of partitions may only rise: keys would move back otherwise."""
+        _check_partitions(partitions)
+        present = await self.partitions(name)
+        if not present:
+            raise NotFound(f"{name} is not a partitioned topic")
+        if partitions <= present:
+            raise Invalid(f"{name} has {present} partitions, the new number must be higher")
+        await self._put(f"{PARTITIONED}/{name.managed_ledger}", encode(Partitioned(partitions)))
+
+    async def forget_topic(self, name: TopicName) -> None:
+        """The topic is deleted: so is what it had decided, and the number of its partitions."""
+        for prefix in (PARTITIONED, TOPIC_POLICIES):
+            path = f"{prefix}/{name.managed_ledger}"
+            if await self._get(path) is not None:
+                await self._delete(path)
+
+    async def new_producer_name(self) -> str:
+        """Unique for ever, as clients that leave the choice to the broker expect."""
+        number = await self._metadata.next(PRODUCER_NAMES)
+        return f"{self.cluster}-0-{number}"
+
+
+def _check_partitions(partitions: int) -> None:
+    if not 0 < partitions <= PARTITIONS_MAX:
+        raise Invalid(f"the number of partitions must be between 1 and {PARTITIONS_MAX}")
