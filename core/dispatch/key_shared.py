@@ -1,0 +1,222 @@
+"""Key_Shared: all messages of one key go to one consumer, in order. Pure.
+
+Theory. A key's hash has an owner (see `selectors.py`). When consumers come and go, hashes change
+hands, and then the old owner may still hold messages of a key that the new one must not get yet.
+Ordered delivery rests on one rule: **all entries of a hash that are out are out to one consumer,
+its holder.** While there is a holder other than the owner, the hash is *draining* and nobody gets
+more of it; when the holder has given everything back (acknowledged, asked for again, or left), the
+owner goes on. If the hash returns to its holder before that, delivery simply goes on.
+
+The second rule keeps order within a hash: an entry must not overtake an earlier one that waits to
+be delivered again, nor one that was held back a moment ago.
+
+With `out_of_order` neither rule applies; with ranges that consumers name themselves no hash changes
+hands while its holder is present, so the first rule never bites.
+
+Invariant: a plan covers each entry it has looked at exactly once, as delivered or as held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from core.dispatch.murmur import murmur3
+from core.dispatch.selectors import HASHES, Halving, HashRange, Ring, Selector, Sticky
+from core.errors import SubscriptionBusy
+
+NO_HASH: Final = 0
+"""Not a hash of any key."""
+
+
+class Keyed(Protocol):
+    """What the decisions look at."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def permits(self) -> int: ...
+
+    @property
+    def ready(self) -> bool:
+        """May be given an entry now."""
+        ...
+
+
+C = TypeVar("C", bound=Keyed)
+
+
+def sticky_hash(key: bytes) -> int:
+    """The hash of a message's key: 1 to 65,535."""
+    return murmur3(key) % HASHES or 1
+
+
+class Mode(Struct, frozen=True):
+    """How keys are divided; the first consumer of a subscription decides for all."""
+
+    sticky: bool = False
+    out_of_order: bool = False
+
+
+class Portion(Struct, Generic[C], frozen=True):
+    """Entries `start`..`start + count` (exclusive) of what was looked at go to `consumer`."""
+
+    consumer: C
+    start: int
+    count: int
+
+
+class KeyedPlan(Struct, Generic[C], frozen=True):
+    """What to do with the first `seen` entries: deliver the portions, hold the others back."""
+
+    portions: list[Portion[C]]
+    held: list[int]
+    """Places of entries to be looked at again later: into replay with them."""
+    seen: int
+
+
+class _Holder(Generic[C]):
+    """Who holds entries of a hash, and how many."""
+
+    __slots__ = ("consumer", "entries")
+
+    def __init__(self, consumer: C) -> None:
+        self.consumer = consumer
+        self.entries = 0
+
+
+class KeyShared(Generic[C]):
+    """See the module's docstring."""
+
+    def __init__(self, mode: Mode, *, ring: bool = True) -> None:
+        self.mode = mode
+        self.drained_total = 0
+        """Hashes that were draining and are no more."""
+        self._selector: Selector[C] = Sticky() if mode.sticky else Ring() if ring else Halving()
+        self._owners: dict[int, C | None] = {}
+        """What the selector said, until consumers come or go. At most one per hash."""
+        self._holders: dict[int, _Holder[C]] = {}
+
+    # -- consumers ----------------------------------------------------------------------------
+
+    def attach(self, consumer: C, mode: Mode, ranges: Sequence[HashRange] = ()) -> None:
+        """`SubscriptionBusy` if it wants another mode, `HashRangeTaken` if another's hashes."""
+        if mode != self.mode:
+            raise SubscriptionBusy(
+                "the consumers of this subscription divide keys in another way: key-shared mode and"
+                " out-of-order delivery must be the same for all"
+            )
+        self._selector.add(consumer, ranges)
+        self._owners.clear()
+
+    def detach(self, consumer: C) -> None:
+        """Whoever leaves holds nothing; its entries are the caller's to deliver again."""
+        self._selector.remove(consumer)
+        self._owners.clear()
+        for hash_ in [h for h, holder in self._holders.items() if holder.consumer is consumer]:
+            del self._holders[hash_]
+
+    def owner(self, hash_: int) -> C | None:
+        """Who is to get messages of this hash; None if nobody is."""
+        try:
+            return self._owners[hash_]
+        except KeyError:
+            found = self._owners[hash_] = self._selector.select(hash_)
+            return found
+
+    def ranges_of(self, consumer: C) -> list[HashRange]:
+        """For statistics."""
+        return self._selector.ranges_of(consumer)
+
+    # -- what is out --------------------------------------------------------------------------
+
+    def sent(self, consumer: C, hash_: int) -> None:
+        """An entry of this hash is delivered."""
+        holder = self._holders.get(hash_)
+        if holder is None:
+            holder = self._holders[hash_] = _Holder(consumer)
+        holder.entries += 1
+
+    def returned(self, consumer: C, hash_: int) -> bool:
+        """An entry is acknowledged or comes again; True if that lets a drained hash go on."""
+        holder = self._holders.get(hash_)
+        if holder is None or holder.consumer is not consumer:
+            return False
+        holder.entries -= 1
+        if holder.entries > 0:
+            return False
+        del self._holders[hash_]
+        if self.mode.out_of_order or self.owner(hash_) is consumer:
+            return False
+        self.drained_total += 1
+        return True
+
+    def draining(self) -> dict[int, int]:
+        """Hashes whose holder is not their owner any more, with the entries it still holds."""
+        if self.mode.out_of_order:
+            return {}
+        return {
+            hash_: holder.entries
+            for hash_, holder in self._holders.items()
+            if self.owner(hash_) is not holder.consumer
+        }
+
+    # -- deciding -----------------------------------------------------------------------------
+
+    def choose(
+        self,
+        hashes: Sequence[int],
+        counts: Sequence[int] | None,
+        waiting: Container[int],
+        held_max: int,
+    ) -> KeyedPlan[C]:
+        """Deal out entries with these hashes, in order; carry the plan out before the next call.
+
+        `waiting` has the hashes of entries that come before these and wait to be delivered again
+        (nothing, when these are such entries themselves). After `held_max` entries held back the
+        plan ends: looking further ahead would only fill memory.
+        """
+        portions: list[Portion[C]] = []
+        held: list[int] = []
+        left: dict[int, int] = {}
+        stopped: set[int] = set()
+        in_order = not self.mode.out_of_order
+        current: C | None = None
+        start = 0
+        for at, hash_ in enumerate(hashes):
+            consumer = self.owner(hash_)
+            if in_order and consumer is not None:
+                holder = self._holders.get(hash_)
+                late = hash_ in stopped or hash_ in waiting
+                if late or (holder is not None and holder.consumer is not consumer):
+                    consumer = None
+            if consumer is not None and not _pay(left, consumer, counts, at):
+                consumer = None
+            if consumer is not current:
+                if current is not None:
+                    portions.append(Portion(current, start, at - start))
+                current, start = consumer, at
+            if consumer is None:
+                if len(held) >= held_max:
+                    return KeyedPlan(portions, held, at)
+                held.append(at)
+                stopped.add(hash_)
+        if current is not None:
+            portions.append(Portion(current, start, len(hashes) - start))
+        return KeyedPlan(portions, held, len(hashes))
+
+
+def _pay(left: dict[int, int], consumer: Keyed, counts: Sequence[int] | None, at: int) -> bool:
+    """Take the price of an entry from what the consumer has left, if it has anything left."""
+    identity = id(consumer)
+    permits = left.get(identity)
+    if permits is None:
+        permits = consumer.permits if consumer.ready else 0
+    if permits <= 0:
+        left[identity] = 0
+        return False
+    left[identity] = permits - (1 if counts is None else counts[at])
+    return True
