@@ -198,6 +198,19 @@ def _without_readme() -> set[str]:
     return {name for name in folders if not (ROOT / name / "README.md").exists()}
 
 
+def test_paths_in_prose_exist() -> None:
+    """A guided tour that leads nowhere is worse than none."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    stale = set()
+    for page in pages:
+        quoted = re.findall(r"`([\w.]+/[\w./-]*)`", page.read_text(encoding="utf-8"))
+        linked = re.findall(r"\]\(([\w./-]+)\)", page.read_text(encoding="utf-8"))
+        here = [path for path in quoted if path.split("/")[0] in (*PACKAGES, *OTHERS, "scripts")]
+        stale |= {f"{page.name}: {path}" for path in here if not (ROOT / path).exists()}
+        stale |= {f"{page.name}: {path}" for path in linked if not (page.parent / path).exists()}
+    assert not stale
+
+
 def _unread_settings() -> set[str]:
     """A setting that nobody reads is a promise that is not kept. Only `magnetar` can read them."""
     read = set()
