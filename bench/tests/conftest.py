@@ -1,0 +1,6 @@
+"""Makes `bench` importable: it is no part of what gets installed."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
