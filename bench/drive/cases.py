@@ -39,8 +39,8 @@ def load(name: str, title: str, options: Options, goal: str = "") -> Case:
     return Case(name=name, title=title, options=options, goal=goal, topics=topics)
 
 
-BATCH: Options = {"batch": 1000, "depth": 50}
-BATCH_64K: Options = {"batch": 64, "bytes": 1024, "depth": 50}
+BATCH: Options = {"batch": 1000, "depth": 100}
+BATCH_64K: Options = {"batch": 64, "bytes": 1024, "depth": 100}
 ONE_EACH: Options = {"mode": "publish", "connections": 100, "depth": 1}
 PUBLISH: Options = {"mode": "publish"}
 BOTH: Options = {"mode": "both"}

@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parse.add_argument("--seconds", type=float, default=4.0, help="measured seconds of a load")
     parse.add_argument(
-        "--warmup", type=float, default=2.0, help="seconds of the same load before each measurement"
+        "--warmup", type=float, default=3.0, help="seconds of the same load before each measurement"
     )
     parse.add_argument(
         "--heap",

@@ -108,14 +108,19 @@ def measure_load(case: Case, server: Server, number: int, plan: Plan) -> Sample:
     )
 
 
+WARM_UP_LOADS = [
+    (0.4, ["--batch", "1"]),
+    # A JVM compiles by the number of calls, and a batch is one call for a thousand messages.
+    (0.6, ["--batch", "1000", "--depth", "100"]),
+]
+
+
 def warm_up(server: Server) -> None:
-    """Half on single messages, half on batches: what is compiled at run time is compiled then."""
-    for number, batch in enumerate((["--batch", "1"], ["--batch", "1000", "--depth", "50"])):
-        seconds = str(server.warmup_seconds / 2)
-        generator.run(
-            server.port,
-            ["--mode", "both", "--topic", f"warm-{number}", "--seconds", seconds, *batch],
-        )
+    """Single messages, then batches: what is compiled at run time is compiled then."""
+    for number, (share, shape) in enumerate(WARM_UP_LOADS):
+        seconds = str(server.warmup_seconds * share)
+        topic = ["--mode", "both", "--topic", f"warm-{number}"]
+        generator.run(server.port, [*topic, "--seconds", seconds, *shape])
 
 
 def measure_cold(case: Case, server: Server, number: int, plan: Plan) -> Sample:
@@ -163,7 +168,8 @@ def measure_startup(case: Case, server: Server, number: int, _: Plan) -> Sample:
         figures.update(server_figures(server))
     finally:
         server.stop()
-    return sample(case, server, number, line, {**figures, **surroundings(server)})
+    figures.update(surroundings(server))
+    return Sample(case=case.name, server=server.name, round=number, ok=line.ok, figures=figures)
 
 
 def fill_topics(case: Case, server: Server) -> None:
