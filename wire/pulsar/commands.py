@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, Protocol, TypeVar
 
-from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from core.errors import WireError
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import events
 from wire.pulsar.hot import echo_of
+from wire.pulsar.strict import parse
 
 Choice = TypeVar("Choice", bound=IntEnum)
 
@@ -38,20 +38,14 @@ class Send(Struct, frozen=True):
 
 def decode(command: bytes) -> events.Event | Send:
     """The event that a command is."""
-    try:
-        base = pb.BaseCommand.FromString(command)
-    except DecodeError as error:
-        raise WireError(f"not a command: {error}") from error
+    base = parse(pb.BaseCommand, command)
     known = DECODERS.get(base.type)
     if known is None:
         raise WireError(f"{pb.BaseCommand.Type.Name(base.type)} is not for clients to send")
     field, decoder = known
     if not base.HasField(field):
         raise WireError(f"{field} is announced but absent")
-    try:
-        return decoder(getattr(base, field))
-    except UnicodeDecodeError as error:
-        raise WireError(f"{field} holds text that is not UTF-8") from error
+    return decoder(getattr(base, field))
 
 
 # -- Parts -----------------------------------------------------------------------------------

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from google.protobuf.message import DecodeError
 from msgspec import Struct
 
-from core.errors import WireError
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.frames import split_tail
+from wire.pulsar.strict import parse
 
 
 class Metadata(Struct, frozen=True):
@@ -63,12 +62,8 @@ class Entry(Struct, frozen=True):
 def read(tail: bytes) -> Entry:
     """Decode a tail, sent or stored."""
     parts = split_tail(tail)
-    try:
-        broker = pb.BrokerEntryMetadata.FromString(parts.broker or b"")
-        about = pb.MessageMetadata.FromString(parts.metadata)
-        metadata = _metadata(about)
-    except (DecodeError, UnicodeDecodeError) as error:
-        raise WireError(f"not a message's metadata: {error}") from error
+    broker = parse(pb.BrokerEntryMetadata, parts.broker or b"")
+    metadata = _metadata(parse(pb.MessageMetadata, parts.metadata))
     return Entry(
         broker.broker_timestamp if broker.HasField("broker_timestamp") else None,
         broker.index if broker.HasField("index") else None,

@@ -209,6 +209,7 @@ def _frames(data: bytes) -> Iterator[Heard]:
         assert end <= len(data), "the last frame is cut short"
         assert behind <= end, "the command is longer than its frame"
         base = pb.BaseCommand.FromString(data[at + 8 : behind])
+        assert base.IsInitialized(), base.FindInitializationErrors()
         kind = pb.BaseCommand.Type.Name(base.type)
         assert [field.number for field, _ in base.ListFields()] == [1, base.type]
         yield Heard(kind, getattr(base, FIELDS[base.type]), data[behind:end])

@@ -1,0 +1,53 @@
+"""Our errors as Pulsar's codes: every one of them."""
+
+import pytest
+
+from core import errors
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.errors import CODES, code_of, spares_connection
+
+
+def leaves(kind: type) -> set[type]:
+    below = kind.__subclasses__()
+    return {kind} if not below else {leaf for each in below for leaf in leaves(each)}
+
+
+def declared() -> set[type]:
+    """Of core.errors alone: whoever derives from a leaf elsewhere goes by that leaf's code."""
+    named = {kind for kind in vars(errors).values() if isinstance(kind, type)}
+    return {
+        kind
+        for kind in named
+        if issubclass(kind, errors.BrokerError) and not named & set(kind.__subclasses__())
+    }
+
+
+def test_the_table_is_total():
+    assert declared() <= set(CODES)
+
+
+def test_codes_are_the_protocols():
+    assert set(CODES.values()) <= set(pb.ServerError.values())
+
+
+def test_what_is_derived_goes_by_its_parent():
+    class Late(errors.NotReady):
+        pass
+
+    assert code_of(Late("x")) == pb.ServiceNotReady
+    assert code_of(errors.BrokerError("x")) == pb.UnknownError
+    assert code_of(errors.InvalidName("x")) == pb.InvalidTopicName
+
+
+@pytest.mark.parametrize(
+    ("error", "spared"),
+    [
+        (errors.ChecksumMismatch, True),
+        (errors.Terminated, True),
+        (errors.NotAllowed, True),
+        (errors.StorageFailed, False),
+        (errors.Overloaded, False),
+    ],
+)
+def test_which_refused_messages_cost_the_connection(error, spared):
+    assert spares_connection(error("x")) == spared

@@ -1,0 +1,261 @@
+"""What a broker says, as clients read it: required fields present, failures in their own kind."""
+
+import pytest
+
+from core import errors
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar import events, replies
+from wire.pulsar.tests import peer
+
+HERE = replies.Address("pulsar://here:6650", "pulsar+ssl://here:6651")
+NOBODY = (1 << 64) - 1
+
+
+def heard(frame: bytes) -> peer.Heard:
+    (only,) = peer.hear(frame)
+    assert only.tail == b""
+    return only
+
+
+def says(frame: bytes, kind: str, **fields) -> None:
+    """The command has exactly these fields, present even where they are zero."""
+    said = heard(frame)
+    assert said.kind == kind
+    assert {field.name: value for field, value in said.body.ListFields()} == fields
+
+
+def test_connected():
+    features = events.Features(partitioned_metadata_without_creation=True)
+    flags = pb.FeatureFlags(
+        supports_auth_refresh=False,
+        supports_broker_entry_metadata=False,
+        supports_partial_producer=False,
+        supports_topic_watchers=False,
+        supports_get_partitioned_metadata_without_auto_creation=True,
+        supports_repl_dedup_by_lid_and_eid=False,
+        supports_topic_watcher_reconcile=False,
+    )
+    says(
+        replies.connected("Magnetar", 20, 5 << 20, features),
+        "CONNECTED",
+        server_version="Magnetar",
+        protocol_version=20,
+        max_message_size=5 << 20,
+        feature_flags=flags,
+    )
+
+
+def test_auth_challenge():
+    says(
+        replies.auth_challenge("Magnetar", 20, "token", b"PulsarAuthRefresh"),
+        "AUTH_CHALLENGE",
+        server_version="Magnetar",
+        protocol_version=20,
+        challenge=pb.AuthData(auth_method_name="token", auth_data=b"PulsarAuthRefresh"),
+    )
+
+
+def test_simple_ones():
+    says(replies.PING, "PING")
+    says(replies.PONG, "PONG")
+    says(replies.success(0), "SUCCESS", request_id=0)
+    says(
+        replies.error(0, pb.UnknownError, ""),
+        "ERROR",
+        request_id=0,
+        error=pb.UnknownError,
+        message="",
+    )
+
+
+def test_partitioned_metadata():
+    says(
+        replies.partitioned_metadata(0, 0),
+        "PARTITIONED_METADATA_RESPONSE",
+        request_id=0,
+        partitions=0,
+        response=pb.CommandPartitionedTopicMetadataResponse.SUCCESS,
+    )
+
+
+def test_lookups():
+    says(
+        replies.lookup_connect(0, HERE, False),
+        "LOOKUP_RESPONSE",
+        request_id=0,
+        response=pb.CommandLookupTopicResponse.CONNECT,
+        broker_service_url=HERE.url,
+        broker_service_url_tls=HERE.url_tls,
+        authoritative=True,
+        proxy_through_service_url=False,
+    )
+    says(
+        replies.lookup_redirect(0, replies.Address("pulsar://there:6650"), False),
+        "LOOKUP_RESPONSE",
+        request_id=0,
+        response=pb.CommandLookupTopicResponse.REDIRECT,
+        broker_service_url="pulsar://there:6650",
+        authoritative=False,
+    )
+
+
+def test_topics_of_namespace():
+    says(
+        replies.topics_of_namespace(1, ["a", "b"]),
+        "GET_TOPICS_OF_NAMESPACE_RESPONSE",
+        request_id=1,
+        topics=["a", "b"],
+        filtered=False,
+        changed=True,
+    )
+    unchanged = heard(replies.topics_of_namespace(1, [], "hash", True, False)).body
+    assert (unchanged.topics_hash, unchanged.filtered, unchanged.changed) == ("hash", True, False)
+
+
+def test_producer_success():
+    says(
+        replies.producer_success(0, "p"),
+        "PRODUCER_SUCCESS",
+        request_id=0,
+        producer_name="p",
+        last_sequence_id=-1,
+        schema_version=b"",
+        producer_ready=True,
+    )
+    waiting = heard(replies.producer_success(0, "p", ready=False)).body
+    assert (waiting.producer_ready, waiting.HasField("topic_epoch")) == (False, False)
+    owner = heard(replies.producer_success(0, "p", 7, b"v", 0)).body
+    assert (owner.topic_epoch, owner.HasField("topic_epoch")) == (0, True)
+
+
+def test_send_error():
+    says(
+        replies.send_error(1, 2, errors.ChecksumMismatch("no")),
+        "SEND_ERROR",
+        producer_id=1,
+        sequence_id=2,
+        error=pb.ChecksumError,
+        message="no",
+    )
+
+
+def test_closing_and_moving():
+    says(replies.close_producer(1), "CLOSE_PRODUCER", producer_id=1, request_id=NOBODY)
+    says(replies.close_consumer(1), "CLOSE_CONSUMER", consumer_id=1, request_id=NOBODY)
+    says(
+        replies.close_producer(1, HERE),
+        "CLOSE_PRODUCER",
+        producer_id=1,
+        request_id=NOBODY,
+        assigned_broker_service_url=HERE.url,
+        assigned_broker_service_url_tls=HERE.url_tls,
+    )
+
+
+def test_ack_responses():
+    says(replies.ack_response(1, 2), "ACK_RESPONSE", consumer_id=1, request_id=2)
+    failed = heard(replies.ack_response(1, 2, errors.NotAllowed(), (3, 4))).body
+    assert (failed.error, bool(failed.message)) == (pb.NotAllowedError, True)
+    assert (failed.txnid_most_bits, failed.txnid_least_bits) == (3, 4)
+
+
+def test_consumers():
+    says(
+        replies.active_consumer_change(1, False),
+        "ACTIVE_CONSUMER_CHANGE",
+        consumer_id=1,
+        is_active=False,
+    )
+    says(replies.reached_end_of_topic(1), "REACHED_END_OF_TOPIC", consumer_id=1)
+    last = events.MessageId(5, 6, partition=2, batch_index=3, batch_size=4)
+    says(
+        replies.last_message_id(1, last, events.MessageId(5, -1)),
+        "GET_LAST_MESSAGE_ID_RESPONSE",
+        request_id=1,
+        last_message_id=peer.message_id(5, 6, partition=2, batch_index=3, batch_size=4),
+        consumer_mark_delete_position=peer.message_id(5, -1),
+    )
+
+
+def test_consumer_stats():
+    figures = replies.ConsumerFigures(
+        1.0, 2.0, 3.0, 4.0, 5.0, "c", -6, 7, True, "a:1", "then", "Shared", 8
+    )
+    says(
+        replies.consumer_stats(9, figures),
+        "CONSUMER_STATS_RESPONSE",
+        request_id=9,
+        msg_rate_out=1.0,
+        msg_throughput_out=2.0,
+        msg_rate_redeliver=3.0,
+        message_ack_rate=4.0,
+        msg_rate_expired=5.0,
+        consumer_name="c",
+        available_permits=0,
+        unacked_messages=7,
+        blocked_consumer_on_unacked_msgs=True,
+        address="a:1",
+        connected_since="then",
+        type="Shared",
+        msg_backlog=8,
+    )
+
+
+TXN = (0, 4)
+SCHEMA = events.SchemaInfo("s", 0, b"", {})
+REQUESTS = [
+    (events.Lookup(0, "t"), "LOOKUP_RESPONSE"),
+    (events.PartitionedMetadata(0, "t"), "PARTITIONED_METADATA_RESPONSE"),
+    (events.ConsumerStats(0, 1), "CONSUMER_STATS_RESPONSE"),
+    (events.GetSchema(0, "t"), "GET_SCHEMA_RESPONSE"),
+    (events.GetOrCreateSchema(0, "t", SCHEMA), "GET_OR_CREATE_SCHEMA_RESPONSE"),
+    (events.TcConnect(0, 0), "TC_CLIENT_CONNECT_RESPONSE"),
+    (events.NewTxn(0, 0, 1), "NEW_TXN_RESPONSE"),
+    (events.AddPartitionsToTxn(0, TXN, ()), "ADD_PARTITION_TO_TXN_RESPONSE"),
+    (events.AddSubscriptionsToTxn(0, TXN, ()), "ADD_SUBSCRIPTION_TO_TXN_RESPONSE"),
+    (events.EndTxn(0, TXN, True), "END_TXN_RESPONSE"),
+    (events.EndTxnOnPartition(0, TXN, True, "t"), "END_TXN_ON_PARTITION_RESPONSE"),
+    (events.EndTxnOnSubscription(0, TXN, True, "t", "s"), "END_TXN_ON_SUBSCRIPTION_RESPONSE"),
+    (events.Producer(0, 1, "t"), "ERROR"),
+    (events.Subscribe(0, 1, "t", "s", events.SubscriptionType.SHARED), "ERROR"),
+    (events.CloseProducer(0, 1), "ERROR"),
+    (events.CloseConsumer(0, 1), "ERROR"),
+    (events.Unsubscribe(0, 1), "ERROR"),
+    (events.Seek(0, 1), "ERROR"),
+    (events.GetLastMessageId(0, 1), "ERROR"),
+    (events.TopicsOfNamespace(0, "n"), "ERROR"),
+    (events.WatchTopics(0, 1, "n", "p"), "ERROR"),
+    (events.CloseWatch(0, 1), "ERROR"),
+]
+
+
+@pytest.mark.parametrize(("request_event", "kind"), REQUESTS)
+def test_failures_reach_those_who_wait(request_event, kind):
+    said = heard(replies.failure(request_event, errors.NotAllowed("no")))
+    assert said.kind == kind
+    fields = {field.name: value for field, value in said.body.ListFields()}
+    assert fields["request_id"] == 0
+    assert fields.get("error", fields.get("error_code")) == pb.NotAllowedError
+    assert fields.get("message", fields.get("error_message")) == "no"
+    if kind.endswith(("LOOKUP_RESPONSE", "METADATA_RESPONSE")):
+        assert "response" in fields
+    if "txnid_most_bits" in said.body.DESCRIPTOR.fields_by_name:
+        assert fields["txnid_most_bits"] == 0
+        assert "txnid_least_bits" in fields
+
+
+def test_every_request_can_fail():
+    asked = {type(event) for event, _ in REQUESTS}
+    with_id = {kind for kind in events.ALL if "request_id" in kind.__struct_fields__}
+    assert asked | {events.Acks} == with_id  # Acks have `ack_response`
+
+
+def test_a_failed_transaction_names_its_coordinator():
+    said = heard(replies.failure(events.NewTxn(1, 7, 1), errors.NotReady("later"))).body
+    assert said.txnid_most_bits == 7
+
+
+def test_no_transactions_here():
+    said = heard(replies.transactions_are_off(1))
+    assert (said.kind, said.body.error) == ("ERROR", pb.NotAllowedError)
+    assert said.body.message == "Transactions are not enabled."
