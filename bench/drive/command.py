@@ -18,8 +18,9 @@ import msgspec
 
 from bench.drive import generator, measure, table
 from bench.drive.cases import CASES, Case, Kind
+from bench.drive.generator import GeneratorError
 from bench.drive.measure import Measure, Plan, Sample
-from bench.drive.server import Magnetar, Server
+from bench.drive.server import Magnetar, NotReadyError, Server
 from bench.peers.pulsar import Pulsar
 
 OUT = Path(__file__).resolve().parents[1] / "out"
@@ -184,6 +185,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = Run(options, directory)
     try:
         run.all(cases)
+    except (NotReadyError, GeneratorError) as error:
+        raise SystemExit(f"bench: {error}") from error
     finally:
         shutil.rmtree(directory, ignore_errors=True)
         if run.samples:

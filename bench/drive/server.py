@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from bench.drive import process
 
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.001
+Child = subprocess.Popen[bytes]
 
 
 class NotReadyError(Exception):
@@ -46,18 +48,21 @@ class Server(Protocol):
     def stop(self) -> None: ...
 
 
-def wait_until_ready(child: subprocess.Popen[bytes], is_ready: Path, log: Path) -> None:
-    """Wait for a file to appear while the process lives."""
-    waited = 0.0
-    while not is_ready.exists():
+def last_words(log: Path) -> str:
+    """The end of a log: its directory is removed when the run ends."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+
+
+def wait_until_ready(child: Child, is_ready: Callable[[], bool], log: Path, poll: float) -> float:
+    """Ask until it is ready, as long as the process lives; return the seconds since the call."""
+    begun = time.monotonic()
+    while not is_ready():
         if child.poll() is not None:
-            raise NotReadyError(f"the server ended with {child.returncode}; its log is {log}")
-        if waited > READY_SECONDS:
-            raise NotReadyError(
-                f"the server was not ready after {READY_SECONDS:g} s; its log is {log}"
-            )
-        process.pause(POLL_SECONDS)
-        waited += POLL_SECONDS
+            raise NotReadyError(f"the server ended with {child.returncode}: {last_words(log)}")
+        if time.monotonic() - begun > READY_SECONDS:
+            raise NotReadyError(f"not ready after {READY_SECONDS:g} s: {last_words(log)}")
+        process.pause(poll)
+    return time.monotonic() - begun
 
 
 class Magnetar:
@@ -94,11 +99,9 @@ class Magnetar:
         command += ["--pulsar-port", "0", "--http-port", "0"]
         if not self.synced:
             command.append("--no-sync")
-        begun = time.monotonic()
         with log.open("ab") as out:
             self.child = subprocess.Popen(command, stdout=out, stderr=out)
-        wait_until_ready(self.child, ready, log)
-        took = time.monotonic() - begun
+        took = wait_until_ready(self.child, ready.exists, log, POLL_SECONDS)
         self.addresses = json.loads(ready.read_text())
         return took
 

@@ -9,13 +9,12 @@ Invariant: everything it writes lies in the directory it was given.
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from bench.drive import process
-from bench.drive.server import READY_SECONDS, NotReadyError
+from bench.drive.server import NotReadyError, wait_until_ready
 
 VERSION = "4.2.4"
 HERE = Path(__file__).resolve().parent
@@ -140,21 +139,11 @@ class Pulsar:
     def start(self) -> float:
         """Start and wait until the broker's own health path answers that it is ready."""
         fetch_jars()
-        begun = time.monotonic()
-        with (self.directory / "console.log").open("ab") as out:
+        console = self.directory / "console.log"
+        with console.open("ab") as out:
             command = java_command(self.directory, self.heap)
             self.child = subprocess.Popen(command, stdout=out, stderr=out, cwd=self.directory)
-        while not self.is_ready():
-            if self.child.poll() is not None:
-                raise NotReadyError(
-                    f"Apache Pulsar ended with {self.child.returncode}; see {self.directory}"
-                )
-            if time.monotonic() - begun > READY_SECONDS:
-                raise NotReadyError(
-                    f"Apache Pulsar was not ready after {READY_SECONDS:g} s; see {self.directory}"
-                )
-            process.pause(POLL_SECONDS)
-        return time.monotonic() - begun
+        return wait_until_ready(self.child, self.is_ready, console, POLL_SECONDS)
 
     def is_ready(self) -> bool:
         """Ready: the namespace that clients use by default is there and answered for."""
