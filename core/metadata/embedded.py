@@ -1,0 +1,298 @@
+"""A MetadataStore on this machine's disk: one SQLite file, written by one thread.
+
+Theory. Reads are answered at once on a connection of their own, from committed data (write-ahead
+log: readers and the writer do not wait for each other). Writes go to a queue; the thread takes all
+that have gathered, does them in one transaction and syncs once, so a hundred writes that come
+together cost as much as one. Their callers wait until then, shielded: a write that was queued is
+never abandoned half known.
+
+    caller --queue--> thread: BEGIN, every write in order, COMMIT (sync) --loop--> callers, watchers
+
+Invariants: what a caller was told is on the disk; a write whose condition fails changes nothing;
+after a failed sync nothing more is written, since nobody knows what the disk still holds. Leases
+live as long as this process: they are cleared when the file is opened.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from core.errors import (
+    AlreadyExists,
+    BadVersion,
+    BrokerError,
+    NotFound,
+    StorageFailed,
+    StorageFull,
+)
+from core.metadata import schema
+from core.ports.metadata_store import ABSENT, Versioned
+
+GROUP_WRITES_MAX: Final = 1_000
+"""In one transaction; what comes beyond waits for the next."""
+NUMBERS_RESERVED: Final = 100
+"""A counter is written once for so many numbers; unused ones are lost only in a crash."""
+
+
+class Write:
+    """One change on its way to the disk and back."""
+
+    __slots__ = ("done", "error", "path", "result", "work")
+
+    def __init__(self, path: str, work: Callable[[sqlite3.Connection], int]) -> None:
+        self.path = path
+        self.work = work
+        """Runs in the thread; checks its own condition and returns the answer."""
+        self.result = 0
+        self.error: BrokerError | None = None
+        self.done = trio.Event()
+
+
+class EmbeddedMetadata:
+    """See the module's docstring. Made by `open_embedded`."""
+
+    def __init__(self, reader: sqlite3.Connection, writer: sqlite3.Connection) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
+        self._token = trio.lowlevel.current_trio_token()
+        self._watches: list[tuple[str, Callable[[str], None]]] = []
+        self._counters: dict[str, _Counter] = {}
+        self._closed = False
+        self._ended = trio.Event()
+        self._broken: StorageFailed | None = None
+        self._thread = threading.Thread(target=self._serve, name="metadata-writer", daemon=True)
+        self._thread.start()
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def get(self, path: str) -> Versioned | None:
+        rows = self._rows(schema.GET, (path,))
+        return Versioned(*rows[0]) if rows else None
+
+    async def children(self, path: str) -> list[str]:
+        start = path.rstrip("/") + "/"
+        return [name for (name,) in self._rows(schema.CHILDREN, schema.children_of(start))]
+
+    def _rows(self, query: str, values: Any) -> list[Any]:
+        try:
+            return self._reader.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StorageFailed(f"the metadata cannot be read: {error}") from error
+
+    # -- writing ------------------------------------------------------------------------------
+
+    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+        return await self._write(path, partial(_put, path, value, expected, 0))
+
+    async def delete(self, path: str, expected: int | None = None) -> None:
+        await self._write(path, partial(_delete, path, expected))
+
+    async def lease(self, path: str, value: bytes) -> None:
+        await self._write(path, partial(_put, path, value, ABSENT, 1))
+
+    async def next(self, path: str) -> int:
+        counter = self._counters.setdefault(path, _Counter())
+        while counter.next >= counter.limit:
+            async with counter.lock:
+                if counter.next >= counter.limit:
+                    limit = await self._write(path, partial(_reserve, path), told=False)
+                    counter.next, counter.limit = limit - NUMBERS_RESERVED, limit
+        number, counter.next = counter.next, counter.next + 1
+        return number
+
+    async def _write(
+        self, path: str, work: Callable[[sqlite3.Connection], int], *, told: bool = True
+    ) -> int:
+        _check(path)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._closed:
+            raise StorageFailed("the metadata store is closed")
+        write = Write(path if told else "", work)
+        self._queue.put(write)
+        with trio.CancelScope(shield=True):
+            await write.done.wait()
+        if write.error is not None:
+            raise write.error
+        return write.result
+
+    # -- watching -----------------------------------------------------------------------------
+
+    def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
+        entry = (prefix, changed)
+        self._watches.append(entry)
+        return lambda: self._watches.remove(entry) if entry in self._watches else None
+
+    def _deliver(self, group: list[Write]) -> None:
+        """On the loop: what the thread has done is known to everybody who asked."""
+        for write in group:
+            write.done.set()
+            if write.error is None and write.path:
+                for prefix, changed in list(self._watches):
+                    if write.path == prefix or write.path.startswith(prefix.rstrip("/") + "/"):
+                        changed(write.path)
+
+    # -- the thread ---------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Write group after group until told to end."""
+        more = True
+        while more:
+            group: list[Write] = []
+            write = self._queue.get()
+            while write is not None:
+                group.append(write)
+                if len(group) == GROUP_WRITES_MAX or self._queue.empty():
+                    break
+                write = self._queue.get()
+            more = write is not None
+            if group:
+                self._commit(group)
+                self._tell(partial(self._deliver, group))
+        self._writer.close()
+        self._tell(self._ended.set)
+
+    def _tell(self, what: Callable[[], object]) -> None:
+        try:
+            self._token.run_sync_soon(what)
+        except trio.RunFinishedError:
+            # the loop is gone, and everybody who could have been told with it
+            return
+
+    def _commit(self, group: list[Write]) -> None:
+        """Do every write of the group, or fail every one."""
+        try:
+            if self._broken is not None:
+                raise self._broken
+            self._writer.execute("BEGIN IMMEDIATE")
+            for write in group:
+                try:
+                    write.result = write.work(self._writer)
+                except BrokerError as refusal:
+                    write.error = refusal
+            self._writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._fail(group, self._judged(error))
+        except StorageFailed as error:
+            self._fail(group, error)
+
+    def _judged(self, error: sqlite3.Error) -> StorageFailed:
+        """Undo the group. A full disk passes; anything else ends all writing."""
+        full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        except sqlite3.Error:
+            full = False
+        if full:
+            return StorageFull("there is no room on the disk for metadata")
+        self._broken = StorageFailed(f"the metadata cannot be written any more: {error}")
+        return self._broken
+
+    @staticmethod
+    def _fail(group: list[Write], error: StorageFailed) -> None:
+        for write in group:
+            write.error = error
+
+    # -- closing ------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Finish what is queued, give back unused numbers, end the thread."""
+        if self._closed:
+            return
+        with trio.CancelScope(shield=True):
+            self._closed = True
+            for path, counter in self._counters.items():
+                self._queue.put(Write("", partial(_give_back, path, counter.next)))
+            self._queue.put(None)
+            await self._ended.wait()
+        # its last act was to say so
+        self._thread.join()
+        self._reader.close()
+
+
+class _Counter:
+    """Numbers `next`..`limit` (exclusive) are ours to hand out."""
+
+    __slots__ = ("limit", "lock", "next")
+
+    def __init__(self) -> None:
+        self.next = self.limit = 0
+        self.lock = trio.Lock()
+
+
+@asynccontextmanager
+async def open_embedded(path: Path, *, sync: bool = True) -> AsyncIterator[EmbeddedMetadata]:
+    """The store in the file `path`, which is made if it is missing; its folder must exist.
+
+    `StorageFailed` if the file is damaged, not ours, or of a newer format. Without `sync` a crash
+    of the machine (not of the process) may take the last writes.
+    """
+    writer = schema.connect(path, sync=sync)
+    try:
+        reader = schema.connect_reader(path)
+    except BaseException:
+        writer.close()
+        raise
+    store = EmbeddedMetadata(reader, writer)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+# -- what the thread does ---------------------------------------------------------------------
+
+
+def _check(path: str) -> None:
+    """Callers make paths from names that were checked; a bad one is our mistake."""
+    assert path.startswith("/"), path
+    assert not path.endswith("/"), path
+    path.encode()
+
+
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    row = connection.execute(schema.GET_VERSION, (path,)).fetchone()
+    return ABSENT if row is None else int(row[0])
+
+
+def _put(
+    path: str, value: bytes, expected: int | None, lease: int, connection: sqlite3.Connection
+) -> int:
+    version = _version(connection, path)
+    if expected is not None and expected != version:
+        if expected == ABSENT:
+            raise AlreadyExists(f"{path} exists")
+        raise BadVersion(f"{path} has version {version}, not {expected}")
+    connection.execute(schema.PUT, (path, value, version + 1, lease))
+    return version + 1
+
+
+def _delete(path: str, expected: int | None, connection: sqlite3.Connection) -> int:
+    version = _version(connection, path)
+    if version == ABSENT:
+        raise NotFound(f"{path} does not exist")
+    if expected is not None and expected != version:
+        raise BadVersion(f"{path} has version {version}, not {expected}")
+    connection.execute(schema.DELETE, (path,))
+    return version
+
+
+def _reserve(path: str, connection: sqlite3.Connection) -> int:
+    """Returns the first number that is not reserved any more."""
+    row = connection.execute(schema.RESERVE, (path, NUMBERS_RESERVED)).fetchone()
+    return int(row[0])
+
+
+def _give_back(path: str, number: int, connection: sqlite3.Connection) -> int:
+    connection.execute(schema.GIVE_BACK, (number, path))
+    return number

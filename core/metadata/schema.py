@@ -1,0 +1,145 @@
+"""The SQLite file of the embedded metadata store: how it is opened, and every statement it runs.
+
+The file carries a mark of ours and the number of its format, so that a file of somebody else, or of
+a version to come, is refused with a sentence and never changed.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from core.errors import StorageFailed
+
+APPLICATION_ID: Final = 0x4D474E54
+"""SQLite's place for "whose file is this": MGNT."""
+FORMAT: Final = 1
+CACHE_KIB: Final = 4096
+BUSY_MS: Final = 2_000
+"""Somebody else (a backup, an operator's shell) may hold the file for so long."""
+
+CREATE: Final = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE node (
+    path TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE counter (path TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+
+GET: Final = "SELECT value, version FROM node WHERE path = ?"
+GET_VERSION: Final = "SELECT version FROM node WHERE path = ?"
+PUT: Final = "REPLACE INTO node (path, value, version, lease) VALUES (?, ?, ?, ?)"
+DELETE: Final = "DELETE FROM node WHERE path = ?"
+DROP_LEASES: Final = "DELETE FROM node WHERE lease = 1"
+RESERVE: Final = """
+INSERT INTO counter (path, next) VALUES (?1, ?2)
+ON CONFLICT (path) DO UPDATE SET next = next + ?2 RETURNING next
+"""
+GIVE_BACK: Final = "UPDATE counter SET next = ?1 WHERE path = ?2 AND next > ?1"
+
+# Jumps from child to child over whatever lies below each, so that the cost is that of the answer.
+# A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths), hence DISTINCT.
+CHILDREN: Final = """
+WITH RECURSIVE
+step (path) AS (
+    SELECT min(path) FROM node WHERE path > :start AND path < :stop
+    UNION ALL
+    SELECT (
+        SELECT min(node.path) FROM node WHERE node.path < :stop AND node.path >
+            CASE instr(substr(step.path, :skip), '/')
+            WHEN 0 THEN step.path
+            ELSE max(step.path, substr(step.path, 1, :skip - 1
+                 + instr(substr(step.path, :skip), '/')) || char(1114111))
+            END
+    )
+    FROM step WHERE step.path IS NOT NULL
+)
+SELECT DISTINCT substr(path, :skip, instr(substr(path, :skip) || '/', '/') - 1) AS name
+FROM step WHERE path IS NOT NULL ORDER BY name
+"""
+
+
+def children_of(start: str) -> dict[str, object]:
+    """The parameters of `CHILDREN` for a path that ends in a slash."""
+    # '0' follows '/', so that everything below `start` lies between the two
+    return {"start": start, "stop": start[:-1] + "0", "skip": len(start) + 1}
+
+
+def connect(path: Path, *, sync: bool) -> sqlite3.Connection:
+    """Open the file for writing, making it if it is missing."""
+    if not path.parent.is_dir():
+        raise StorageFailed(f"{path.parent} is not a folder, so there is no metadata in it")
+    is_new = not path.exists()
+    try:
+        connection = _connect(path)
+    except sqlite3.Error as error:
+        raise StorageFailed(f"{path} cannot be opened: {error}") from error
+    try:
+        _prepare(connection, path, sync=sync)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StorageFailed(f"{path} cannot be used as metadata: {error}") from error
+    except BaseException:
+        connection.close()
+        raise
+    if is_new and sync:
+        _sync_folder(path.parent)
+    return connection
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """A second connection, for reading what is committed."""
+    try:
+        connection = _connect(path)
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        raise StorageFailed(f"{path} cannot be opened: {error}") from error
+    return connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # transactions are begun and ended by hand; the writer is used by its thread once it runs
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path, *, sync: bool) -> None:
+    """Make sure that the file is ours and whole enough to be read; create what is missing."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    is_blank = application_id == 0 and version == 0 and tables == 0
+    if not is_blank and application_id != APPLICATION_ID:
+        raise StorageFailed(f"{path} belongs to another program")
+    if version > FORMAT:
+        raise StorageFailed(f"{path} is of format {version}, this version reads up to {FORMAT}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'OFF'}")
+    if is_blank:
+        connection.executescript(CREATE)
+        return
+    # half a millisecond for a thousand topics, against running on with half a tree
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise StorageFailed(f"{path} is damaged: {verdict}")
+    connection.execute(DROP_LEASES)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file is only there to stay once its folder is synced."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,228 @@
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from core.errors import BadVersion, StorageFailed, StorageFull
+from core.metadata import schema
+from core.metadata.embedded import NUMBERS_RESERVED, open_embedded
+from core.ports.metadata_store import ABSENT, Versioned
+
+pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
+
+from core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "metadata.db"
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_contract(check: contract.Check, path: Path) -> None:
+    async with open_embedded(path, sync=False) as store:
+        await check(store)
+
+
+async def test_everything_but_leases_survives(path: Path) -> None:
+    async with open_embedded(path) as store:
+        await store.put("/a", b"one")
+        await store.put("/a", b"two")
+        await store.lease("/held", b"me")
+        assert [await store.next("/counter") for _ in range(3)] == [0, 1, 2]
+    async with open_embedded(path) as store:
+        assert await store.get("/a") == Versioned(b"two", 1)
+        assert await store.get("/held") is None
+        assert await store.next("/counter") == 3
+        with pytest.raises(BadVersion):
+            await store.put("/a", b"three", 0)
+
+
+async def test_writes_that_come_together_share_a_sync(path: Path) -> None:
+    async with open_embedded(path) as store:
+        before = commits(path)
+        async with trio.open_nursery() as nursery:
+            for i in range(200):
+                nursery.start_soon(store.put, f"/n/{i}", b"x" * 100)
+        assert len(await store.children("/n")) == 200
+        assert commits(path) - before < 50
+
+
+def commits(path: Path) -> int:
+    """Commit frames in the write-ahead log: those that carry the size of the database."""
+    log = path.with_name(path.name + "-wal").read_bytes()
+    if not log:
+        return 0
+    page = int.from_bytes(log[8:12], "big")
+    heads = range(32, len(log), 24 + page)
+    return sum(log[at + 4 : at + 8] != bytes(4) for at in heads)
+
+
+async def test_a_cancelled_write_has_happened_or_not_at_all(path: Path) -> None:
+    async with open_embedded(path) as store:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(store.put, "/a", b"1")
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        assert await store.get("/a") == Versioned(b"1", 0)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await store.put("/b", b"1")
+        assert await store.get("/b") is None
+
+
+async def test_a_closed_store_says_so(path: Path) -> None:
+    async with open_embedded(path) as store:
+        await store.put("/a", b"1")
+    with pytest.raises(StorageFailed):
+        await store.put("/a", b"2")
+    with pytest.raises(StorageFailed):
+        await store.get("/a")
+    await store.close()
+
+
+async def open_once(path: Path) -> None:
+    async with open_embedded(path) as store:
+        await store.put("/a", b"1")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"not a database, but a letter to my aunt" * 200, b"SQLite format 3\0" + bytes(5000)],
+)
+def test_a_damaged_file_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(StorageFailed, match=r"metadata\.db"):
+        trio.run(open_once, path)
+    assert path.read_bytes() == content
+
+
+def test_a_file_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE recipe (name TEXT)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(StorageFailed, match="another program"):
+        trio.run(open_once, path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_format_is_refused(path: Path) -> None:
+    trio.run(open_once, path)
+    with sqlite3.connect(path) as other:
+        other.execute(f"PRAGMA user_version = {schema.FORMAT + 1}")
+    other.close()
+    with pytest.raises(StorageFailed, match="format"):
+        trio.run(open_once, path)
+
+
+async def fill(path: Path) -> None:
+    async with open_embedded(path) as store:
+        for i in range(50):
+            await store.put(f"/n/{i}", bytes(1000))
+
+
+@pytest.mark.parametrize("damage", ["short", "holes"])
+def test_a_file_that_is_not_whole_is_refused(path: Path, damage: str) -> None:
+    trio.run(fill, path)
+    whole = path.read_bytes()
+    if damage == "short":
+        path.write_bytes(whole[: len(whole) // 2])
+    else:
+        path.write_bytes(whole[:8192] + b"\xaa" * 4096 + whole[12288:])
+    with pytest.raises(StorageFailed, match=r"metadata\.db"):
+        trio.run(open_once, path)
+
+
+def test_an_empty_file_is_a_new_store(path: Path) -> None:
+    path.write_bytes(b"")
+    trio.run(open_once, path)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="nowhere"):
+        trio.run(open_once, tmp_path / "nowhere" / "metadata.db")
+
+
+async def test_a_full_disk_fails_the_write_and_passes(path: Path) -> None:
+    async with open_embedded(path, sync=False) as store:
+        await store.put("/a", b"1")
+        limit_pages(store, 8)
+        with pytest.raises(StorageFull):
+            await store.put("/big", bytes(1_000_000))
+        assert await store.get("/big") is None
+        assert await store.put("/a", b"2", 0) == 1
+        limit_pages(store, 100_000)
+        await store.put("/big", bytes(1_000_000))
+
+
+def limit_pages(store: object, pages: int) -> None:
+    """As if the disk had room for so much: the one fault that can be had without a device."""
+    store._writer.execute(f"PRAGMA max_page_count = {pages}")  # type: ignore[attr-defined]
+
+
+async def test_after_an_error_of_the_disk_nothing_more_is_written(path: Path) -> None:
+    async with open_embedded(path, sync=False) as store:
+        await store.put("/a", b"1")
+        store._writer.execute("DROP TABLE node")  # stands for a file that went bad under us
+        for _ in range(2):
+            with pytest.raises(StorageFailed, match="any more"):
+                await store.put("/a", b"2")
+
+
+WRITER = """
+import sys, trio
+from pathlib import Path
+from core.metadata.embedded import open_embedded
+
+async def main():
+    async with open_embedded(Path(sys.argv[1])) as store:
+        for i in range(1_000_000):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(store.put, f"/n/{i}", b"%d" % i)
+                nursery.start_soon(store.put, "/last", b"%d" % i)
+                nursery.start_soon(store.next, "/counter")
+            sys.stdout.write(f"{i}\\n")
+            sys.stdout.flush()
+
+trio.run(main)
+"""
+
+
+def killed_writer(path: Path, told: int) -> int:
+    """Run `WRITER`, kill it once it has told so much; returns the last it told."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(told)]
+    os.kill(process.pid, signal.SIGKILL)
+    # the last line may be torn
+    lines += process.stdout.read().split("\n")[:-1]
+    process.stdout.close()
+    process.wait()
+    return int(lines[-1])
+
+
+@pytest.mark.parametrize("told", [1, 40, 150])
+async def test_what_was_told_survives_a_kill(path: Path, told: int) -> None:
+    last = killed_writer(path, told)
+    async with open_embedded(path) as store:
+        for i in range(last + 1):
+            assert await store.get(f"/n/{i}") == Versioned(b"%d" % i, 0)
+        found = await store.get("/last")
+        assert found is not None
+        assert found.version >= last
+        assert int(found.value) == found.version
+        # numbers may be lost, never given twice
+        number = await store.next("/counter")
+        assert number > last
+        assert number % NUMBERS_RESERVED == 0
+        assert await store.put("/last", b"", found.version) == found.version + 1
+        assert await store.put("/fresh", b"", ABSENT) == 0

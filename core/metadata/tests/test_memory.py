@@ -1,0 +1,12 @@
+import pytest
+
+from core.metadata.memory import MemoryMetadata
+
+pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
+
+from core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_contract(check: contract.Check) -> None:
+    await check(MemoryMetadata())

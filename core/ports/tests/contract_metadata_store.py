@@ -1,0 +1,192 @@
+"""What every MetadataStore must do. Implementations run `CHECKS` on a fresh store each."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+
+from core.errors import AlreadyExists, BadVersion, NotFound
+from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+
+Check = Callable[[MetadataStore], Awaitable[None]]
+
+
+async def what_is_put_is_got(store: MetadataStore) -> None:
+    assert await store.get("/a/b") is None
+    assert await store.put("/a/b", b"one") == 0
+    assert await store.get("/a/b") == Versioned(b"one", 0)
+    assert await store.put("/a/b", b"") == 1
+    assert await store.get("/a/b") == Versioned(b"", 1)
+    assert await store.get("/a") is None
+
+
+async def any_bytes_are_kept(store: MetadataStore) -> None:
+    value = bytes(range(256)) * 1000
+    await store.put("/a", value)
+    assert await store.get("/a") == Versioned(value, 0)
+
+
+async def absent_means_create(store: MetadataStore) -> None:
+    assert await store.put("/a", b"1", ABSENT) == 0
+    with pytest.raises(AlreadyExists):
+        await store.put("/a", b"2", ABSENT)
+    assert await store.get("/a") == Versioned(b"1", 0)
+
+
+async def a_version_is_written_over_once(store: MetadataStore) -> None:
+    with pytest.raises(BadVersion):
+        await store.put("/a", b"1", 0)
+    await store.put("/a", b"1")
+    assert await store.put("/a", b"2", 0) == 1
+    with pytest.raises(BadVersion):
+        await store.put("/a", b"3", 0)
+    assert await store.get("/a") == Versioned(b"2", 1)
+
+
+async def deletion(store: MetadataStore) -> None:
+    with pytest.raises(NotFound):
+        await store.delete("/a")
+    await store.put("/a", b"1")
+    await store.put("/a/child", b"stays")
+    with pytest.raises(BadVersion):
+        await store.delete("/a", 1)
+    await store.delete("/a", 0)
+    assert await store.get("/a") is None
+    assert await store.get("/a/child") == Versioned(b"stays", 0)
+    with pytest.raises(NotFound):
+        await store.delete("/a", 0)
+    assert await store.put("/a", b"again", ABSENT) == 0
+    await store.delete("/a")
+
+
+async def children_are_one_level_down(store: MetadataStore) -> None:
+    assert await store.children("/a") == []
+    for path in ("/a/x", "/a/x/deep/er", "/a/only/leads", "/a/x-y", "/a/x0", "/b", "/a", "/ab/c"):
+        await store.put(path, b"")
+    assert await store.children("/a") == ["only", "x", "x-y", "x0"]
+    assert await store.children("/a/x") == ["deep"]
+    assert await store.children("/a/x/deep/er") == []
+    assert await store.children("/") == ["a", "ab", "b"]
+    await store.delete("/a/x")
+    assert await store.children("/a") == ["only", "x", "x-y", "x0"]
+    await store.delete("/a/x/deep/er")
+    assert await store.children("/a") == ["only", "x-y", "x0"]
+
+
+async def names_may_be_anything(store: MetadataStore) -> None:
+    names = sorted(
+        ["%2F", "é", "日本", "a b", "'; --", "\U0010ffff", "\U0010ffff\U0010ffff", "_", "%"]
+    )
+    for name in names:
+        await store.put(f"/n/{name}", name.encode())
+        await store.put(f"/n/{name}/below/\U0010ffff\U0010ffff", b"")
+    assert await store.children("/n") == names
+    for name in names:
+        assert await store.get(f"/n/{name}") == Versioned(name.encode(), 0)
+
+
+async def many_children(store: MetadataStore) -> None:
+    async with trio.open_nursery() as nursery:
+        for i in range(300):
+            nursery.start_soon(store.put, f"/m/{i:03}", b"")
+            nursery.start_soon(store.put, f"/m/{i:03}/cursor", b"")
+    assert await store.children("/m") == [f"{i:03}" for i in range(300)]
+
+
+async def writes_of_one_task_are_in_order(store: MetadataStore) -> None:
+    for i in range(20):
+        assert await store.put("/a", b"%d" % i, i - 1) == i
+
+
+async def of_many_writers_one_wins(store: MetadataStore) -> None:
+    await store.put("/a", b"start")
+    won: list[int] = []
+
+    async def write(i: int) -> None:
+        try:
+            await store.put("/a", b"%d" % i, 0)
+        except BadVersion:
+            return
+        won.append(i)
+
+    async with trio.open_nursery() as nursery:
+        for i in range(20):
+            nursery.start_soon(write, i)
+    assert len(won) == 1
+    assert await store.get("/a") == Versioned(b"%d" % won[0], 1)
+
+
+async def a_lease_is_held_once(store: MetadataStore) -> None:
+    await store.lease("/owner", b"me")
+    assert await store.get("/owner") == Versioned(b"me", 0)
+    with pytest.raises(AlreadyExists):
+        await store.lease("/owner", b"you")
+    await store.delete("/owner")
+    await store.lease("/owner", b"you")
+
+
+async def numbers_never_repeat(store: MetadataStore) -> None:
+    assert [await store.next("/counters/a") for _ in range(3)] == [0, 1, 2]
+    assert await store.next("/counters/b") == 0
+    seen: list[int] = []
+
+    async def take() -> None:
+        seen.extend([await store.next("/counters/a") for _ in range(30)])
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(take)
+    assert sorted(seen) == list(range(3, 303))
+
+
+async def watchers_hear_of_changes(store: MetadataStore) -> None:
+    heard: list[str] = []
+    all_heard: list[str] = []
+    end = store.watch("/a", heard.append)
+    store.watch("/", all_heard.append)
+    await store.put("/a", b"")
+    await store.put("/a/b", b"")
+    await store.put("/ab", b"")
+    with pytest.raises(AlreadyExists):
+        await store.put("/a/b", b"", ABSENT)
+    await store.delete("/a/b")
+    await trio.testing.wait_all_tasks_blocked()
+    assert heard == ["/a", "/a/b", "/a/b"]
+    assert all_heard == ["/a", "/a/b", "/ab", "/a/b"]
+    end()
+    await store.put("/a", b"")
+    await trio.testing.wait_all_tasks_blocked()
+    assert heard == ["/a", "/a/b", "/a/b"]
+
+
+async def a_watcher_may_end_itself(store: MetadataStore) -> None:
+    heard: list[str] = []
+
+    def once(path: str) -> None:
+        heard.append(path)
+        end()
+
+    end = store.watch("/a", once)
+    await store.put("/a", b"")
+    await store.put("/a", b"")
+    await trio.testing.wait_all_tasks_blocked()
+    assert heard == ["/a"]
+
+
+CHECKS: list[Check] = [
+    what_is_put_is_got,
+    any_bytes_are_kept,
+    absent_means_create,
+    a_version_is_written_over_once,
+    deletion,
+    children_are_one_level_down,
+    names_may_be_anything,
+    many_children,
+    writes_of_one_task_are_in_order,
+    of_many_writers_one_wins,
+    a_lease_is_held_once,
+    numbers_never_repeat,
+    watchers_hear_of_changes,
+    a_watcher_may_end_itself,
+]
