@@ -1,19 +1,103 @@
-"""Provisional: opens the doors and waits. The composition root takes its place."""
+"""The composition root: the only place that joins fronts, core and storage. Read this first.
 
-from collections.abc import Callable
+    doors (sockets) -> link -> Pulsar front -> broker -> managed ledgers -> embedded bookie
+                                                    \\-> catalog, cursors -> metadata
+
+Nothing is decided here but who knows whom, in which order things start, and that they stop in the
+opposite one: doors close, topics are unloaded (what is in flight is stored, cursors are saved),
+then storage closes. A storage that fails for good ends the process: what it acknowledged is safe,
+and what it would acknowledge from then on might not be.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import trio
 
+from bookie.embedded import EmbeddedStore, open_embedded
+from core.broker import Broker
+from core.clock import SystemClock
+from core.errors import BrokerError, StorageFailed
+from core.link.connection import Connection
+from core.link.loop import Link, Protocol
+from core.link.tls import TlsWire
+from core.link.wire import Session, Wire
+from core.metadata.embedded import EmbeddedMetadata
+from core.metadata.embedded import open_embedded as open_metadata
+from magnetar import shares
+from magnetar.certificates import server_context
 from magnetar.doors import address, open_doors
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
+from magnetar.trouble import OperatorError
+from wire.pulsar.session.session import Front
+
+log = logging.getLogger(__name__)
+
+METADATA = "metadata"
+BOOKIE = "bookie"
 
 
 async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
+    """Open the doors, serve, and leave in good order once `stop` is set."""
+    context = server_context(settings)
     doors = open_doors(settings)
-    try:
-        ready(ReadyReport({name: address(door) for name, door in doors.items()}))
+    addresses = {name: address(door) for name, door in doors.items()}
+    clock = SystemClock()
+    link = Link(clock, shares.link_limits(settings))
+    async with _storage(settings) as (store, metadata), trio.open_nursery() as nursery:
+        broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)
+        link.hooks += [broker.dispatch, store.flush_group, lambda: link.hold_all(store.congested)]
+        front = Front(broker, shares.pulsar_options(settings, addresses))
+        link.listen(doors["pulsar"], front, "pulsar")
+        if context is not None:
+            link.listen(doors["pulsar_tls"], _over_tls(front, context), "pulsar_tls")
+        await nursery.start(broker.run)
+        nursery.start_soon(link.run)
+        ready(ReadyReport(addresses))
         await stop.wait()
-    finally:
-        for door in doors.values():
-            door.close()
+        link.stop_listening()
+        await broker.stop()
+        nursery.cancel_scope.cancel()
+
+
+def _over_tls(protocol: Protocol, context: ssl.SSLContext) -> Protocol:
+    """The same protocol, under TLS."""
+
+    def secured(connection: Connection) -> tuple[Wire, Session]:
+        wire, session = protocol(connection)
+        return TlsWire(context, wire), session
+
+    return secured
+
+
+@asynccontextmanager
+async def _storage(settings: Settings) -> AsyncIterator[tuple[EmbeddedStore, EmbeddedMetadata]]:
+    """Metadata, and the bookie whose ledgers it names. What cannot be opened is a sentence."""
+    folder = Path(settings.storage.data_dir)
+    async with trio.open_nursery() as nursery:
+
+        def fail(reason: str) -> None:
+            log.critical("storage failed, this server stops: %s", reason)
+            nursery.start_soon(_raise, StorageFailed(reason))
+
+        try:
+            async with (
+                open_metadata(folder / METADATA) as metadata,
+                open_embedded(
+                    folder / BOOKIE, metadata, shares.bookie_settings(settings), on_fatal=fail
+                ) as store,
+            ):
+                yield store, metadata
+        except BrokerError as error:
+            raise OperatorError(f"cannot use the data in {folder}: {error}") from error
+        nursery.cancel_scope.cancel()
+
+
+async def _raise(error: Exception) -> None:
+    raise error

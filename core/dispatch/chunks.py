@@ -23,7 +23,7 @@ MESSAGES_OPEN_MAX: Final = 10_000
 class Chunk(Struct, frozen=True):
     """What the metadata of an entry says about the message it is a part of."""
 
-    uuid: str
+    uuid: bytes
     first: bool
     last: bool
 
@@ -52,7 +52,7 @@ class ChunkOwners(Generic[C]):
     """Who has which chunked message. A deal is to be carried out as it is."""
 
     def __init__(self) -> None:
-        self._owners: dict[str, C] = {}
+        self._owners: dict[bytes, C] = {}
 
     def __len__(self) -> int:
         return len(self._owners)

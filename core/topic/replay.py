@@ -27,18 +27,14 @@ class Replay:
     def discard(self, position: Position) -> None:
         self._set.discard(position)
 
-    def first_run(self, entries_max: int, after: Position | None) -> tuple[Position, int] | None:
-        """The first position (beyond `after`) and how many consecutive ones follow it."""
+    def first_run(self, entries_max: int) -> tuple[Position, int] | None:
+        """The first position, and how many consecutive ones begin with it."""
         heap, members = self._heap, self._set
         while heap and heap[0] not in members:
             heapq.heappop(heap)
-        if after is None:
-            first = heap[0] if heap else None
-        else:
-            first = min((p for p in members if p > after), default=None)
-        if first is None:
+        if not heap:
             return None
-        ledger_id, entry_id = first
+        first = ledger_id, entry_id = heap[0]
         count = 1
         while count < entries_max and (ledger_id, entry_id + count) in members:
             count += 1

@@ -23,7 +23,9 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.topic.consumer import Consumer, PartialAck
 from core.topic.environment import Environment
-from core.topic.shared import SharedDispatcher, SharedLimits
+from core.topic.keyed import KeyedDispatcher, mode_of
+from core.topic.outstanding import SharedLimits
+from core.topic.shared import SharedDispatcher
 from core.topic.single import SingleDispatcher
 from core.topic.source import EntrySource
 
@@ -59,8 +61,6 @@ class Dispatcher(Protocol):
     def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int: ...
 
     def acked_partly(self, position: Position, messages: int) -> int: ...
-
-    def rewind(self) -> None: ...
 
     def moved(self) -> None: ...
 
@@ -126,9 +126,13 @@ class Subscription:
 
     def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
         """A fresh dispatcher starts from what is not acknowledged."""
-        if not kind.ordered:
+        if kind is SubscriptionType.SHARED:
             return SharedDispatcher(
                 self.cursor, self._ledger, self._env, self._limits, self.look
+            )
+        if kind is SubscriptionType.KEY_SHARED:
+            return KeyedDispatcher(
+                self.cursor, self._ledger, self._env, self._limits, self.look, mode_of(first)
             )
         source = EntrySource(self._ledger, self._env.spawn, self.look)
         return SingleDispatcher(

@@ -33,7 +33,7 @@ from core.topic.environment import Environment
 from core.topic.producer import Producer
 from core.topic.producers import Decision, Producers
 from core.topic.seeking import find_by_time
-from core.topic.shared import SharedLimits
+from core.topic.outstanding import SharedLimits
 from core.topic.subscription import Subscription, SubscriptionType
 
 log = logging.getLogger(__name__)

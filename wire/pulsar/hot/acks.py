@@ -9,7 +9,7 @@ Invariant: `ranges` holds exactly the ids of the command (as a set), as protobuf
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from wire.pulsar.events import Acks, Flow
 from wire.pulsar.frames import SIZES
@@ -19,6 +19,7 @@ from wire.pulsar.varints import MORE_FOLLOWS, number_at, stretches, varint_end
 ACK_HEAD: Final = b"\x08\x0a\x52"  # type ACK, field ack
 FLOW_HEAD: Final = b"\x08\x0b\x5a"
 ID_TAG: Final = 0x1A  # field message_id
+REQUEST_ID_TAG: Final = 0x40
 PERMIT_BYTES_MAX: Final = 4
 """Of permits; protobuf judges what is longer, for they have 32 bits."""
 Ranges = list[tuple[int, int, int]]
@@ -27,43 +28,51 @@ CONSECUTIVE_IDS_MIN: Final = 64
 """Ids with gaps closer than this are read as a table."""
 
 
+class _Head(NamedTuple):
+    """A regular ACK up to its message ids."""
+
+    consumer_id: int
+    cumulative: bool
+    ids_at: int
+    end: int
+
+
 def parse_acks(data: bytes, offset: int, limits: Limits) -> tuple[int, Acks | None]:
     """The ACK at `offset`, together with those behind it that differ only in their one entry id."""
-    end = len(data)
-    if end < offset + 16 or data[offset + 8 : offset + 11] != ACK_HEAD:
+    head = _read_head(data, offset, limits.frame_bytes_max)
+    if head is None:
         return offset, None
-    size, command_bytes = SIZES.unpack_from(data, offset)
-    frame = offset + 4 + size
-    at = varint_end(data, offset + 11, frame if frame < end else end)
-    if (
-        frame > end
-        or size > limits.frame_bytes_max
-        or size != command_bytes + 4
-        or not at
-        or number_at(data, offset + 11, at) != frame - at
-        or frame < at + 4
-        or data[at] != 0x08
-    ):
-        return offset, None
-    consumer = at + 1
-    at = varint_end(data, consumer, frame)
-    if not at or frame < at + 2 or data[at] != 0x10 or data[at + 1] > 1:
-        return offset, None
-    consumer_id = number_at(data, consumer, at)
-    cumulative = data[at + 1] == 1
-    ids_at = at + 2
+    consumer_id, cumulative, ids_at, end = head
     ranges: Ranges = []
-    at = _take_ids(data, ids_at, frame, ranges, 1 if cumulative else frame)
+    at = _take_ids(data, ids_at, end, ranges, 1 if cumulative else end)
     request_id = None
-    if at < frame and data[at] == 0x40:
-        start, at = at + 1, varint_end(data, at + 1, frame)
+    if at < end and data[at] == REQUEST_ID_TAG:
+        start, at = at + 1, varint_end(data, at + 1, end)
         request_id = number_at(data, start, at) if at else None
-    if at != frame:
+    if at != end:
         return offset, None
     acks = Acks(consumer_id, cumulative, ranges, [], request_id)
-    if request_id is None and not cumulative and ids_at < frame == ids_at + 2 + data[ids_at + 1]:
-        frame = _take_single_acks(data, offset, ids_at, ranges)
-    return frame, acks
+    if request_id is None and not cumulative and ids_at < end == ids_at + 2 + data[ids_at + 1]:
+        end = _take_single_acks(data, offset, ids_at, ranges)
+    return end, acks
+
+
+def _read_head(data: bytes, offset: int, frame_bytes_max: int) -> _Head | None:
+    size_of_data = len(data)
+    if size_of_data < offset + 16 or data[offset + 8 : offset + 11] != ACK_HEAD:
+        return None
+    size, command_bytes = SIZES.unpack_from(data, offset)
+    end = offset + 4 + size
+    if end > size_of_data or size > frame_bytes_max or size != command_bytes + 4:
+        return None
+    at = varint_end(data, offset + 11, end)
+    if not at or number_at(data, offset + 11, at) != end - at or end < at + 4 or data[at] != 0x08:
+        return None
+    consumer_at = at + 1
+    at = varint_end(data, consumer_at, end)
+    if not at or end < at + 2 or data[at] != 0x10 or data[at + 1] > 1:
+        return None
+    return _Head(number_at(data, consumer_at, at), data[at + 1] == 1, at + 2, end)
 
 
 def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int:

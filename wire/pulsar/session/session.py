@@ -23,7 +23,10 @@ from core.link.loop import PAUSE_PUBLISHES
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
-from wire.pulsar.session import connect, consume, lookup, produce, query
+from wire.pulsar.session import connect, consume, lookup, query
+from wire.pulsar.session.produce import HANDLERS as PRODUCE
+from wire.pulsar.session.produce import Attached as AttachedProducer
+from wire.pulsar.session.produce import detach_all as detach_producers
 from wire.pulsar.wire import PulsarWire, WireOptions
 
 log = logging.getLogger(__name__)
@@ -33,7 +36,7 @@ Handler = Callable[["PulsarSession", Any], None] | Callable[["PulsarSession", An
 HANDLERS: Final[Mapping[type, Handler]] = {
     **connect.HANDLERS,
     **lookup.HANDLERS,
-    **produce.HANDLERS,
+    **PRODUCE,
     **consume.HANDLERS,
     **query.HANDLERS,
 }
@@ -98,7 +101,7 @@ class PulsarSession:
         self.features = events.Features()
         self.peer_version = ""
         self.protocol_version = 0
-        self.producers: dict[int, produce.Attached | None] = {}
+        self.producers: dict[int, AttachedProducer | None] = {}
         """By the client's id; None while being attached."""
         self.consumers: dict[int, consume.Attached | None] = {}
         self.gone = False
@@ -179,7 +182,7 @@ class PulsarSession:
         """The connection is gone: nothing of it stays attached."""
         self.gone = True
         self.wire.close()
-        produce.detach_all(self)
+        detach_producers(self)
         consume.detach_all(self)
 
     async def topic(self, name: str, *, create: bool = True) -> Topic | VolatileTopic:

@@ -97,6 +97,7 @@ def test_lookups():
         broker_service_url="pulsar://there:6650",
         authoritative=False,
     )
+    assert not heard(replies.lookup_connect(0, replies.Address(), True)).body.broker_service_url
 
 
 def test_topics_of_namespace():

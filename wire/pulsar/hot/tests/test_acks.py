@@ -197,6 +197,12 @@ def test_nothing_left_of_a_batch_is_all_of_it():
     assert (acks.ranges, acks.partial) == ([(5, 9, 9)], [])
 
 
+def test_a_consumer_with_a_huge_number_is_left_to_protobuf():
+    frame = peer.ack((1 << 64) - 1, (5, 9))
+    assert by_hand(frame) is None
+    assert by_protobuf(frame).consumer_id == (1 << 64) - 1
+
+
 def test_why_a_message_is_given_up():
     acks = by_protobuf(peer.ack(7, (5, 9), validation_error=pb.CommandAck.DECRYPTION_ERROR))
     assert acks.validation_error == 4
