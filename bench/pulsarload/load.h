@@ -75,7 +75,7 @@ struct load {
     struct connection *connections;
     uint32_t connection_count, dialled, attached, attaching_now;
     uint32_t next_connection; /* whose turn it is when sending at a rate */
-    bool sending, lead_reached;
+    bool sending, lead_reached, full; /* full: at a rate, no connection has room */
     uint64_t now, started_ns, phase_ns, progress_ns, ack_sweep_ns;
     uint64_t phase_sent, phase_messages; /* limit of this phase; 0 = none but time */
     double phase_seconds;

@@ -170,8 +170,9 @@ static uint64_t due_ns(const struct load *load) {
     return load->phase_ns + (uint64_t)((double)load->phase_sent * 1e9 / load->options.rate);
 }
 
+/* While nothing may be sent, receipts wake us; waiting for what is overdue would spin. */
 uint64_t publish_next_due_ns(const struct load *load) {
-    return load->options.rate > 0 && load->sending ? due_ns(load) : UINT64_MAX;
+    return load->options.rate > 0 && load->sending && !load->full && !load->lead_reached ? due_ns(load) : UINT64_MAX;
 }
 
 /* The next connection in turn that has room, among the producers' ones, which stand last. */
@@ -187,9 +188,13 @@ static struct connection *whose_turn(struct load *load) {
 
 void publish_due(struct load *load) {
     if (load->options.rate <= 0) return;
+    load->full = false;
     while (due_ns(load) <= load->now && may_send(load)) {
         struct connection *connection = whose_turn(load);
-        if (connection == NULL) return;
+        if (connection == NULL) {
+            load->full = true;
+            return;
+        }
         send_one(load, connection, due_ns(load));
         if (due_ns(load) > load->now || buffer_size(&connection->out) > OUT_BYTES_MAX / 2) connection_flush(load, connection);
     }
