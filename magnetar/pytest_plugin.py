@@ -5,19 +5,24 @@
 
 `magnetar` lives for the whole run, `magnetar_module` for one file, `magnetar_function` for a test.
 Settings for all of them: the ini option `magnetar_settings`, lines of `section.key = value` in
-TOML's spelling, and after them `--magnetar-setting section.key=value`.
+TOML's spelling, and after them `--magnetar-setting section.key=value`. A failed test shows the end
+of the log of its server.
 
 Invariant: this module is loaded in every run of pytest, so it imports nothing but pytest; the
 server's code is imported by the first test that asks for a server.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
     from magnetar.child import Standalone
+
+FIXTURES: Final = ("magnetar", "magnetar_module", "magnetar_function")
+LOG_LINES_MAX: Final = 100
+"""Of the server's log, shown with a failed test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,6 +56,21 @@ def magnetar_module(request: pytest.FixtureRequest) -> "Iterator[Standalone]":
 def magnetar_function(request: pytest.FixtureRequest) -> "Iterator[Standalone]":
     """A server for one test, which may kill and restart it."""
     yield from _serve(request.config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of the server's log with a test that failed."""
+    report = yield
+    if report.failed:
+        given = getattr(item, "funcargs", {})
+        for name in FIXTURES:
+            if name in given:
+                log = "\n".join(given[name].logs().splitlines()[-LOG_LINES_MAX:])
+                report.sections.append((f"log of {name}", log))
+    return report
 
 
 def _serve(config: pytest.Config) -> "Iterator[Standalone]":

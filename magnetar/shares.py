@@ -7,6 +7,7 @@ Here, and only here, one is made from the other. Pure.
 from collections.abc import Mapping
 from typing import Final
 
+from bookie.settings import BookieSettings
 from core.broker import BrokerSettings
 from core.ledger.trim import RollLimits
 from core.link.loop import LinkLimits
@@ -61,6 +62,32 @@ def _advertised(scheme: str, settings: Settings, address: str | None) -> str:
         return ""
     host, _, port = address.rpartition(":")
     return f"{scheme}{settings.listen.advertised_host or host}:{port}"
+
+
+def bookie_settings(settings: Settings) -> BookieSettings:
+    storage = settings.storage
+    return BookieSettings(
+        sync=storage.sync,
+        journal_size_max_bytes=storage.journal_max_size_mb * MEBIBYTE,
+        journal_prealloc_bytes=storage.journal_pre_alloc_size_mb * MEBIBYTE,
+        journal_spares_max=storage.journal_max_backups,
+        journal_queue_bytes_max=storage.journal_queue_bytes,
+        write_cache_bytes=storage.write_cache_max_size_mb * MEBIBYTE,
+        read_cache_bytes=storage.read_cache_max_size_mb * MEBIBYTE,
+        read_chunk_bytes=storage.read_ahead_bytes,
+        block_cache_bytes=storage.index_cache_size_mb * MEBIBYTE,
+        read_threads_max=storage.read_threads,
+        checkpoint_interval_seconds=storage.flush_interval_seconds,
+        entry_log_size_max_bytes=storage.entry_log_size_limit_mb * MEBIBYTE,
+        gc_interval_seconds=storage.gc_wait_seconds,
+        minor_compaction_threshold=storage.minor_compaction_threshold,
+        minor_compaction_interval_seconds=storage.minor_compaction_interval_seconds,
+        major_compaction_threshold=storage.major_compaction_threshold,
+        major_compaction_interval_seconds=storage.major_compaction_interval_seconds,
+        disk_usage_threshold=storage.disk_usage_threshold,
+        disk_usage_low_mark=storage.disk_usage_low_water_mark,
+        disk_check_interval_seconds=storage.disk_check_interval_seconds,
+    )
 
 
 def roll_limits(settings: Settings) -> RollLimits:

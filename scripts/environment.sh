@@ -16,12 +16,12 @@ bring() {
     shift
     command="apt-get install -y --no-install-recommends $*"
     if [ "${MAGNETAR_APT:-0}" != 1 ]; then
-        stop "$need is missing: run '$command' as root, or give leave with --apt${hint:-}"
+        stop "missing: $need; run '$command' as root, or give leave with --apt${hint:-}"
     fi
-    command -v apt-get >/dev/null || stop "$need is missing, and there is no apt-get to bring it"
+    command -v apt-get >/dev/null || stop "missing: $need; there is no apt-get to bring it"
     as_root=
     if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || stop "$need is missing, and apt-get needs root or sudo"
+        command -v sudo >/dev/null || stop "missing: $need; apt-get needs root or sudo"
         as_root=sudo
     fi
     echo "magnetar: installing $*" >&2

@@ -57,6 +57,16 @@ def test_a_wrong_setting_is_told(tmp_path: Path) -> None:
     assert "magnetar setting 'broker'" in done.stdout
 
 
+def test_a_failed_test_shows_the_log_of_its_server(tmp_path: Path) -> None:
+    (tmp_path / "test_fails.py").write_text(
+        "def test_fails(magnetar_function):\n    assert False\n"
+    )
+    (tmp_path / "pytest.ini").touch()
+    done = _pytest(tmp_path)
+    assert " log of magnetar_function " in done.stdout
+    assert "magnetar.server: ready" in done.stdout
+
+
 def test_loading_it_loads_no_server(tmp_path: Path) -> None:
     (tmp_path / "test_light.py").write_text(
         "import sys\n"

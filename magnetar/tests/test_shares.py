@@ -2,12 +2,19 @@
 
 import msgspec
 
+from bookie.settings import BookieSettings
 from core.broker import BrokerSettings
 from core.ledger.trim import RollLimits
 from core.link.loop import LinkLimits
 from core.policies import BacklogQuota
 from magnetar.settings import load
-from magnetar.shares import broker_settings, link_limits, pulsar_options, roll_limits
+from magnetar.shares import (
+    bookie_settings,
+    broker_settings,
+    link_limits,
+    pulsar_options,
+    roll_limits,
+)
 from wire.pulsar.replies import Address
 from wire.pulsar.session.session import FrontOptions
 
@@ -18,6 +25,7 @@ def test_defaults_are_the_parts_own() -> None:
     assert link_limits(USUAL) == LinkLimits()
     assert roll_limits(USUAL) == RollLimits()
     assert broker_settings(USUAL) == BrokerSettings()
+    assert bookie_settings(USUAL) == BookieSettings()
     front = pulsar_options(USUAL, {})
     assert msgspec.structs.replace(front, server_version="Magnetar") == FrontOptions()
 
@@ -36,12 +44,15 @@ def test_clients_are_told_where_to_connect() -> None:
 def test_units() -> None:
     settings = load(
         "[ledgers]\nmax_size_mb = 2\nmin_rollover_minutes = 0.5\nmax_rollover_minutes = 1\n"
-        "cache_size_mb = 3\n[limits]\nkeep_alive_seconds = 1.5"
+        "cache_size_mb = 3\n[limits]\nkeep_alive_seconds = 1.5\n[storage]\nsync = false\n"
+        "write_cache_max_size_mb = 4"
     ).settings
     roll = roll_limits(settings)
     assert (roll.bytes_max, roll.age_ms_min, roll.age_ms_max) == (2_097_152, 30_000, 60_000)
     assert broker_settings(settings).tail_cache_bytes_max == 3_145_728
     assert link_limits(settings).silence_seconds == 1.5
+    bookie = bookie_settings(settings)
+    assert (bookie.sync, bookie.write_cache_bytes) == (False, 4_194_304)
 
 
 def test_quotas_that_limit() -> None:
