@@ -7,11 +7,13 @@
     EXCLUSIVE_WITH_FENCING takes it       takes it; all others are sent away, waiters are refused
 
 Taking the topic raises the epoch. Whoever comes back with an older epoch has been fenced meanwhile
-and stays so. A producer of the same name is the same one coming back if its epoch is higher (its old
-connection is dead, we merely have not noticed), and a busy name otherwise.
+and stays so. A producer of the same name is the same one coming back if its epoch is higher (its
+old connection is dead, we merely have not noticed) and it may be told from a namesake; it takes the
+place of its former self, be that the topic or a place in the queue. Otherwise the name is busy.
 
-Decide, then act: `attach` and `detach` change the books and return what is to be done. Invariant: at
-most one exclusive holder, and nobody beside it; waiters only behind somebody.
+Decide, then act: `attach` and `detach` change the books and return what is to be done. Invariants:
+at most one exclusive holder, and nobody beside it; waiters only behind somebody; whoever is refused
+leaves the books as they were.
 """
 
 from __future__ import annotations
@@ -58,36 +60,38 @@ class Producers:
         return list(self._by_name.values())
 
     def attach(self, newcomer: Producer, producers_max: int) -> Decision:
-        """Let a producer in, make it wait, or raise."""
+        """Let a producer in, make it wait, or raise: then nothing has changed."""
         replaced = self._replaced(newcomer)
+        request = newcomer.request
+        others = len(self._by_name) - (replaced is not None and replaced not in self.waiting)
+        if producers_max and others >= producers_max:
+            raise ProducerBusy("the topic has as many producers as it may")
+        if request.topic_epoch is not None and request.topic_epoch < self.epoch:
+            raise _fenced(newcomer, self.epoch)
+        holds_it = replaced is not None and replaced is self.holder
+        if request.mode is AccessMode.SHARED:
+            if self.waiting or (self.holder is not None and not holds_it):
+                raise ProducerBusy("the topic has an exclusive producer, or one waiting to be")
+        elif request.mode is AccessMode.EXCLUSIVE and others:
+            raise ProducerFenced("the topic has other producers")
+        evicted = (replaced,) if replaced is not None else ()
+        if request.mode is AccessMode.WAIT_FOR_EXCLUSIVE and others:
+            self._queue(newcomer, replaced)
+            return Decision(evicted=evicted)
         if replaced is not None:
             self._forget(replaced)
-        evicted = (replaced,) if replaced is not None else ()
-        if producers_max and len(self._by_name) >= producers_max:
-            raise ProducerBusy("the topic has as many producers as it may")
-        request = newcomer.request
-        if request.topic_epoch is not None and request.topic_epoch < self.epoch:
-            raise ProducerFenced(
-                f"producer {newcomer.name} was fenced: its epoch {request.topic_epoch} is over,"
-                f" the topic is at {self.epoch}"
-            )
         if request.mode is AccessMode.SHARED:
-            if self.holder is not None or self.waiting:
-                raise ProducerBusy("the topic has an exclusive producer, or one waiting to be")
             self._by_name[newcomer.name] = newcomer
             return Decision(newcomer, None, evicted)
-        if not self._by_name and not self.waiting:
-            return self._take(newcomer, evicted)
-        if request.mode is AccessMode.WAIT_FOR_EXCLUSIVE:
-            self.waiting.append(newcomer)
-            return Decision(evicted=evicted)
-        if request.mode is AccessMode.EXCLUSIVE:
-            raise ProducerFenced("the topic has other producers")
-        return self._take_by_force(newcomer, evicted)
+        if others:
+            return self._take_by_force(newcomer, evicted)
+        return self._take(newcomer, evicted)
 
     def _replaced(self, newcomer: Producer) -> Producer | None:
         """The one of the same name that the newcomer is the return of, if there is one."""
         present = self._by_name.get(newcomer.name)
+        if present is None:
+            present = next((one for one in self.waiting if one.name == newcomer.name), None)
         if present is None:
             return None
         old, new = present.request, newcomer.request
@@ -96,6 +100,15 @@ class Producers:
         if new.epoch > old.epoch and may_return:
             return present
         raise ProducerBusy(f"producer with name {newcomer.name} is already connected to the topic")
+
+    def _queue(self, newcomer: Producer, replaced: Producer | None) -> None:
+        """Behind the others, or in the place it had before its connection broke."""
+        if replaced in self.waiting:
+            self.waiting[self.waiting.index(replaced)] = newcomer
+            return
+        if replaced is not None:
+            self._forget(replaced)
+        self.waiting.append(newcomer)
 
     def _take(self, newcomer: Producer, evicted: tuple[Producer, ...]) -> Decision:
         request = newcomer.request
@@ -122,11 +135,21 @@ class Producers:
             self.waiting.remove(leaver)
             return NOTHING
         self._forget(leaver)
-        if self._by_name or not self.waiting:
+        if self._by_name:
             return NOTHING
-        return self._take(self.waiting.pop(0), ())
+        refused: list[tuple[Producer, BrokerError]] = []
+        while self.waiting:
+            first = self.waiting.pop(0)
+            epoch = first.request.topic_epoch
+            if epoch is None or epoch >= self.epoch:
+                taken = self._take(first, ())
+                return Decision(taken.granted, taken.epoch, refused=tuple(refused))
+            refused.append((first, _fenced(first, self.epoch)))
+        return Decision(refused=tuple(refused)) if refused else NOTHING
 
     def _forget(self, producer: Producer) -> None:
+        if producer in self.waiting:
+            self.waiting.remove(producer)
         if self._by_name.get(producer.name) is producer:
             del self._by_name[producer.name]
         if self.holder is producer:
@@ -139,3 +162,10 @@ class Producers:
         self.waiting.clear()
         self.holder = None
         return everybody
+
+
+def _fenced(producer: Producer, epoch: int) -> ProducerFenced:
+    return ProducerFenced(
+        f"producer {producer.name} was fenced: its epoch {producer.request.topic_epoch} is over,"
+        f" the topic is at {epoch}"
+    )
