@@ -97,8 +97,11 @@ def parse_sends(data: bytes, offset: int, limits: Limits) -> tuple[int, Sends | 
                 counts += some_counts
         elif counts is not None:
             counts += [1] * len(some)
-        payloads += some
-        sequences += rests
+        if payloads:
+            payloads += some
+            sequences += rests
+        else:
+            payloads, sequences = some, rests
     if not payloads:
         return offset, None
     return offset, Sends(producer_id, payloads, sequences, counts)
@@ -115,7 +118,7 @@ def _take_alike(
     bytes_end, limit = until
     frame_bytes_max, verify = limits
     read, size_of_data = layout.unpack_from, len(data)
-    last = min(size_of_data - layout.size, bytes_end)
+    last = size_of_data - layout.size
     payloads: list[bytes] = []
     rests: list[bytes] = []
     while offset <= last and len(payloads) < limit:
@@ -126,6 +129,8 @@ def _take_alike(
             its_head != head
             or mark != CHECKSUM_MARK
             or end > size_of_data
+            # A larger message is a run of its own; for any other the run must have room.
+            or (end > bytes_end and offset + RUN_BYTES_MAX > bytes_end)
             or size > frame_bytes_max
             or metadata_bytes + TAIL_BYTES_MIN > len(tail)
         ):

@@ -142,9 +142,11 @@ def test_a_run_is_limited_in_number():
 def test_a_run_is_limited_in_bytes():
     data = b"".join(peer.send(3, number, b"x" * 300_000) for number in range(9))
     runs = heard(data)
-    assert [len(run.payloads) for run in runs] == [4, 4, 1]
+    assert [len(run.payloads) for run in runs] == [3, 3, 3]
     large = peer.send(3, 1, b"x" * 3_000_000)
     assert [len(run.payloads) for run in heard(large + large)] == [1, 1]
+    small = peer.send(3, 1)
+    assert [len(run.payloads) for run in heard(small + large + small)] == [1, 1, 1]
 
 
 def test_chunks_are_runs_of_their_own():
