@@ -18,6 +18,7 @@ from collections.abc import Callable
 import trio
 from msgspec import Struct
 
+from core import sampling
 from core.catalog import Catalog
 from core.clock import Clock
 from core.errors import BrokerError, NotAllowed, TopicNotFound
@@ -90,6 +91,7 @@ class Broker:
             await self.catalog.open()
             nursery.start_soon(self._flush_cursors)
             nursery.start_soon(self.housekeeping.run)
+            nursery.start_soon(sampling.run, self)
             task_status.started()
 
     async def stop(self) -> None:

@@ -81,6 +81,20 @@ class Append:
         self.entry_id = -1
 
 
+class LedgerStatistics(Struct, frozen=True):
+    """A snapshot for internal stats."""
+
+    entries_added: int
+    entries: int
+    size: int
+    open_entries: int
+    open_size: int
+    """Of the ledger being written, if there is one."""
+    opened_ms: int
+    state: str
+    pending_appends: int
+
+
 class Storage(Struct, frozen=True):
     """What every managed ledger of one broker shares."""
 
@@ -468,6 +482,19 @@ class ManagedLedger:
             raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")
         payloads = await reader.read(entry_id, last, bytes_max)
         return Slice(ledger_id, entry_id, payloads, header.counts_of(payloads))
+
+    def statistics(self) -> LedgerStatistics:
+        writer, segments = self._writer, self.chain.segments
+        return LedgerStatistics(
+            entries_added=self.entries_added,
+            entries=self.chain.entries,
+            size=self.size,
+            open_entries=segments[-1].entries if writer is not None else 0,
+            open_size=writer.length if writer is not None else 0,
+            opened_ms=self._opened_ms,
+            state=self.state.name,
+            pending_appends=len(self._waiting) + len(self._in_flight),
+        )
 
     @property
     def size(self) -> int:

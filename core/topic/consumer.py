@@ -14,6 +14,7 @@ from msgspec import Struct
 from core.ledger.chain import Position
 from core.ledger.tail_cache import Slice
 from core.ports.ledger_store import Done
+from core.rates import Outflow, Rates
 
 PartialAck = tuple[int, int, int, int]
 """(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
@@ -45,6 +46,9 @@ class Attachment(Protocol):
 
     @property
     def cursor(self) -> Progress: ...
+
+    @property
+    def rates(self) -> Rates[Outflow]: ...
 
     def flow(self, consumer: Consumer, permits: int) -> None: ...
 
@@ -126,6 +130,7 @@ class Consumer:
         "messages_out",
         "messages_redelivered",
         "permits",
+        "rates",
         "request",
         "sink",
         "subscription",
@@ -152,11 +157,18 @@ class Consumer:
         self.connected_ms = now_ms
         self.messages_out = self.bytes_out = 0
         self.messages_acked = self.messages_redelivered = 0
+        self.rates = Rates(Outflow(), now_ms)
         self.last_acked_ms = self.last_consumed_ms = self.last_flow_ms = 0
 
     @property
     def name(self) -> str:
         return self.request.name
+
+    def outflow(self) -> Outflow:
+        """Everything counted since it attached."""
+        return Outflow(
+            self.messages_out, self.bytes_out, self.messages_acked, self.messages_redelivered
+        )
 
     @property
     def priority(self) -> int:

@@ -9,6 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from core.errors import BrokerError
+from core.rates import Inflow, Rates
 
 
 class AccessMode(enum.Enum):
@@ -59,6 +60,7 @@ class Producer:
         "connected_ms",
         "id",
         "messages_in",
+        "rates",
         "request",
         "sink",
     )
@@ -71,7 +73,12 @@ class Producer:
         self.sink = sink
         self.connected_ms = now_ms
         self.messages_in = self.bytes_in = self.chunks_in = 0
+        self.rates = Rates(Inflow(), now_ms)
 
     @property
     def name(self) -> str:
         return self.request.name
+
+    def inflow(self) -> Inflow:
+        """Everything counted since it attached."""
+        return Inflow(self.messages_in, self.bytes_in, self.chunks_in)

@@ -21,6 +21,7 @@ from core.errors import (
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
+from core.rates import Outflow, Rates
 from core.topic.consumer import Consumer, PartialAck
 from core.topic.environment import Environment
 from core.topic.keyed import KeyedDispatcher, mode_of
@@ -81,8 +82,9 @@ class Subscription:
         self.replicated = False
         self.kept_until_ms = 0
         """A reader that seeks is detached and comes back: until then its cursor is kept."""
-        self.messages_out_before = self.bytes_out_before = 0
+        self.outflow_before = Outflow()
         """Of consumers that have left."""
+        self.rates = Rates(Outflow(), env.clock.wall_ms())
         self.messages_expired = 0
         self.last_expired_ms = 0
         self._env = env
@@ -148,11 +150,17 @@ class Subscription:
         if consumer.subscription is not self or self.dispatcher is None:
             return
         consumer.subscription = None
-        self.messages_out_before += consumer.messages_out
-        self.bytes_out_before += consumer.bytes_out
+        self.outflow_before = self.outflow_before.plus(consumer.outflow())
         self.dispatcher.detach(consumer)
         self.cursor.last_active_ms = self._env.clock.wall_ms()
         self.look()
+
+    def outflow(self) -> Outflow:
+        """Everything counted since the topic was loaded."""
+        total = self.outflow_before
+        for consumer in self.consumers:
+            total = total.plus(consumer.outflow())
+        return total._replace(expired=self.messages_expired)
 
     def disconnect_all(self) -> None:
         """Detach everybody and tell their clients to come again."""

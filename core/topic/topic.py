@@ -28,6 +28,7 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import Appended, ManagedLedger
 from core.names import TopicName
 from core.policies import Effective
+from core.rates import Inflow, Outflow, Rates
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.environment import Environment
 from core.topic.producer import Producer
@@ -62,6 +63,9 @@ class Topic:
         self.created_ms = self.last_used_ms = env.clock.wall_ms()
         self.last_published_ms = 0
         self.messages_in = self.bytes_in = 0
+        self.rates = Rates(Inflow(), self.created_ms)
+        self.outflow_before = Outflow()
+        """Of subscriptions that have ended."""
         self._attaching = trio.Lock()
         """Creating and deleting subscriptions happens one at a time."""
 
@@ -256,6 +260,7 @@ class Topic:
         if subscription.kept_until_ms > now_ms:
             return
         self.subscriptions.pop(subscription.name, None)
+        self.outflow_before = self.outflow_before.plus(subscription.outflow())
         self.ledger.tailed = bool(self.subscriptions)
 
     def keep(self, subscription: Subscription) -> None:
@@ -275,9 +280,14 @@ class Topic:
                 raise NotAllowed(f"subscription {name} has active consumers")
             await subscription.delete()
             del self.subscriptions[name]
+            self.outflow_before = self.outflow_before.plus(subscription.outflow())
             self.ledger.tailed = bool(self.subscriptions)
 
     # -- what housekeeping asks and does -------------------------------------------------------
+
+    def inflow(self) -> Inflow:
+        """Everything published since the topic was loaded."""
+        return Inflow(self.messages_in, self.bytes_in)
 
     @property
     def in_use(self) -> bool:

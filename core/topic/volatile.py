@@ -20,6 +20,7 @@ from core.ledger.managed import Appended
 from core.ledger.tail_cache import Slice
 from core.names import TopicName
 from core.policies import Effective
+from core.rates import Inflow, Outflow, Rates
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, PartialAck, Sink
 from core.topic.environment import Environment
 from core.topic.producer import Producer
@@ -51,6 +52,9 @@ class VolatileSubscription:
         self.cursor = VolatileCursor()
         self.replicated = False
         self.dropped = 0
+        self.outflow_before = Outflow()
+        """Of consumers that have left."""
+        self.rates = Rates(Outflow(), clock.wall_ms())
         self._topic = topic
         self._clock = clock
         self._turn = 0
@@ -74,6 +78,14 @@ class VolatileSubscription:
         if consumer in self.consumers:
             self.consumers.remove(consumer)
             consumer.subscription = None
+            self.outflow_before = self.outflow_before.plus(consumer.outflow())
+
+    def outflow(self) -> Outflow:
+        """Everything counted since the subscription began."""
+        total = self.outflow_before
+        for consumer in self.consumers:
+            total = total.plus(consumer.outflow())
+        return total
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         consumer.grant(permits, self._clock.wall_ms())
@@ -128,6 +140,9 @@ class VolatileTopic:
         self.last_published_ms = 0
         self.created_ms = self.last_used_ms = env.clock.wall_ms()
         self.producers = Producers()
+        self.rates = Rates(Inflow(), self.created_ms)
+        self.outflow_before = Outflow()
+        """Of subscriptions that have ended."""
         self._next_entry = 0
 
     async def load(self) -> None:
@@ -147,6 +162,10 @@ class VolatileTopic:
     async def delete(self) -> None:
         """The same: nothing is left of it."""
         await self.close()
+
+    def inflow(self) -> Inflow:
+        """Everything published since the topic was loaded."""
+        return Inflow(self.messages_in, self.bytes_in)
 
     @property
     def in_use(self) -> bool:
@@ -236,8 +255,10 @@ class VolatileTopic:
 
     def forget_if_unused(self, subscription: Attachment) -> None:
         assert isinstance(subscription, VolatileSubscription)
-        if not subscription.consumers:
-            self.subscriptions.pop(subscription.name, None)
+        present = self.subscriptions.get(subscription.name) is subscription
+        if present and not subscription.consumers:
+            del self.subscriptions[subscription.name]
+            self.outflow_before = self.outflow_before.plus(subscription.outflow())
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """There is nothing to delete but who is attached."""

@@ -18,16 +18,16 @@ def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> No
         raise SubscriptionNotFound("the consumer is not attached")
     consumer = attached.consumer
     subscription = attached.consumer.subscription
-    assert subscription is not None
+    rates = consumer.rates.per_second
     session.reply(
         replies.consumer_stats(
             event.request_id,
             replies.ConsumerFigures(
-                messages_out_rate=0.0,
-                bytes_out_rate=0.0,
-                redeliver_rate=0.0,
-                ack_rate=0.0,
-                expired_rate=0.0,
+                messages_out_rate=rates.messages,
+                bytes_out_rate=rates.bytes,
+                redeliver_rate=rates.redelivered,
+                ack_rate=rates.acked,
+                expired_rate=subscription.rates.per_second.expired,
                 consumer_name=consumer.name,
                 permits=consumer.permits,
                 unacked=consumer.unacked,

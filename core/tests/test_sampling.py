@@ -1,0 +1,46 @@
+"""Sampling topics and what is attached to them."""
+
+import trio
+
+from core import sampling
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.metadata.memory import MemoryMetadata
+from core.names import TopicName
+from core.testing.ledgers import MemoryLedgers
+
+
+async def test_a_topic_knows_how_much_comes_in(nursery: trio.Nursery) -> None:
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    await nursery.start(broker.run)
+    topic = await broker.topic(TopicName.parse("a"))
+    topic.publish([b"x" * 10] * 20, None, lambda _: None)
+    now_ms = broker.clock.wall_ms()
+    await sampling.go_round(broker.topics.values(), now_ms + 10_000)
+    assert 1.9 < topic.rates.per_second.messages <= 2
+    assert 19 < topic.rates.per_second.bytes <= 20
+    await sampling.go_round(broker.topics.values(), now_ms + 20_000)
+    assert topic.rates.per_second.messages == 0
+    nursery.cancel_scope.cancel()
+
+
+async def test_thousands_of_idle_topics_cost_no_pause(nursery: trio.Nursery) -> None:
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    await nursery.start(broker.run)
+    topic = await broker.topic(TopicName.parse("a"))
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    nursery.start_soon(count_turns)
+    await sampling.go_round([topic] * 10_000, broker.clock.wall_ms() + 10_000)
+    assert turns >= 10_000 // sampling.COUNTERS_PER_REST - 2
+    nursery.cancel_scope.cancel()
