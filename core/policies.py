@@ -1,10 +1,10 @@
-"""Policies: what a namespace or a topic may decide for itself, and what the broker says otherwise. Pure.
+"""Policies: what namespaces and topics may decide, and what holds where they do not. Pure.
 
 The JSON names are Pulsar's own, mixed styles and all, because admin tools read and write them. None
 means "not decided here"; `effective` answers every question by topic, then namespace, then broker.
 
-Invariant: decoding takes what client suites send (an empty body, `null`, unknown fields); a value of
-the wrong type is `Invalid`.
+Invariant: decoding takes what client suites send (an empty body, `null`, unknown fields, names of
+old); a value of the wrong type is `Invalid`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 Kind = TypeVar("Kind")
 
-QuotaPolicy = Literal[
-    "producer_request_hold", "producer_exception", "consumer_backlog_eviction"
-]
+QuotaPolicy = Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
 QuotaType = Literal["destination_storage", "message_age"]
 
 
@@ -90,8 +88,12 @@ class AuthPolicies(Struct, frozen=True):
     """Who may do what; kept for the day authorisation is switched on."""
 
     namespace_auth: dict[str, list[str]] = {}
-    topic_auth: dict[str, dict[str, list[str]]] = {}
-    subscription_auth: dict[str, list[str]] = {}
+    topic_auth: dict[str, dict[str, list[str]]] = field(
+        default_factory=dict, name="destination_auth"
+    )
+    subscription_auth: dict[str, list[str]] = field(
+        default_factory=dict, name="subscription_auth_roles"
+    )
 
 
 class Bundles(Struct, frozen=True, rename="camel"):
@@ -113,9 +115,7 @@ class TopicPolicies(Struct, frozen=True, rename="camel", omit_defaults=True):
     max_consumers: int | None = field(default=None, name="maxConsumerPerTopic")
     max_consumers_per_subscription: int | None = None
     max_subscriptions: int | None = field(default=None, name="maxSubscriptionsPerTopic")
-    max_unacked_on_consumer: int | None = field(
-        default=None, name="maxUnackedMessagesOnConsumer"
-    )
+    max_unacked_on_consumer: int | None = field(default=None, name="maxUnackedMessagesOnConsumer")
     max_unacked_on_subscription: int | None = field(
         default=None, name="maxUnackedMessagesOnSubscription"
     )
@@ -288,13 +288,31 @@ def effective(
 
 
 def decode(body: bytes, kind: type[Kind]) -> Kind:
-    """Read policies; an empty body or `null` decides nothing."""
-    if not body.strip() or body.strip() == b"null":
+    """Read policies; an empty body or `null` decides nothing, nor does a `null` within."""
+    if not body.strip():
         return kind()
     try:
-        return msgspec.json.decode(body, type=kind)
+        # as lenient as Jackson: numbers and truth values may come as strings
+        return msgspec.convert(_decided(msgspec.json.decode(body)), kind, strict=False)
     except msgspec.MsgspecError as error:
         raise Invalid(f"not a policy: {error}") from error
+
+
+def _decided(value: Any) -> Any:
+    """Without what is null, and with the names of today."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        return value
+    decided = {
+        key: _decided(inner) if isinstance(inner, dict) else inner
+        for key, inner in value.items()
+        if inner is not None
+    }
+    # until 2.8 a backlog quota knew sizes only, and tools still send them so
+    if "policy" in decided and "limit" in decided:
+        decided.setdefault("limitSize", decided["limit"])
+    return decided
 
 
 def encode(policies: Struct) -> bytes:

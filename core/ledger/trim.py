@@ -37,7 +37,7 @@ def should_roll(limits: RollLimits, entries: int, size: int, age_ms: int) -> boo
 def trimmable(
     segments: Sequence[Segment], needed_from: Position, retention: Retention, now_ms: int
 ) -> list[int]:
-    """Ids of the ledgers to delete. `needed_from` is the lowest position still to be acknowledged."""
+    """Ids of the ledgers to delete; `needed_from` is the lowest position not acknowledged."""
     doomed: list[int] = []
     kept_bytes = sum(segment.size for segment in segments)
     for segment in segments:
