@@ -96,8 +96,6 @@ class KeyShared(Generic[C]):
         self.drained_total = 0
         """Hashes that were draining and are no more."""
         self._selector: Selector[C] = Sticky() if mode.sticky else Ring() if ring else Halving()
-        self._owners: dict[int, C | None] = {}
-        """What the selector said, until consumers come or go. At most one per hash."""
         self._holders: dict[int, _Holder[C]] = {}
 
     # -- consumers ----------------------------------------------------------------------------
@@ -110,22 +108,16 @@ class KeyShared(Generic[C]):
                 " out-of-order delivery must be the same for all"
             )
         self._selector.add(consumer, ranges)
-        self._owners.clear()
 
     def detach(self, consumer: C) -> None:
         """Whoever leaves holds nothing; its entries are the caller's to deliver again."""
         self._selector.remove(consumer)
-        self._owners.clear()
         for hash_ in [h for h, holder in self._holders.items() if holder.consumer is consumer]:
             del self._holders[hash_]
 
     def owner(self, hash_: int) -> C | None:
         """Who is to get messages of this hash; None if nobody is."""
-        try:
-            return self._owners[hash_]
-        except KeyError:
-            found = self._owners[hash_] = self._selector.select(hash_)
-            return found
+        return self._selector.select(hash_)
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
         """For statistics."""
@@ -186,8 +178,9 @@ class KeyShared(Generic[C]):
         in_order = not self.mode.out_of_order
         current: C | None = None
         start = 0
+        select = self._selector.select
         for at, hash_ in enumerate(hashes):
-            consumer = self.owner(hash_)
+            consumer = select(hash_)
             if in_order and consumer is not None:
                 holder = self._holders.get(hash_)
                 late = hash_ in stopped or hash_ in waiting

@@ -10,7 +10,7 @@ a consumer comes or goes, only hashes that it gains or loses change hands.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -54,13 +54,16 @@ class Selector(Protocol[C]):
 
 
 class Ring(Generic[C]):
-    """A consistent hashing ring. Where two points fall together, the lower rank owns the hash."""
+    """A consistent hashing ring. Where two points fall together, who came first owns the hash."""
 
     def __init__(self) -> None:
         self._points: list[tuple[int, int]] = []
         """(place, rank of the consumer), sorted."""
         self._consumers: dict[int, C] = {}
         self._next_rank = 0
+        # what `select` looks at: distinct places and who owns the hashes up to each
+        self._places: list[int] = []
+        self._owners: list[C] = []
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
         rank, self._next_rank = self._next_rank, self._next_rank + 1
@@ -69,29 +72,39 @@ class Ring(Generic[C]):
         self._consumers[rank] = consumer
         for i in range(POINTS_PER_CONSUMER):
             place = murmur3(f"{consumer.name}/{twins}/{i}".encode()) % HASHES
-            insort(self._points, (place, rank))
+            self._points.append((place, rank))
+        self._points.sort()
+        self._settle()
 
     def remove(self, consumer: C) -> None:
         gone = [rank for rank, other in self._consumers.items() if other is consumer]
         for rank in gone:
             del self._consumers[rank]
         self._points = [point for point in self._points if point[1] not in gone]
+        self._settle()
+
+    def _settle(self) -> None:
+        self._places, self._owners = [], []
+        for place, rank in self._points:
+            if not self._places or self._places[-1] != place:
+                self._places.append(place)
+                self._owners.append(self._consumers[rank])
 
     def select(self, hash_: int) -> C | None:
-        points = self._points
-        if not points:
+        places = self._places
+        if not places:
             return None
-        at = bisect_left(points, (hash_, -1))
-        return self._consumers[points[at if at < len(points) else 0][1]]
+        at = bisect_left(places, hash_)
+        return self._owners[at if at < len(places) else 0]
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
         ranges: list[HashRange] = []
         before = -1
-        for place in sorted({place for place, _rank in self._points}):
-            if self.select(place) is consumer:
+        for place, owner in zip(self._places, self._owners, strict=True):
+            if owner is consumer:
                 ranges.append((before + 1, place))
             before = place
-        if self._points and before < HASHES - 1 and self.select(HASHES - 1) is consumer:
+        if self._owners and before < HASHES - 1 and self._owners[0] is consumer:
             ranges.append((before + 1, HASHES - 1))
         return _joined(ranges)
 
