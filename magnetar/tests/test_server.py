@@ -127,7 +127,8 @@ def test_a_second_signal_ends_it_at_once(standalone: Start, tmp_path: Path) -> N
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGCONT)
-    assert process.wait() == 128 + signal.SIGTERM
+    # with several threads the system hands them over in any order
+    assert process.wait() in (128 + signal.SIGINT, 128 + signal.SIGTERM)
     assert not (tmp_path / "ready.json").exists()
 
 
