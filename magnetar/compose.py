@@ -53,6 +53,8 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     async with _storage(settings) as (store, metadata), trio.open_nursery() as nursery:
         broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)
         link.hooks += [broker.dispatch, store.flush_group, lambda: link.hold_all(store.congested)]
+        store.on_delivered = link.settle
+        store.on_relieved = link.soon
         front = Front(broker, shares.pulsar_options(settings, addresses))
         link.listen(doors["pulsar"], front, "pulsar")
         if context is not None:
