@@ -82,7 +82,7 @@ def _modules() -> dict[str, ast.Module]:
 
 
 def _is_test(name: str) -> bool:
-    return "/tests/" in name or name.startswith("interop_tests/")
+    return "/tests/" in name or name.startswith("interop_tests/") or name.endswith("conftest.py")
 
 
 @cache
