@@ -1,0 +1,48 @@
+"""What all tests with stock clients share: fresh topic names and the client with its log turned down."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pulsar
+import pytest
+
+NUMBERS = itertools.count()
+
+
+def _fresh(request: pytest.FixtureRequest) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-") + f"-{next(NUMBERS)}"
+
+
+@pytest.fixture
+def topic(request) -> str:
+    """A topic that nobody has used before."""
+    return _fresh(request)
+
+
+@pytest.fixture
+def topics(request) -> Callable[[], str]:
+    """As many such topics as are asked for."""
+    return lambda: _fresh(request)
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[..., pulsar.Client]]:
+    """Makes clients of a server's URL, and closes them after the test."""
+    made: list[pulsar.Client] = []
+
+    def make(url: str, **options: Any) -> pulsar.Client:
+        options.setdefault("operation_timeout_seconds", 20)
+        logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        made.append(pulsar.Client(url, logger=logger, **options))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.shutdown()
+
+
+@pytest.fixture
+def client(magnetar, connect) -> pulsar.Client:
+    return connect(magnetar.pulsar_url)
