@@ -114,8 +114,13 @@ class Broker:
 
     # -- topics -------------------------------------------------------------------------------
 
-    async def topic(self, name: TopicName, *, create: bool = True) -> AnyTopic:
-        """The loaded topic of that name; `TopicNotFound` if there is none and may be none."""
+    async def topic(
+        self, name: TopicName, *, create: bool = True, by_order: bool = False
+    ) -> AnyTopic:
+        """The loaded topic of that name; `TopicNotFound` if there is none and may be none.
+
+        `by_order` is an administrator's: what the policy says of auto-creation does not matter.
+        """
         found = self.topics.get(name.full)
         if found is not None and not found.fenced:
             return found
@@ -123,13 +128,13 @@ class Broker:
         async with lock:
             found = self.topics.get(name.full)
             if found is None or found.fenced:
-                found = await self._load(name, create=create)
+                await self._check_may_exist(name, create=create, by_order=by_order)
+                found = await self._load(name)
             if not lock.statistics().tasks_waiting:
                 self._loading.pop(name.full, None)
         return found
 
-    async def _load(self, name: TopicName, *, create: bool) -> AnyTopic:
-        await self._check_may_exist(name, create=create)
+    async def _load(self, name: TopicName) -> AnyTopic:
         policies = await self.catalog.effective(name)
         topic: AnyTopic
         if name.persistent:
@@ -140,7 +145,7 @@ class Broker:
         self.topics[name.full] = topic
         return topic
 
-    async def _check_may_exist(self, name: TopicName, *, create: bool) -> None:
+    async def _check_may_exist(self, name: TopicName, *, create: bool, by_order: bool) -> None:
         """Raise unless the topic exists or may be created by being asked for."""
         partitions = await self.catalog.partitions(name.base)
         if name.partitioned and partitions:
@@ -152,7 +157,7 @@ class Broker:
         if name.persistent and await self.exists(name):
             return
         policies = await self.catalog.effective(name)
-        if not create or not policies.auto_topic_creation.allowed:
+        if not create or not (by_order or policies.auto_topic_creation.allowed):
             raise TopicNotFound(f"topic {name} does not exist")
         limit = policies.max_topics_per_namespace
         if limit and len(await self.topics_of(name.namespace)) >= limit:

@@ -1,0 +1,107 @@
+"""What administrators do to more than one topic at a time: partitioned topics and namespaces.
+
+Each is a sequence of steps that can be begun again: what is named is created before what it names
+is loaded, and forgotten after what it names is gone. A request that was cut off in the middle is
+repeated, not repaired.
+"""
+
+from __future__ import annotations
+
+from core.broker import AnyTopic, Broker
+from core.errors import AlreadyExists, Invalid, NotAllowed, TopicNotFound
+from core.names import NamespaceName, TopicName
+
+
+async def create_topic(broker: Broker, name: TopicName) -> AnyTopic:
+    """A topic without partitions; new, whatever auto-creation says."""
+    if name.partitioned:
+        raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
+    if await broker.catalog.partitions(name) or await broker.exists(name):
+        raise AlreadyExists(f"topic {name} exists")
+    return await broker.topic(name, by_order=True)
+
+
+async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
+    """A partitioned topic, and every partition of it at once."""
+    if await broker.exists(name):
+        raise AlreadyExists(f"topic {name} exists, without partitions")
+    await broker.catalog.create_partitioned(name, partitions)
+    await create_missing_partitions(broker, name)
+
+
+async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
+    """More partitions, there at once; subscriptions come to them with their consumers."""
+    await broker.catalog.grow_partitioned(name, partitions)
+    await create_missing_partitions(broker, name)
+
+
+async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
+    """Those that are promised and not there."""
+    for each in await partitions_of(broker, name):
+        await broker.topic(each, by_order=True)
+
+
+async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
+    """The partitions of a partitioned topic; `TopicNotFound` if it is none."""
+    count = await broker.catalog.partitions(name) if not name.partitioned else 0
+    if not count:
+        raise TopicNotFound(f"partitioned topic {name} does not exist")
+    return [name.partition(index) for index in range(count)]
+
+
+async def loaded(broker: Broker, name: TopicName) -> list[AnyTopic]:
+    """What a name stands for, loaded: all partitions of a partitioned topic, or the one topic."""
+    count = await broker.catalog.partitions(name) if not name.partitioned else 0
+    names = [name.partition(index) for index in range(count)] or [name]
+    return [await broker.topic(each, create=False) for each in names]
+
+
+async def delete_topic(broker: Broker, name: TopicName, *, force: bool) -> None:
+    """One topic, or one partition, with what was decided for it."""
+    if not name.partitioned and await broker.catalog.partitions(name):
+        raise NotAllowed(f"{name} is partitioned: delete it as such")
+    await broker.delete(name, force=force)
+    if not name.partitioned:
+        await broker.catalog.forget_topic(name)
+
+
+async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) -> None:
+    """All partitions, then the name; unless forced, nothing if one of them is in use."""
+    present = [each for each in await partitions_of(broker, name) if await broker.exists(each)]
+    if not force:
+        for each in present:
+            if (await broker.topic(each, create=False)).in_use:
+                raise NotAllowed(f"topic {each} has producers, consumers or subscriptions")
+    for each in present:
+        await broker.delete(each, force=True)
+    await broker.catalog.forget_topic(name)
+
+
+async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:
+    """An empty namespace, or by force one with everything in it."""
+    await broker.catalog.policies(namespace)
+    topics = [TopicName.parse(full) for full in await broker.topics_of(namespace)]
+    if topics and not force:
+        raise AlreadyExists(f"namespace {namespace} still has topics")
+    for name in topics:
+        if await broker.exists(name):
+            await broker.delete(name, force=True)
+    for base in [*await broker.catalog.partitioned_of(namespace), *topics]:
+        await broker.catalog.forget_topic(base)
+    await broker.catalog.delete_namespace(namespace)
+
+
+async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
+    """An empty tenant, or by force one with everything in it."""
+    if force:
+        for namespace in await broker.catalog.namespaces(tenant):
+            await delete_namespace(broker, NamespaceName.parse(namespace), force=True)
+    await broker.catalog.delete_tenant(tenant)
+
+
+async def unload_namespace(broker: Broker, namespace: NamespaceName) -> None:
+    """Send everybody of a namespace away; whoever comes again finds everything as it was."""
+    await broker.catalog.policies(namespace)
+    for topic in list(broker.topics.values()):
+        if topic.name.namespace == namespace:
+            await broker.unload(topic.name)

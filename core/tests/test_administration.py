@@ -1,0 +1,82 @@
+"""Administration of partitioned topics and namespaces."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from core import administration
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.errors import AlreadyExists, Invalid, NotAllowed, NotFound, TopicNotFound
+from core.metadata.memory import MemoryMetadata
+from core.names import NamespaceName, TopicName
+from core.policies import AutoTopicCreation, BrokerDefaults
+from core.testing.ledgers import MemoryLedgers
+
+NAMESPACE = NamespaceName.parse("public/default")
+A = TopicName.parse("a")
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    defaults = BrokerDefaults(auto_topic_creation=AutoTopicCreation(False))
+    settings = BrokerSettings(defaults=defaults)
+    made = Broker(settings, MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(made.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_topic_is_created_by_order_where_nobody_else_may(broker: Broker) -> None:
+    with pytest.raises(TopicNotFound):
+        await broker.topic(A)
+    await administration.create_topic(broker, A)
+    assert await broker.exists(A)
+    with pytest.raises(AlreadyExists):
+        await administration.create_topic(broker, A)
+    with pytest.raises(Invalid):
+        await administration.create_topic(broker, A.partition(0))
+
+
+async def test_all_partitions_are_there_at_once(broker: Broker) -> None:
+    await administration.create_partitioned(broker, A, 3)
+    assert await broker.topics_of(NAMESPACE) == [A.partition(i).full for i in range(3)]
+    await administration.grow_partitioned(broker, A, 4)
+    assert [topic.name for topic in await administration.loaded(broker, A)] == [
+        A.partition(index) for index in range(4)
+    ]
+    with pytest.raises(AlreadyExists):
+        await administration.create_partitioned(broker, A, 3)
+    with pytest.raises(AlreadyExists):
+        await administration.create_topic(broker, A)
+
+
+async def test_a_partitioned_topic_in_use_stays_whole(broker: Broker) -> None:
+    await administration.create_partitioned(broker, A, 2)
+    topic = await broker.topic(A.partition(1))
+    await topic.subscription("s")  # type: ignore[union-attr, misc]  # it is persistent
+    with pytest.raises(NotAllowed):
+        await administration.delete_partitioned(broker, A, force=False)
+    assert len(await broker.topics_of(NAMESPACE)) == 2
+    await administration.delete_partitioned(broker, A, force=True)
+    assert await broker.topics_of(NAMESPACE) == []
+    with pytest.raises(NotFound):
+        await administration.partitions_of(broker, A)
+
+
+async def test_a_namespace_goes_when_it_is_empty_or_by_force(broker: Broker) -> None:
+    await administration.create_topic(broker, A)
+    with pytest.raises(AlreadyExists):
+        await administration.delete_namespace(broker, NAMESPACE, force=False)
+    await administration.delete_tenant(broker, "public", force=True)
+    assert await broker.catalog.tenants() == []
+    assert broker.topics == {}
+
+
+async def test_unloading_a_namespace_keeps_what_is_in_it(broker: Broker) -> None:
+    await administration.create_topic(broker, A)
+    await administration.unload_namespace(broker, NAMESPACE)
+    assert broker.topics == {}
+    assert await broker.exists(A)
