@@ -145,6 +145,7 @@ def _ready(settings: Settings, report: ReadyReport) -> None:
 def _tune() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
     _raise_descriptor_limit()
 
 
