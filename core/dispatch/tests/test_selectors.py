@@ -150,3 +150,11 @@ def test_sticky_ranges_that_cannot_be(ranges: list[tuple[int, int]]) -> None:
         selector.add(Someone("b"), ranges)
     assert selector.select(0) is None
     assert selector.ranges_of(Someone("b")) == []
+
+
+def test_halving_ends_where_nothing_is_left_to_halve() -> None:
+    selector = Halving[Someone]()
+    selector._lasts = list(range(HASHES))  # as after 65,536 consumers, which would take minutes
+    selector._owners = [Someone("a")] * HASHES
+    with pytest.raises(HashRangeTaken):
+        selector.add(Someone("b"), ())

@@ -83,6 +83,26 @@ def test_a_short_timestamp_where_ours_would_be_long() -> None:
     assert header.read(entry) == Header(len(entry), 1, 256, 1)
 
 
+def test_a_timestamp_of_a_far_century() -> None:
+    for timestamp_ms in (2**46, 2**50):
+        (entry,) = header.stamp([b""], None, timestamp_ms, 500)
+        assert header.read(entry) == Header(len(entry), timestamp_ms, 500, 1)
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\x80\x02\x78", b"\x80\x02\x78\x00", b"\x80\x02\x78\x05\x20\x01"]
+)
+def test_odd_tails_take_the_slow_way(tail: bytes) -> None:
+    metadata = b"\x08" + b"\xff\xff\xff\xff\xff\x01" + b"\x10" + tail
+    entry = b"\x0e\x02" + len(metadata).to_bytes(4, "big") + metadata
+    if tail.endswith(b"\x78"):
+        with pytest.raises(Corrupted):
+            header.read(entry)
+    else:
+        assert header.read(entry).index == 256
+        assert header.read(entry).count == (5 if b"\x05" in tail else 1)
+
+
 def test_an_unknown_field_after_ours() -> None:
     (entry,) = header.stamp([b""], None, NOW_MS, 100_000)
     longer = entry[:2] + (len(entry) - 6 + 2).to_bytes(4, "big") + entry[6:] + b"\x20\x01"

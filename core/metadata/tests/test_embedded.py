@@ -150,6 +150,22 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         trio.run(open_once, tmp_path / "nowhere" / "metadata.db")
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(StorageFailed, match="metadata"):
+            trio.run(open_once, tmp_path / "metadata.db")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(StorageFailed, match="cannot be opened"):
+        trio.run(open_once, path)
+
+
 async def test_a_full_disk_fails_the_write_and_passes(path: Path) -> None:
     async with open_embedded(path, sync=False) as store:
         await store.put("/a", b"1")

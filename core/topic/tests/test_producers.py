@@ -159,6 +159,14 @@ def test_a_waiter_that_comes_back_keeps_its_place() -> None:
     assert books.waiting == [again, c]
 
 
+def test_a_shared_producer_may_come_back_to_wait() -> None:
+    old, other = producer("a"), producer("b")
+    books = attached(old, other)
+    new = producer("a", WAIT, epoch=1)
+    assert books.attach(new, 0) == Decision(evicted=(old,))
+    assert books.detach(other) == Decision(new, 0)
+
+
 def test_who_is_refused_leaves_everything_as_it_was() -> None:
     old = producer("a")
     books = attached(old, producer("b"))
