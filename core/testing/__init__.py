@@ -1,1 +1,6 @@
 """Verified fakes and playbooks for tests, ours and those of embedders."""
+
+from core.metadata.memory import MemoryMetadata
+from core.testing.ledgers import MemoryLedgers
+
+__all__ = ["MemoryLedgers", "MemoryMetadata"]
