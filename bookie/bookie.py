@@ -1,0 +1,304 @@
+"""One bookie: takes runs of entries, gives them back, fences ledgers. It does not know clients.
+
+The way of an entry: `add` puts it into the write cache, then into the journal's next group; the
+journal's thread syncs the group and `acked` is called; a checkpoint moves it from the cache into an
+entry log and the index. A read looks in that order too: write cache, read cache, entry log.
+
+Invariants: nothing is acknowledged before its sync; a ledger's key is journalled before its first
+entry since the start; a fenced ledger takes nothing more, ever; "no such entry" is only said when
+it is certain. After a storage failure nothing is taken any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple, Unpack
+
+import trio
+
+from bookie import entries
+from bookie.checkpoint import Checkpointer, Shelves
+from bookie.disk import DiskWatch
+from bookie.entries import Header, Run
+from bookie.journal import format
+from bookie.journal.writer import Acked, Journal
+from bookie.ledgers_index import LedgerRow
+from bookie.read_cache import ReadCache
+from bookie.settings import BookieSettings
+from bookie.write_cache import WriteCache
+from core.errors import (
+    BrokerError,
+    Corrupted,
+    EntryNotFound,
+    Fenced,
+    LedgerNotFound,
+    Overloaded,
+    StorageFailed,
+    StorageFull,
+)
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+LONE_READ_BYTES = 16 * 1024
+"""Read from an entry log when nothing says that the reader will go on."""
+
+
+class LedgerState:
+    """A ledger in use here."""
+
+    __slots__ = ("fenced", "keyed", "master_key")
+
+    def __init__(self, master_key: bytes, *, fenced: bool) -> None:
+        self.master_key = master_key
+        self.fenced = fenced
+        self.keyed = False
+        """Whether its key went to the journal since the start."""
+
+
+class Counters:
+    """Plain integers, summed on the loop."""
+
+    __slots__ = (
+        "bytes_added", "bytes_read", "entries_added", "entries_read",
+        "from_disk", "from_read_cache", "from_write_cache",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.entries_added = self.bytes_added = self.entries_read = self.bytes_read = 0
+        self.from_write_cache = self.from_read_cache = self.from_disk = 0
+
+
+class Bookie:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        shelves: Shelves,
+        journal: Journal,
+        cache: WriteCache,
+        checkpointer: Checkpointer,
+        disk: DiskWatch,
+    ) -> None:
+        self.counters = Counters()
+        self.failed: StorageFailed | None = None
+        self.wake: Callable[[], None] = lambda: None
+        """Called when something was appended and nothing was before: hand it over soon."""
+        self._settings = settings
+        self._shelves = shelves
+        self._journal = journal
+        self._cache = cache
+        self._checkpointer = checkpointer
+        self._disk = disk
+        self._read_cache = ReadCache(settings.read_cache_bytes)
+        self._ledgers: dict[int, LedgerState] = {}
+        self._readers = trio.CapacityLimiter(settings.read_threads_max)
+
+    # -- adding -------------------------------------------------------------------------------
+
+    def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
+        """Take a run; `acked` is called on the loop, once, when it is durable or has failed.
+
+        Raises instead when it is refused. Plain call.
+        """
+        ledger_id = run.ledger_id
+        state = self._ledgers.get(ledger_id)
+        if state is None:
+            state = self._touch(ledger_id, master_key)
+        if state.fenced:
+            raise Fenced(f"ledger {ledger_id} is fenced")
+        self._check_room()
+        if not state.keyed:
+            self._journal_key(ledger_id, state)
+        size = len(run.blob)
+        # The cache first, the journal second: `checkpoint.py` says why.
+        if self._cache.put(run):
+            self._checkpointer.want()
+        if self._journal.append(run.blob, acked):
+            self.wake()
+        self.counters.entries_added += run.count
+        self.counters.bytes_added += size
+
+    def _check_room(self) -> None:
+        if self.failed is not None or self._journal.failed is not None:
+            raise self.failed or self._journal.failed or AssertionError
+        if not self._disk.writable:
+            raise StorageFull(f"the disk is {self._disk.usage.used_part:.0%} full")
+        if self._cache.is_overfull or (
+            self._journal.queue_bytes > 2 * self._settings.journal_queue_bytes_max
+        ):
+            raise Overloaded("storage has more waiting than it may hold")
+
+    @property
+    def congested(self) -> bool:
+        """More is coming than the disk takes: whoever can wait should."""
+        return self._cache.is_congested or (
+            self._journal.queue_bytes > self._settings.journal_queue_bytes_max
+        )
+
+    def _touch(self, ledger_id: int, master_key: bytes) -> LedgerState:
+        """Bring a ledger into use; its row, if there is one, is looked up."""
+        if ledger_id in self._checkpointer.deleted:
+            raise Fenced(f"ledger {ledger_id} is deleted")
+        row = self._checkpointer.row(ledger_id) or self._shelves.ledgers.find(ledger_id)
+        if row is None:
+            state = LedgerState(master_key, fenced=False)
+        else:
+            # A fence that came before any key left the key open.
+            state = LedgerState(row.master_key or master_key, fenced=row.fenced)
+        self._ledgers[ledger_id] = state
+        return state
+
+    def _journal_key(self, ledger_id: int, state: LedgerState) -> None:
+        self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, state.fenced)
+        if self._journal.append(format.key_note(ledger_id, state.master_key), None):
+            self.wake()
+        state.keyed = True
+
+    async def fence(self, ledger_id: int, master_key: bytes) -> None:
+        """Let nobody add to a ledger any more; true, also after a crash, when this returns."""
+        state = self._ledgers.get(ledger_id) or self._touch(ledger_id, master_key)
+        if self._journal.failed is not None:
+            raise self._journal.failed
+        state.fenced = True
+        if not state.keyed:
+            self._journal_key(ledger_id, state)
+        self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, fenced=True)
+        outcome: list[BrokerError | None] = []
+        synced = trio.Event()
+
+        def acked(error: BrokerError | None) -> None:
+            outcome.append(error)
+            synced.set()
+
+        if self._journal.append(format.fence_note(ledger_id), acked):
+            self.wake()
+        await synced.wait()
+        if outcome[0] is not None:
+            raise outcome[0]
+
+    def release(self, ledger_id: int) -> None:
+        """Nobody writes to this ledger any more: what is remembered of it can be looked up."""
+        self._ledgers.pop(ledger_id, None)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none.
+
+        `EntryNotFound` if `first` is not here; a later one that is not here ends the answer.
+        """
+        found: list[bytes] = []
+        left = bytes_max
+        await trio.lowlevel.checkpoint()
+        while first <= last:
+            part = self._read_cached(ledger_id, first, last, left)
+            if part is None:
+                part = await self._read_shelves(ledger_id, first, last, left, bool(found))
+                if part is None:
+                    break
+            size = sum(map(len, part))
+            if found and size > left:
+                break
+            found = found + part if found else part
+            first += len(part)
+            left -= size
+            if left <= 0:
+                break
+        self.counters.entries_read += len(found)
+        self.counters.bytes_read += bytes_max - left
+        return found
+
+    def _read_cached(
+        self, ledger_id: int, first: int, last: int, bytes_max: int
+    ) -> list[bytes] | None:
+        run = self._cache.find(ledger_id, first)
+        if run is not None:
+            self.counters.from_write_cache += 1
+            return entries.payloads(run, first, last, bytes_max)
+        run = self._read_cache.find(ledger_id, first)
+        if run is not None:
+            self.counters.from_read_cache += 1
+            return entries.checked_payloads(run, first, last, bytes_max)
+        return None
+
+    async def _read_shelves(
+        self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
+    ) -> list[bytes] | None:
+        """From an entry log; what lies behind is read ahead into the read cache."""
+        going_on = last > first or self._read_cache.find(ledger_id, first - 1) is not None
+        size = self._settings.read_chunk_bytes if going_on or more else LONE_READ_BYTES
+        run = await self._in_thread(self._load, ledger_id, first, size)
+        if run is None:
+            if more:
+                return None
+            if ledger_id in self._checkpointer.deleted:
+                raise LedgerNotFound(f"ledger {ledger_id} is deleted")
+            raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
+        self.counters.from_disk += 1
+        self._read_cache.put(run)
+        return entries.checked_payloads(run, first, last, bytes_max)
+
+    def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
+        """In a thread."""
+        location = self._shelves.locations.find(ledger_id, entry_id)
+        if location is None:
+            return None
+        try:
+            return self._shelves.reader.read(ledger_id, entry_id, location, size)
+        except FileNotFoundError:
+            # Compaction moved the entry between the two steps; it moves an entry once.
+            location = self._shelves.locations.find(ledger_id, entry_id)
+            if location is None:
+                return None
+        try:
+            return self._shelves.reader.read(ledger_id, entry_id, location, size)
+        except FileNotFoundError as error:
+            raise Corrupted(f"the entry log of {ledger_id}:{entry_id} is missing") from error
+
+    async def last_entry(self, ledger_id: int) -> Header | None:
+        """What the last entry held here says of itself; None if there is no entry."""
+        last = self._cache.last(ledger_id)
+        indexed = await self._in_thread(self._shelves.locations.last, ledger_id)
+        if indexed is not None:
+            last = max(last, indexed[0])
+        # What left the cache while the index was being asked is in the index by now.
+        last = max(last, self._cache.last(ledger_id))
+        if last < 0:
+            return None
+        run = self._cache.find(ledger_id, last) or self._read_cache.find(ledger_id, last)
+        if run is None:
+            run = await self._in_thread(self._load, ledger_id, last, LONE_READ_BYTES)
+            if run is None:
+                raise Corrupted(f"entry {ledger_id}:{last} is indexed and gone")
+            entries.checked_payloads(run, last, last, 1)
+        return entries.header_of(run, last)
+
+    async def _in_thread(
+        self, read: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
+    ) -> Result:
+        try:
+            return await trio.to_thread.run_sync(
+                read, *arguments, limiter=self._readers, abandon_on_cancel=True
+            )
+        except OSError as error:
+            raise StorageFailed(f"the disk cannot be read: {error}") from error
+
+    # -- deleting -----------------------------------------------------------------------------
+
+    def deleted(self, ledger_id: int) -> None:
+        """The ledger is in the metadata store no more: nothing of it is kept from now on."""
+        self._checkpointer.deleted.add(ledger_id)
+        self._checkpointer.rows.pop(ledger_id, None)
+        self._read_cache.forget(ledger_id)
+        state = self._ledgers.get(ledger_id)
+        if state is not None:
+            state.fenced = True
+
+    @property
+    def read_cache_bytes(self) -> int:
+        return self._read_cache.bytes

@@ -1,0 +1,30 @@
+"""What the client needs of one bookie: in this process, or at the other end of a connection."""
+
+from typing import Protocol
+
+from bookie.entries import Header, Run
+from bookie.journal.writer import Acked
+
+
+class BookieLink(Protocol):
+    """One bookie as the client sees it."""
+
+    def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
+        """Store a run; `acked` is called once, on the loop, unless this raises. Plain call."""
+        ...
+
+    async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Checked payloads from `first` on, at least one; `EntryNotFound` if that is not there."""
+        ...
+
+    async def fence(self, ledger_id: int, master_key: bytes) -> None:
+        """Let nobody add any more; durable when this returns."""
+        ...
+
+    async def last_entry(self, ledger_id: int) -> Header | None:
+        """Ids and length in the last entry that is there."""
+        ...
+
+    def release(self, ledger_id: int) -> None:
+        """Nobody here writes to the ledger any more."""
+        ...

@@ -1,0 +1,116 @@
+r"""What the metadata store knows of a ledger, in Apache's bytes and at Apache's paths. Pure.
+
+    "BookieMetadataFormatVersion\t3\n" | varint length | protobuf LedgerMetadata
+
+Invariant: what is decoded, changed and encoded again keeps every field that we do not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from bookie.proto.storage_pb2 import LedgerMetadata
+from core.errors import Corrupted, Unsupported
+from core.ports.ledger_store import LedgerInfo
+
+ROOT: Final = "/ledgers"
+COUNTER: Final = f"{ROOT}/idgen/ID"
+INSTANCE_ID: Final = f"{ROOT}/INSTANCEID"
+LAYOUT: Final = f"{ROOT}/LAYOUT"
+LAYOUT_VALUE: Final = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
+COOKIES: Final = f"{ROOT}/cookies"
+AVAILABLE: Final = f"{ROOT}/available"
+MAGIC: Final = b"BookieMetadataFormatVersion\t"
+VERSION: Final = b"3"
+SHORT_ID_MAX: Final = 2**31 - 2
+
+OPEN: Final = LedgerMetadata.OPEN
+IN_RECOVERY: Final = LedgerMetadata.IN_RECOVERY
+CLOSED: Final = LedgerMetadata.CLOSED
+
+
+def path_of(ledger_id: int) -> str:
+    """Split 2-4-4 for ids of 31 bits, 3-4-4-4-4 beyond."""
+    if ledger_id <= SHORT_ID_MAX:
+        text = f"{ledger_id:010d}"
+        return f"{ROOT}/{text[:2]}/{text[2:6]}/L{text[6:]}"
+    text = f"{ledger_id:019d}"
+    return f"{ROOT}/{text[:3]}/{text[3:7]}/{text[7:11]}/{text[11:15]}/L{text[15:]}"
+
+
+def fresh(
+    ensemble: tuple[str, ...],
+    quorums: tuple[int, int],
+    properties: Mapping[str, bytes],
+    created_ms: int,
+    token: int,
+) -> LedgerMetadata:
+    """Metadata of a new, open ledger; `quorums` are write and ack quorum."""
+    metadata = LedgerMetadata(
+        quorumSize=quorums[0],
+        ackQuorumSize=quorums[1],
+        ensembleSize=len(ensemble),
+        length=0,
+        lastEntryId=-1,
+        state=OPEN,
+        digestType=LedgerMetadata.CRC32C,
+        password=b"",
+        ctime=created_ms,
+        cToken=token,
+    )
+    metadata.segment.add(ensembleMember=ensemble, firstEntryId=0)
+    for key, value in properties.items():
+        metadata.customMetadata.add(key=key, value=value)
+    return metadata
+
+
+def encode(metadata: LedgerMetadata) -> bytes:
+    body = metadata.SerializeToString()
+    return MAGIC + VERSION + b"\n" + _varint(len(body)) + body
+
+
+def decode(data: bytes) -> LedgerMetadata:
+    if not data.startswith(MAGIC):
+        raise Corrupted("ledger metadata does not begin as it should")
+    version, _, rest = data[len(MAGIC) :].partition(b"\n")
+    if version != VERSION:
+        raise Unsupported(f"ledger metadata of version {version.decode(errors='replace')}")
+    size, start = _read_varint(rest)
+    if start + size != len(rest):
+        raise Corrupted("ledger metadata is cut short")
+    try:
+        return LedgerMetadata.FromString(rest[start:])
+    except DecodeError as error:
+        raise Corrupted("ledger metadata makes no sense") from error
+
+
+def info(ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:
+    return LedgerInfo(
+        ledger_id=ledger_id,
+        closed=metadata.state == CLOSED,
+        last_entry_id=metadata.lastEntryId,
+        length=metadata.length,
+        properties={item.key: item.value for item in metadata.customMetadata},
+    )
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_varint(data: bytes) -> tuple[int, int]:
+    value = shift = 0
+    for position, byte in enumerate(data[:5]):
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position + 1
+        shift += 7
+    raise Corrupted("ledger metadata is cut short")

@@ -1,0 +1,37 @@
+"""The one way in which ledger metadata changes: read, decide, write if nobody else did.
+
+Invariant: a change is computed from exactly the value it replaces. A conflict means reading again
+and deciding again; the decision may be that nothing is left to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bookie.client import metadata
+from bookie.proto.storage_pb2 import LedgerMetadata
+from core.errors import BadVersion, LedgerNotFound
+from core.ports.metadata_store import MetadataStore
+
+
+async def read(store: MetadataStore, ledger_id: int) -> tuple[LedgerMetadata, int]:
+    """The metadata of a ledger and its version; `LedgerNotFound` if there is none."""
+    found = await store.get(metadata.path_of(ledger_id))
+    if found is None:
+        raise LedgerNotFound(f"there is no ledger {ledger_id}")
+    return metadata.decode(found.value), found.version
+
+
+async def change(
+    store: MetadataStore, ledger_id: int, transform: Callable[[LedgerMetadata], bool]
+) -> LedgerMetadata:
+    """Apply `transform` in place; it returns False when nothing is to be written, or raises."""
+    while True:
+        current, version = await read(store, ledger_id)
+        if not transform(current):
+            return current
+        try:
+            await store.put(metadata.path_of(ledger_id), metadata.encode(current), version)
+        except BadVersion:
+            continue
+        return current

@@ -1,0 +1,38 @@
+"""Reads one ledger up to where it is confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bookie.client.link import BookieLink
+from core.errors import Corrupted, EntryNotFound
+
+
+class Reader:
+    """A LedgerReader. Where a ledger's end is, is asked of whoever knows it.
+
+    Invariant: nothing beyond `last_confirmed` is read; an entry before it that is not there is not
+    "not found" but lost, and said to be so.
+    """
+
+    def __init__(self, ledger_id: int, link: BookieLink, last_confirmed: Callable[[], int]) -> None:
+        self._ledger_id = ledger_id
+        self._link = link
+        self._last_confirmed = last_confirmed
+
+    @property
+    def ledger_id(self) -> int:
+        return self._ledger_id
+
+    @property
+    def last_confirmed(self) -> int:
+        return self._last_confirmed()
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        confirmed = self._last_confirmed()
+        if first > confirmed or first < 0:
+            raise EntryNotFound(f"ledger {self._ledger_id} has no entry {first} yet")
+        try:
+            return await self._link.read(self._ledger_id, first, min(last, confirmed), bytes_max)
+        except EntryNotFound as error:
+            raise Corrupted(f"entry {self._ledger_id}:{first} was confirmed and is lost") from error

@@ -1,0 +1,116 @@
+"""The ledger client: LedgerStore over a link to each bookie. Quorums are 1/1/1 so far.
+
+Theory of recovery. Whoever opens with `recover` says so in the metadata (IN_RECOVERY), so that the
+old writer cannot close; fences, so that it cannot add; takes the last entry that is there for the
+end, since with one bookie whatever was acknowledged is there; and closes the ledger at it. Every
+metadata write is conditional, so of two who recover one closes and the other sees that.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Final
+from weakref import WeakValueDictionary
+
+from bookie.client import metadata, metadata_loop
+from bookie.client.link import BookieLink
+from bookie.client.reader import Reader
+from bookie.client.writer import Writer
+from bookie.proto.storage_pb2 import LedgerMetadata
+from core.clock import Clock
+from core.errors import AlreadyExists, NotFound
+from core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from core.ports.metadata_store import ABSENT, MetadataStore
+
+MASTER_KEY: Final = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
+"""SHA-1 of "ledger" and the empty password: what Pulsar's ledgers have."""
+
+
+class LedgerClient:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        bookie_id: str,
+        link: BookieLink,
+        store: MetadataStore,
+        clock: Clock,
+        later: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._bookie_id = bookie_id
+        self._link = link
+        self._store = store
+        self._clock = clock
+        self._later = later
+        self._writers: WeakValueDictionary[int, Writer] = WeakValueDictionary()
+
+    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
+        while True:
+            ledger_id = await self._store.next(metadata.COUNTER)
+            fresh = metadata.fresh(
+                (self._bookie_id,), (1, 1), properties, self._clock.wall_ms(), secrets.randbits(63)
+            )
+            try:
+                await self._store.put(metadata.path_of(ledger_id), metadata.encode(fresh), ABSENT)
+            except AlreadyExists:
+                continue
+            break
+        writer = Writer(
+            ledger_id, MASTER_KEY, self._link, self._store, self._later, self._writer_closed
+        )
+        self._writers[ledger_id] = writer
+        return writer
+
+    def _writer_closed(self, ledger_id: int) -> None:
+        self._writers.pop(ledger_id, None)
+        self._link.release(ledger_id)
+
+    async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
+        ledger, _ = await metadata_loop.read(self._store, ledger_id)
+        if ledger.state != metadata.CLOSED and recover:
+            ledger = await self._recover(ledger_id)
+        if ledger.state == metadata.CLOSED:
+            last = ledger.lastEntryId
+            return Reader(ledger_id, self._link, lambda: last)
+        writer = self._writers.get(ledger_id)
+        if writer is not None:
+            return Reader(ledger_id, self._link, lambda: writer.last_confirmed)
+        found = await self._link.last_entry(ledger_id)
+        confirmed = found.last_confirmed if found is not None else -1
+        return Reader(ledger_id, self._link, lambda: confirmed)
+
+    async def _recover(self, ledger_id: int) -> LedgerMetadata:
+        def begin(ledger: LedgerMetadata) -> bool:
+            if ledger.state != metadata.OPEN:
+                return False
+            ledger.state = metadata.IN_RECOVERY
+            return True
+
+        ledger = await metadata_loop.change(self._store, ledger_id, begin)
+        if ledger.state == metadata.CLOSED:
+            return ledger
+        await self._link.fence(ledger_id, MASTER_KEY)
+        found = await self._link.last_entry(ledger_id)
+
+        def end(ledger: LedgerMetadata) -> bool:
+            if ledger.state == metadata.CLOSED:
+                return False
+            ledger.state = metadata.CLOSED
+            ledger.lastEntryId = found.entry_id if found is not None else -1
+            ledger.length = found.length if found is not None else 0
+            return True
+
+        ledger = await metadata_loop.change(self._store, ledger_id, end)
+        self._link.release(ledger_id)
+        return ledger
+
+    async def info(self, ledger_id: int) -> LedgerInfo:
+        ledger, _ = await metadata_loop.read(self._store, ledger_id)
+        return metadata.info(ledger_id, ledger)
+
+    async def delete(self, ledger_id: int) -> None:
+        try:
+            await self._store.delete(metadata.path_of(ledger_id))
+        except NotFound:
+            return

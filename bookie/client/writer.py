@@ -1,0 +1,178 @@
+"""The one writer of an open ledger.
+
+Theory. Runs are sealed at once with the last confirmed entry known then, sent to the bookies of
+the ensemble, and reported in the order they came. With one bookie the order of its answers is that
+order, so a queue of what is in flight is all the state there is; with several, each run in it will
+count the answers it still needs.
+
+Invariants: `last_confirmed` never goes back; after an error other than `Overloaded` every later run
+fails with the same error; a run that was refused has used up no entry id.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from bookie import entries
+from bookie.client import metadata, metadata_loop
+from bookie.client.link import BookieLink
+from bookie.client.reader import Reader
+from bookie.proto.storage_pb2 import LedgerMetadata
+from core.errors import BrokerError, Fenced, Overloaded
+from core.ports.ledger_store import Done, LedgerInfo
+from core.ports.metadata_store import MetadataStore
+
+RUN_BYTES_MAX = 4 * 1024 * 1024
+"""Longer runs are sealed in pieces, so that one group of the journal has a bound."""
+
+
+class Writer:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        ledger_id: int,
+        master_key: bytes,
+        link: BookieLink,
+        store: MetadataStore,
+        later: Callable[[Callable[[], None]], None],
+        closed: Callable[[int], None],
+    ) -> None:
+        self._ledger_id = ledger_id
+        self._master_key = master_key
+        self._link = link
+        self._store = store
+        self._later = later
+        """Calls a function soon, on the loop, not from within `append`."""
+        self._closed = closed
+        self._last_confirmed = -1
+        self._next = 0
+        self._length = 0
+        self._length_confirmed = 0
+        self._in_flight: deque[tuple[int, int, Done | None]] = deque()
+        """Last entry id, payload bytes, whom to tell; in order."""
+        self._refused: deque[tuple[int, Done, BrokerError]] = deque()
+        """Runs to be failed once this many entries are confirmed or lost."""
+        self._error: BrokerError | None = None
+        self._reader = Reader(ledger_id, link, lambda: self._last_confirmed)
+
+    @property
+    def ledger_id(self) -> int:
+        return self._ledger_id
+
+    @property
+    def last_confirmed(self) -> int:
+        return self._last_confirmed
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        return await self._reader.read(first, last, bytes_max)
+
+    # -- appending ----------------------------------------------------------------------------
+
+    def append(self, payloads: Sequence[bytes], done: Done) -> int:
+        assert payloads, "a run has at least one entry"
+        first = self._next
+        if self._error is not None:
+            self._refuse(done, self._error)
+            return first
+        size = sum(map(len, payloads))
+        if size > RUN_BYTES_MAX:
+            return self._append_pieces(payloads, done)
+        try:
+            self._send(payloads, size, done)
+        except BrokerError as error:
+            if not isinstance(error, Overloaded):
+                self._error = error
+            self._refuse(done, error)
+        return first
+
+    def _send(self, payloads: Sequence[bytes], size: int, done: Done | None) -> None:
+        run = entries.seal(
+            self._ledger_id, self._next, self._last_confirmed, self._length, payloads
+        )
+        self._link.add(run, self._master_key, self._acked)
+        self._next += len(payloads)
+        self._length += size
+        self._in_flight.append((self._next - 1, size, done))
+
+    def _append_pieces(self, payloads: Sequence[bytes], done: Done) -> int:
+        """A long run, sealed in pieces; `done` is told with the last. Refused in the middle, the
+        ledger takes no more: what went before has ids and nobody who knows them.
+        """
+        first = self._next
+        piece: list[bytes] = []
+        size = 0
+        try:
+            for payload in payloads:
+                if piece and size + len(payload) > RUN_BYTES_MAX:
+                    self._send(piece, size, None)
+                    piece, size = [], 0
+                piece.append(payload)
+                size += len(payload)
+            self._send(piece, size, done)
+        except BrokerError as error:
+            if self._next != first or not isinstance(error, Overloaded):
+                self._error = error
+            self._refuse(done, error)
+        return first
+
+    def _acked(self, error: BrokerError | None) -> None:
+        """The oldest run in flight is durable, or will never be."""
+        if not self._in_flight:  # the ledger was closed over it
+            return
+        last, size, done = self._in_flight.popleft()
+        if error is None:
+            self._last_confirmed = last
+            self._length_confirmed += size
+        elif self._error is None:
+            self._error = error
+        if done is not None:
+            done(error)
+        if self._refused:
+            self._fail_refused()
+
+    def _refuse(self, done: Done, error: BrokerError) -> None:
+        """Fail a run in its turn, and not from within the call that brought it."""
+        self._refused.append((self._next - 1, done, error))
+        self._later(self._fail_refused)
+
+    def _fail_refused(self) -> None:
+        oldest = self._in_flight[0][0] if self._in_flight else self._next
+        while self._refused and self._refused[0][0] < oldest:
+            _, done, error = self._refused.popleft()
+            done(error)
+
+    # -- closing ------------------------------------------------------------------------------
+
+    async def close(self) -> LedgerInfo:
+        if self._error is None:
+            self._error = Fenced(f"ledger {self._ledger_id} is closed")
+        in_flight, self._in_flight = self._in_flight, deque()
+        last, length = self._last_confirmed, self._length_confirmed
+        self._next, self._length = last + 1, length
+        for _, _, done in in_flight:
+            if done is not None:
+                done(self._error)
+        self._fail_refused()
+
+        def seal(ledger: LedgerMetadata) -> bool:
+            if ledger.state == metadata.CLOSED:
+                if (ledger.lastEntryId, ledger.length) == (last, length):
+                    return False
+                raise Fenced(f"ledger {self._ledger_id} was recovered by another")
+            if ledger.state == metadata.IN_RECOVERY:
+                raise Fenced(f"ledger {self._ledger_id} is being recovered by another")
+            ledger.state = metadata.CLOSED
+            ledger.lastEntryId, ledger.length = last, length
+            return True
+
+        try:
+            ledger = await metadata_loop.change(self._store, self._ledger_id, seal)
+        finally:
+            self._closed(self._ledger_id)
+        return metadata.info(self._ledger_id, ledger)

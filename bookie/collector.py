@@ -1,0 +1,233 @@
+"""Gives the space of deleted ledgers back: drops their index, unlinks logs, rewrites thin ones.
+
+Theory. A ledger is gone when the metadata store says so of that ledger by name; any trouble while
+asking ends the round ("not found" is never guessed from a listing). Then, log by log:
+
+    no live ledger in it    unlink
+    live part below a limit copy the live records to the log being written, sync it, put the new
+                            locations into the index, sync that, and only then unlink
+
+Invariant: at every moment each live entry is where the index says. Never touched: the log that is
+being written. Everything that writes is done under the shelves' lock, in slices, so that a
+checkpoint never waits long.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from bookie import entries
+from bookie.bookie import Bookie
+from bookie.checkpoint import Checkpointer, Shelves, breathe
+from bookie.client import metadata as ledger_metadata
+from bookie.entries import Run
+from bookie.entry_log import format
+from bookie.entry_log.writer import log_ids
+from bookie.index import Placed
+from bookie.journal.files import sync_directory
+from bookie.settings import BookieSettings
+from core.errors import BrokerError, Corrupted
+from core.ports.metadata_store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+SLICE_BYTES: Final = 4 * 1024 * 1024
+"""Copied between two chances for a checkpoint."""
+
+
+class CollectorStatistics(Struct, frozen=True):
+    """A snapshot; sizes are those of the last round."""
+
+    entry_logs: int
+    bytes: int
+    live_bytes: int
+    ledgers_deleted: int
+    unlinked: int
+    bytes_compacted: int
+
+
+class Collector:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        bookie: Bookie,
+        checkpointer: Checkpointer,
+        metadata: MetadataStore,
+        settings: BookieSettings,
+    ) -> None:
+        self._shelves = shelves
+        self._bookie = bookie
+        self._checkpointer = checkpointer
+        self._metadata = metadata
+        self._settings = settings
+        self._limiter = trio.CapacityLimiter(1)
+        self._contents: dict[int, dict[int, int]] = {}
+        """Per finished log: bytes per ledger, as far as they live."""
+        self._ledgers_deleted = self._unlinked = self._bytes_compacted = 0
+        self._bytes = self._live_bytes = 0
+
+    def statistics(self) -> CollectorStatistics:
+        return CollectorStatistics(
+            entry_logs=len(self._contents),
+            bytes=self._bytes,
+            live_bytes=self._live_bytes,
+            ledgers_deleted=self._ledgers_deleted,
+            unlinked=self._unlinked,
+            bytes_compacted=self._bytes_compacted,
+        )
+
+    async def run(self) -> None:
+        """Until cancelled: a round each interval, with as much compaction as is due."""
+        settings = self._settings
+        minor_due = trio.current_time() + settings.minor_compaction_interval_seconds
+        major_due = trio.current_time() + settings.major_compaction_interval_seconds
+        while True:
+            await trio.sleep(settings.gc_interval_seconds)
+            now = trio.current_time()
+            threshold = 0.0
+            if settings.minor_compaction_interval_seconds and now >= minor_due:
+                threshold = settings.minor_compaction_threshold
+                minor_due = now + settings.minor_compaction_interval_seconds
+            if settings.major_compaction_interval_seconds and now >= major_due:
+                threshold = max(threshold, settings.major_compaction_threshold)
+                major_due = now + settings.major_compaction_interval_seconds
+            try:
+                await self.collect(threshold)
+            except BrokerError as error:
+                log.warning("this round of garbage collection ends early: %s", error)
+
+    async def collect(self, compact_below: float) -> None:
+        """One round."""
+        local = await self._in_thread(self._shelves.ledgers.ledger_ids)
+        gone = [
+            ledger_id
+            for ledger_id in local
+            if await self._metadata.get(ledger_metadata.path_of(ledger_id)) is None
+        ]
+        if gone:
+            await self._forget(gone)
+        live = set(local).difference(gone)
+        await self._look_at_logs(live)
+        for log_id in sorted(self._contents):
+            if not self._contents[log_id]:
+                await self._unlink(log_id)
+            elif self._live_part(log_id) < compact_below:
+                await self._compact(log_id)
+
+    async def _in_thread(self, call, *arguments):  # type: ignore[no-untyped-def]
+        return await trio.to_thread.run_sync(call, *arguments, limiter=self._limiter)
+
+    async def _forget(self, gone: list[int]) -> None:
+        """Drop what the index has of deleted ledgers."""
+        for ledger_id in gone:
+            self._bookie.deleted(ledger_id)
+        async with self._shelves.lock:
+            await self._in_thread(self._forget_blocking, gone)
+        self._ledgers_deleted += len(gone)
+        log.info("%d ledgers are deleted", len(gone))
+
+    def _forget_blocking(self, gone: list[int]) -> None:
+        for ledger_id in gone:
+            self._shelves.locations.forget(ledger_id)
+        self._shelves.locations.sync()
+        # The row last: while it is there, the next round would come back to this ledger.
+        for ledger_id in gone:
+            self._shelves.ledgers.forget(ledger_id)
+        self._shelves.ledgers.sync()
+
+    # -- logs ---------------------------------------------------------------------------------
+
+    async def _look_at_logs(self, live: set[int]) -> None:
+        """Learn what new logs hold, and forget what does not live."""
+        writing = self._shelves.entry_log.log_id
+        finished = [i for i in log_ids(self._shelves.directories.ledgers) if i != writing]
+        for log_id in finished:
+            if log_id not in self._contents:
+                try:
+                    self._contents[log_id] = await self._in_thread(
+                        self._shelves.reader.ledgers, log_id
+                    )
+                except Corrupted as error:
+                    log.error("%s; it is left alone", error)
+        for contents in self._contents.values():
+            for ledger_id in set(contents).difference(live):
+                del contents[ledger_id]
+        self._bytes = sum(map(self._shelves.reader.size, self._contents))
+        self._live_bytes = sum(sum(contents.values()) for contents in self._contents.values())
+
+    def _live_part(self, log_id: int) -> float:
+        size = self._shelves.reader.size(log_id) - format.HEADER_BYTES
+        return sum(self._contents[log_id].values()) / max(size, 1)
+
+    async def _unlink(self, log_id: int) -> None:
+        async with self._shelves.lock:
+            await self._in_thread(self._unlink_blocking, log_id)
+        del self._contents[log_id]
+        self._unlinked += 1
+        log.info("entry log %x is gone", log_id)
+
+    def _unlink_blocking(self, log_id: int) -> None:
+        directory = self._shelves.directories.ledgers
+        self._shelves.reader.forget(log_id)
+        os.unlink(directory / format.file_name(log_id))
+        sync_directory(directory)
+
+    # -- compaction ---------------------------------------------------------------------------
+
+    async def _compact(self, log_id: int) -> None:
+        """Move what lives elsewhere, then unlink."""
+        moved = 0
+        runs = self._shelves.reader.scan(log_id)
+        while True:
+            async with self._shelves.lock:
+                copied = await self._in_thread(self._move_slice, runs)
+            if copied is None:
+                break
+            moved += copied
+        self._bytes_compacted += moved
+        log.info("entry log %x is compacted: %d bytes moved", log_id, moved)
+        await self._unlink(log_id)
+
+    def _move_slice(self, runs: Iterator[tuple[int, Run]]) -> int | None:
+        """Copy up to a slice of live records; None when there are no more."""
+        shelves = self._shelves
+        placed: list[Placed] = []
+        looked_at = copied = 0
+        for location, run in runs:
+            for part in self._live_records(location, run):
+                placed.append((part, shelves.entry_log.append(part)))
+                copied += len(part.blob)
+            looked_at += len(run.blob)
+            if looked_at >= SLICE_BYTES:
+                break
+        if not looked_at:
+            return None
+        if placed:
+            shelves.entry_log.sync()
+            shelves.locations.put(placed, breathe, distinct=False)
+            shelves.locations.sync()
+        return copied
+
+    def _live_records(self, location: int, run: Run) -> Iterator[Run]:
+        """Parts of a run that the index finds here; the same entry may be elsewhere by now."""
+        if run.ledger_id in self._checkpointer.deleted:
+            return
+        start: int | None = None
+        for i in range(run.count + 1):
+            here = i < run.count and (
+                self._shelves.locations.find(run.ledger_id, run.first + i)
+                == location + run.offsets[i]
+            )
+            if here and start is None:
+                start = i
+            elif not here and start is not None:
+                yield entries.cut(entries.rest(run, start), i - start)
+                start = None

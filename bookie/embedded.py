@@ -1,0 +1,289 @@
+"""One bookie inside this process, and the ledger client over it: the LedgerStore of one machine.
+
+Start with `open_embedded`; it shows the parts and the order in which they are started and stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import trio
+from msgspec import Struct
+from rocksdict import Cache
+
+from bookie import cookie
+from bookie.bookie import Bookie
+from bookie.checkpoint import Checkpointer, Shelves
+from bookie.client import metadata as ledger_metadata
+from bookie.client.store import LedgerClient
+from bookie.collector import Collector
+from bookie.directories import Directories, held, write_last_mark
+from bookie.disk import DiskWatch
+from bookie.entry_log.reader import EntryLogReader
+from bookie.entry_log.writer import EntryLogWriter
+from bookie.housekeeping import Flusher, Housekeeping
+from bookie.index import LocationIndex
+from bookie.journal.files import JournalFiles
+from bookie.journal.writer import Journal
+from bookie.ledgers_index import LedgersIndex
+from bookie.replay import replay
+from bookie.settings import BookieSettings
+from bookie.statistics import BookieStatistics
+from bookie.write_cache import WriteCache
+from core.clock import SystemClock
+from core.errors import AlreadyExists, StorageFailed
+from core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from core.ports.metadata_store import ABSENT, MetadataStore
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddedStore:
+    """A LedgerStore; besides, what the link and the metrics want to know."""
+
+    def __init__(
+        self, bookie: Bookie, journal: Journal, client: LedgerClient, parts: _Parts
+    ) -> None:
+        self._bookie = bookie
+        self._journal = journal
+        self._client = client
+        self._parts = parts
+
+    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
+        return await self._client.create(properties)
+
+    async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
+        return await self._client.open(ledger_id, recover=recover)
+
+    async def info(self, ledger_id: int) -> LedgerInfo:
+        return await self._client.info(ledger_id)
+
+    async def delete(self, ledger_id: int) -> None:
+        await self._client.delete(ledger_id)
+
+    def flush_group(self) -> None:
+        """Hand everything appended since the last call to the journal. Once per sweep.
+
+        Whoever does not call it loses nothing but a turn of the loop: it is called then.
+        """
+        self._journal.hand_over()
+
+    @property
+    def congested(self) -> bool:
+        """Storage is behind: nobody should be read until this is False again."""
+        return self._bookie.congested
+
+    @property
+    def on_delivered(self) -> Callable[[], None] | None:
+        """Called after the last `done` of one synced group."""
+        return self._journal.delivered
+
+    @on_delivered.setter
+    def on_delivered(self, hook: Callable[[], None] | None) -> None:
+        self._journal.delivered = hook
+
+    @property
+    def on_relieved(self) -> Callable[[], None] | None:
+        """Called when `congested` may have become False other than by a delivery."""
+        return self._parts.checkpointer.relieved
+
+    @on_relieved.setter
+    def on_relieved(self, hook: Callable[[], None] | None) -> None:
+        self._parts.checkpointer.relieved = hook
+
+    def writable(self) -> bool:
+        """False when the disk is too full, or has failed."""
+        return (
+            self._parts.disk.writable
+            and self._journal.failed is None
+            and self._bookie.failed is None
+        )
+
+    def statistics(self) -> BookieStatistics:
+        bookie, journal, parts = self._bookie, self._journal.statistics(), self._parts
+        collected = parts.collector.statistics()
+        counters = bookie.counters
+        return BookieStatistics(
+            writable=self.writable(),
+            congested=self.congested,
+            entries_added=counters.entries_added,
+            bytes_added=counters.bytes_added,
+            entries_read=counters.entries_read,
+            bytes_read=counters.bytes_read,
+            reads_from_write_cache=counters.from_write_cache,
+            reads_from_read_cache=counters.from_read_cache,
+            reads_from_disk=counters.from_disk,
+            journal_groups=journal.groups,
+            journal_bytes=journal.bytes_written,
+            journal_queue_bytes=journal.queue_bytes,
+            journal_sync_seconds=journal.sync_seconds,
+            journal_direct=journal.direct,
+            write_cache_bytes=parts.cache.bytes,
+            write_cache_entries=parts.cache.entries,
+            read_cache_bytes=bookie.read_cache_bytes,
+            checkpoints=parts.checkpointer.count,
+            checkpoint_seconds=parts.checkpointer.seconds.copy(),
+            entry_logs=collected.entry_logs,
+            entry_log_bytes=collected.bytes,
+            entry_log_live_bytes=collected.live_bytes,
+            ledgers_deleted=collected.ledgers_deleted,
+            entry_logs_unlinked=collected.unlinked,
+            bytes_compacted=collected.bytes_compacted,
+            disk_used_part=parts.disk.usage.used_part,
+            disk_free_bytes=parts.disk.usage.free_bytes,
+        )
+
+    async def checkpoint(self) -> None:
+        """Do now what the interval would do later (tests, benchmarks, an operator's wish)."""
+        await self._parts.checkpointer.checkpoint()
+
+    async def collect(self, *, compact_below: float) -> None:
+        """Likewise: give back the space of deleted ledgers now."""
+        await self._parts.collector.collect(compact_below)
+
+
+class _Parts(Struct, frozen=True):
+    cache: WriteCache
+    checkpointer: Checkpointer
+    collector: Collector
+    disk: DiskWatch
+
+
+@asynccontextmanager
+async def open_embedded(
+    directory: Path,
+    metadata: MetadataStore,
+    settings: BookieSettings,
+    *,
+    on_fatal: Callable[[str], None],
+) -> AsyncIterator[EmbeddedStore]:
+    """Start the bookie below `directory`, replaying what a crash left; stop it cleanly at the end.
+
+    `on_fatal` is told once when storage has failed and the process should end: nothing is stored
+    from then on. What cannot be started (directory in use, foreign, newer, damaged) raises
+    `StorageFailed` with a sentence for the operator.
+    """
+    with held(directory) as directories:
+        await _identify(directories, metadata, settings)
+        shelves = await trio.to_thread.run_sync(_open_shelves, directories, settings)
+        try:
+            async with _running(shelves, metadata, settings, on_fatal) as store:
+                yield store
+        finally:
+            shelves.entry_log.abandon()
+            shelves.locations.close()
+            shelves.ledgers.close()
+            shelves.reader.close()
+
+
+async def _identify(
+    directories: Directories, metadata: MetadataStore, settings: BookieSettings
+) -> None:
+    """Is this our directory? The metadata store knows the bookie, the directory its cookie."""
+    found = await metadata.get(ledger_metadata.INSTANCE_ID)
+    if found is None:
+        instance_id = str(uuid.uuid4())
+        await metadata.put(ledger_metadata.LAYOUT, ledger_metadata.LAYOUT_VALUE)
+        await metadata.put(ledger_metadata.INSTANCE_ID, instance_id.encode(), ABSENT)
+    else:
+        instance_id = found.value.decode()
+    ours = cookie.embedded(settings.bookie_id, instance_id)
+    path = f"{ledger_metadata.COOKIES}/{settings.bookie_id}"
+    known = await metadata.get(path)
+    if known is not None and not (directories.ledgers / cookie.VERSION_FILE).exists():
+        raise StorageFailed(
+            f"{directories.root} is empty, but this bookie has stored entries before"
+        )
+    cookie.check(directories, ours)
+    if known is None:
+        with suppress(AlreadyExists):
+            await metadata.put(path, ours.encode().encode(), ABSENT)
+
+
+def _open_shelves(directories: Directories, settings: BookieSettings) -> Shelves:
+    blocks = Cache(settings.block_cache_bytes)
+    return Shelves(
+        directories=directories,
+        entry_log=EntryLogWriter(directories.ledgers, settings.entry_log_size_max_bytes),
+        reader=EntryLogReader(directories.ledgers),
+        locations=LocationIndex(directories.locations, directories.new_table, blocks),
+        ledgers=LedgersIndex(directories.ledger_rows, blocks),
+        lock=trio.Lock(),
+    )
+
+
+@asynccontextmanager
+async def _running(
+    shelves: Shelves,
+    metadata: MetadataStore,
+    settings: BookieSettings,
+    on_fatal: Callable[[str], None],
+) -> AsyncIterator[EmbeddedStore]:
+    """Replay, start the journal and the housekeeping; the other way round at the end."""
+    directories = shelves.directories
+    half_bytes = settings.write_cache_bytes // 2
+    last_id = await trio.to_thread.run_sync(replay, shelves, half_bytes)
+    files = JournalFiles(
+        directories.journal,
+        size_max=settings.journal_size_max_bytes,
+        ahead=settings.journal_prealloc_bytes,
+        spares_max=settings.journal_spares_max,
+    )
+    clock = SystemClock()
+    journal = Journal(
+        files,
+        max(last_id + 1, clock.wall_ms()),
+        settings.journal_size_max_bytes,
+        synced=settings.sync,
+        on_failed=on_fatal,
+    )
+    # Everything before is on the shelves, synced: the new journal is where a replay begins.
+    write_last_mark(directories, journal.synced)
+    cache = WriteCache(half_bytes)
+    checkpointer = Checkpointer(shelves, cache, journal, files, journal.synced)
+    disk = DiskWatch(directories.root, settings.disk_usage_threshold, settings.disk_usage_low_mark)
+    bookie = Bookie(settings, shelves, journal, cache, checkpointer, disk)
+    collector = Collector(shelves, bookie, checkpointer, metadata, settings)
+
+    def failed(reason: str) -> None:
+        if bookie.failed is None:
+            bookie.failed = StorageFailed(reason)
+            on_fatal(reason)
+
+    async with trio.open_nursery() as nursery:
+        flusher = Flusher(journal)
+        bookie.wake = flusher.wake
+        nursery.start_soon(flusher.run)
+        keep = Housekeeping(settings, checkpointer, collector, disk, failed)
+        nursery.start_soon(keep.run)
+        client = LedgerClient(settings.bookie_id, bookie, metadata, clock, flusher.later)
+        try:
+            yield EmbeddedStore(
+                bookie, journal, client, _Parts(cache, checkpointer, collector, disk)
+            )
+        finally:
+            keep.cancel()
+            with trio.CancelScope(shield=True):
+                await _stop(journal, checkpointer, shelves, bookie)
+            nursery.cancel_scope.cancel()
+
+
+async def _stop(
+    journal: Journal, checkpointer: Checkpointer, shelves: Shelves, bookie: Bookie
+) -> None:
+    """Sync what was appended, tell who waits, write everything out, finish the entry log."""
+    journal.hand_over()
+    await trio.to_thread.run_sync(journal.stop)
+    while journal.queue_bytes:
+        await trio.lowlevel.checkpoint()
+    if journal.failed is None and bookie.failed is None:
+        try:
+            await checkpointer.checkpoint()
+            await trio.to_thread.run_sync(shelves.entry_log.finish)
+        except OSError as error:
+            # The journal has it all: the next start replays it.
+            log.error("the last checkpoint failed: %s", error)

@@ -1,0 +1,213 @@
+"""Entries as bytes: sealed once, the same in journal, write cache and entry log. Pure.
+
+    offset  size
+         0     4  length of what follows
+         4     8  ledger id
+        12     8  entry id
+        20     8  last add confirmed, as the writer knew it when it sealed the entry
+        28     8  payload bytes of the ledger so far, this entry included
+        36     4  CRC32C of the 32 bytes before and the payload after
+        40     n  payload
+
+Invariant: a `Run` holds whole records of one ledger with consecutive entry ids; nothing between them.
+There is no object per entry: a run is one blob and the offsets of its records.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final
+
+import msgspec
+from crc32c import crc32c
+
+from core.errors import Corrupted
+
+LENGTH_BYTES: Final = 4
+HEADER_BYTES: Final = 32
+DIGEST_BYTES: Final = 4
+OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
+"""What an entry has before its payload."""
+RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
+ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 - 500
+"""Apache's limit: its frame of 5 MiB less what wraps an entry."""
+NOTHING_CONFIRMED: Final = -1
+
+_header = Struct(">qqqq").pack
+_record = Struct(">iqqqqI").pack
+_start = Struct(">iqq").unpack_from
+_identity = Struct(">qqqq").unpack_from
+_digest = Struct(">I").unpack_from
+_JOIN_BYTES_MAX: Final = 700
+"""Below it, one checksum call over a joined copy is cheaper than two calls."""
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Records of one ledger with consecutive ids."""
+
+    ledger_id: int
+    first: int
+    blob: bytes
+    offsets: array[int]
+    """Where each record begins, and where the last one ends."""
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.offsets) - 2
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def memory_bytes(self) -> int:
+        return len(self.blob) + 4 * len(self.offsets) + 200
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The 32 bytes before an entry's digest."""
+
+    ledger_id: int
+    entry_id: int
+    last_confirmed: int
+    length: int
+
+
+def seal(
+    ledger_id: int, first: int, last_confirmed: int, length: int, payloads: Sequence[bytes]
+) -> Run:
+    """Make records of payloads; `length` is what the ledger holds before them.
+
+    The hottest function of the storage tier: 0.45 us for 100 bytes of payload.
+    """
+    parts: list[bytes] = []
+    offsets = [0]
+    entry_id = first
+    position = 0
+    for payload in payloads:
+        size = len(payload)
+        length += size
+        header = _header(ledger_id, entry_id, last_confirmed, length)
+        digest = (
+            crc32c(header + payload) if size < _JOIN_BYTES_MAX else crc32c(payload, crc32c(header))
+        )
+        parts += (
+            _record(size + 36, ledger_id, entry_id, last_confirmed, length, digest),
+            payload,
+        )
+        entry_id += 1
+        position += size + 40
+        offsets.append(position)
+    return Run(ledger_id, first, b"".join(parts), array("I", offsets))
+
+
+def header_of(run: Run, entry_id: int) -> Header:
+    """What an entry says of itself and of its ledger."""
+    return Header(*_identity(run.blob, run.offsets[entry_id - run.first] + LENGTH_BYTES))
+
+
+def run_at(data: bytes, start: int, end: int) -> Run | None:
+    """The longest run of whole records that begins at `start` and ends by `end`, or None.
+
+    Looks at lengths and ids only; digests are for `intact` and `checked_payloads`.
+    """
+    if end - start < RECORD_OVERHEAD_BYTES:
+        return None
+    size, ledger_id, first = _start(data, start)
+    offsets: list[int] = []
+    position = start
+    entry_id = first
+    same = ledger_id
+    while same == ledger_id and size >= OVERHEAD_BYTES and first >= 0:
+        following = position + LENGTH_BYTES + size
+        if following > end:
+            break
+        offsets.append(position - start)
+        position = following
+        entry_id += 1
+        if end - position < RECORD_OVERHEAD_BYTES:
+            break
+        size, same, found = _start(data, position)
+        if found != entry_id:
+            break
+    if not offsets:
+        return None
+    offsets.append(position - start)
+    return Run(ledger_id, first, data[start:position], array("I", offsets))
+
+
+def is_intact(blob: bytes, start: int, end: int) -> bool:
+    """Whether the record at `start`..`end` has the digest that its bytes should have."""
+    (digest,) = _digest(blob, start + 36)
+    computed: int = crc32c(blob[start + 40 : end], crc32c(blob[start + 4 : start + 36]))
+    return computed == digest
+
+
+def count_intact(run: Run) -> int:
+    """How many records from the start of the run have the right digest."""
+    offsets = run.offsets
+    for i in range(len(offsets) - 1):
+        if not is_intact(run.blob, offsets[i], offsets[i + 1]):
+            return i
+    return len(offsets) - 1
+
+
+def cut(run: Run, count: int) -> Run:
+    """The first `count` records of a run."""
+    offsets = run.offsets[: count + 1]
+    return Run(run.ledger_id, run.first, run.blob[: offsets[-1]], offsets)
+
+
+def rest(run: Run, count: int) -> Run:
+    """A run without its first `count` records."""
+    base = run.offsets[count]
+    offsets = array("I", [offset - base for offset in run.offsets[count:]])
+    return Run(run.ledger_id, run.first + count, run.blob[base:], offsets)
+
+
+def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
+    """Places of the records to hand out: from `first` on, as far as `last` and `bytes_max` allow.
+
+    At least one, whatever its size.
+    """
+    offsets = run.offsets
+    start = first - run.first
+    stop = min(last - run.first + 1, len(offsets) - 1)
+    base = offsets[start]
+    if offsets[stop] - base - RECORD_OVERHEAD_BYTES * (stop - start) > bytes_max:
+        stop = bisect_right(
+            range(stop),
+            bytes_max,
+            lo=start + 1,
+            key=lambda i: offsets[i + 1] - base - RECORD_OVERHEAD_BYTES * (i + 1 - start),
+        )
+    return start, stop
+
+
+def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
+    """Payloads out of a run that never left memory."""
+    start, stop = span(run, first, last, bytes_max)
+    blob, offsets = run.blob, run.offsets
+    return [
+        blob[a + 40 : b]
+        for a, b in zip(offsets[start:stop], offsets[start + 1 : stop + 1], strict=True)
+    ]
+
+
+def checked_payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
+    """Payloads out of a run that was read from a disk: every digest is looked at."""
+    start, stop = span(run, first, last, bytes_max)
+    blob, offsets = run.blob, run.offsets
+    found = []
+    a = offsets[start]
+    for b in offsets[start + 1 : stop + 1]:
+        payload = blob[a + 40 : b]
+        if crc32c(payload, crc32c(blob[a + 4 : a + 36])) != _digest(blob, a + 36)[0]:
+            entry_id = run.first + start + len(found)
+            raise Corrupted(f"entry {run.ledger_id}:{entry_id} does not have its digest")
+        found.append(payload)
+        a = b
+    return found

@@ -1,0 +1,1 @@
+"""Entry logs: where checkpoints put entries for good."""

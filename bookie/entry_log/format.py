@@ -1,0 +1,83 @@
+"""The entry log's bytes. Pure.
+
+    header  1024 bytes: "BKLO" | i32 version 1 | i64 offset of the ledgers map | i32 ledgers | zeros
+    record  i32 length | entry                         the same bytes as in the journal
+    map     i32 length | i64 -1 | i64 -2 | i32 n | n x (i64 ledger id, i64 bytes), 10,000 at most each
+
+The map is appended when the log is finished; offset 0 says there is none (open, or crashed): scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from struct import Struct
+from typing import Final
+
+HEADER_BYTES: Final = 1024
+MAGIC: Final = b"BKLO"
+VERSION: Final = 1
+SUFFIX: Final = ".log"
+MAP_LEDGERS_MAX: Final = 10_000
+"""Per batch of the map."""
+MAP_LEDGER_ID: Final = -1
+MAP_ENTRY_ID: Final = -2
+
+_header = Struct(">4siqi")
+_batch = Struct(">iqqi")
+_pair = Struct(">qq")
+
+
+def file_name(log_id: int) -> str:
+    return f"{log_id:x}{SUFFIX}"
+
+
+def log_id(name: str) -> int:
+    return int(name.removesuffix(SUFFIX), 16)
+
+
+def header(map_offset: int = 0, ledgers: int = 0) -> bytes:
+    return _header.pack(MAGIC, VERSION, map_offset, ledgers).ljust(HEADER_BYTES, b"\0")
+
+
+def read_header(data: bytes) -> tuple[int, int]:
+    """Offset of the map and its ledgers; ValueError if this is no entry log that we can read."""
+    if len(data) < HEADER_BYTES:
+        raise ValueError("it ends inside its header")
+    magic, version, offset, ledgers = _header.unpack_from(data)
+    if magic != MAGIC:
+        raise ValueError("it does not begin like an entry log")
+    if version not in (0, VERSION):
+        raise ValueError(f"its version is {version}, this program reads 0 and 1")
+    return (offset, ledgers) if version == VERSION else (0, 0)
+
+
+def ledgers_map(ledgers: Mapping[int, int]) -> bytes:
+    """The map as it stands at the end of a log."""
+    parts = []
+    pairs = iter(ledgers.items())
+    while batch := list(islice(pairs, MAP_LEDGERS_MAX)):
+        size = _batch.size - 4 + _pair.size * len(batch)
+        parts.append(_batch.pack(size, MAP_LEDGER_ID, MAP_ENTRY_ID, len(batch)))
+        parts += [_pair.pack(ledger_id, size) for ledger_id, size in batch]
+    return b"".join(parts)
+
+
+def read_ledgers_map(data: bytes, ledgers: int) -> dict[int, int]:
+    """Ledger id to bytes; ValueError if it is not a map of so many ledgers."""
+    found: dict[int, int] = {}
+    position = 0
+    while position + _batch.size <= len(data):
+        size, ledger_id, entry_id, count = _batch.unpack_from(data, position)
+        if (ledger_id, entry_id) != (MAP_LEDGER_ID, MAP_ENTRY_ID) or (
+            size != _batch.size - 4 + _pair.size * count
+        ):
+            raise ValueError("its ledgers map is damaged")
+        pairs: Iterable[tuple[int, int]] = _pair.iter_unpack(
+            data[position + _batch.size : position + 4 + size]
+        )
+        found.update(pairs)
+        position += 4 + size
+    if len(found) != ledgers:
+        raise ValueError(f"its ledgers map names {len(found)} ledgers and not {ledgers}")
+    return found

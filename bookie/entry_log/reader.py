@@ -1,0 +1,128 @@
+"""Reads records back from entry logs. Any thread, several at once.
+
+Invariant: what does not look like the entry that was asked for is `Corrupted`, never "not found".
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from bookie import entries
+from bookie.entries import Run
+from bookie.entry_log import format
+from bookie.index import split
+from core.errors import Corrupted
+
+OPEN_LOGS_MAX: Final = 64
+SCAN_BYTES: Final = 1024 * 1024
+
+
+class EntryLogReader:
+    """Keeps a few logs open."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: OrderedDict[int, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, ledger_id: int, entry_id: int, location: int, size: int) -> Run:
+        """The run that begins with this entry, as long as `size` bytes show it, one entry at least.
+
+        Digests are not looked at here but when payloads are taken out of the run.
+        FileNotFoundError if the log has been unlinked since the location was looked up.
+        """
+        log_id, offset = split(location)
+        start = offset - entries.LENGTH_BYTES
+        data = self._pread(log_id, start, size)
+        length = int.from_bytes(data[:4], "big", signed=True)
+        if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
+            raise Corrupted(f"entry {ledger_id}:{entry_id}: its length in log {log_id} is {length}")
+        if entries.LENGTH_BYTES + length > len(data):
+            data = self._pread(log_id, start, entries.LENGTH_BYTES + length)
+        run = entries.run_at(data, 0, len(data))
+        if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
+            raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
+        return run
+
+    def scan(self, log_id: int) -> Iterator[tuple[int, Run]]:
+        """All runs of a log with the location of their first entry, up to its map or its end."""
+        offset = format.HEADER_BYTES
+        end = self.ledgers_map_offset(log_id) or self.size(log_id)
+        window = SCAN_BYTES
+        while offset < end:
+            data = self._pread(log_id, offset, min(window, end - offset))
+            position = 0
+            while (run := entries.run_at(data, position, len(data))) is not None:
+                yield (log_id << 32) | (offset + position + 4), run
+                position += run.offsets[-1]
+            if position:
+                offset += position
+                window = SCAN_BYTES
+            elif len(data) < window or window > 2 * entries.ENTRY_BYTES_MAX:
+                return  # a log that was cut short by a crash: nothing behind it was indexed
+            else:
+                window = 4 * entries.ENTRY_BYTES_MAX
+
+    def ledgers_map_offset(self, log_id: int) -> int:
+        """Where the map of ledgers is, 0 if the log was never finished."""
+        return self._header(log_id)[0]
+
+    def ledgers(self, log_id: int) -> dict[int, int]:
+        """Bytes per ledger: from the map, or by a scan of the whole log."""
+        offset, count = self._header(log_id)
+        if offset:
+            data = self._pread(log_id, offset, self.size(log_id) - offset)
+            try:
+                return format.read_ledgers_map(data, count)
+            except ValueError as error:
+                raise Corrupted(f"entry log {log_id:x}: {error}") from error
+        found: dict[int, int] = {}
+        for _, run in self.scan(log_id):
+            found[run.ledger_id] = found.get(run.ledger_id, 0) + len(run.blob)
+        return found
+
+    def size(self, log_id: int) -> int:
+        with self._lock:
+            return os.fstat(self._file(log_id)).st_size
+
+    def forget(self, log_id: int) -> None:
+        """The log is about to be unlinked."""
+        with self._lock:
+            fd = self._open.pop(log_id, -1)
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        for log_id in list(self._open):
+            self.forget(log_id)
+
+    def _header(self, log_id: int) -> tuple[int, int]:
+        try:
+            return format.read_header(self._pread(log_id, 0, format.HEADER_BYTES))
+        except ValueError as error:
+            raise Corrupted(f"entry log {log_id:x}: {error}") from error
+
+    def _pread(self, log_id: int, offset: int, size: int) -> bytes:
+        with self._lock:
+            # A duplicate, so that another thread may close the log meanwhile.
+            fd = os.dup(self._file(log_id))
+        try:
+            return os.pread(fd, size, offset)
+        finally:
+            os.close(fd)
+
+    def _file(self, log_id: int) -> int:
+        fd = self._open.get(log_id)
+        if fd is None:
+            path = self._directory / format.file_name(log_id)
+            fd = self._open[log_id] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._open) > OPEN_LOGS_MAX:
+                os.close(self._open.popitem(last=False)[1])
+        else:
+            self._open.move_to_end(log_id)
+        return fd

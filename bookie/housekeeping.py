@@ -1,0 +1,97 @@
+"""The bookie's own tasks: handing appends over, checkpoints, collecting garbage, watching the disk."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from bookie.checkpoint import Checkpointer
+from bookie.collector import Collector
+from bookie.disk import DiskWatch
+from bookie.journal.writer import Journal
+from bookie.settings import BookieSettings
+from core.errors import StorageFailed
+
+log = logging.getLogger(__name__)
+
+
+class Flusher:
+    """Hands appends to the journal at the latest when the loop has turned once.
+
+    In a sweep of the link it comes too late and finds nothing to do; for everybody else (a cursor
+    saved by a task) it is what makes the append go on its way.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._parked = trio.lowlevel.ParkingLot()
+        self._later: deque[Callable[[], None]] = deque()
+
+    def wake(self) -> None:
+        self._parked.unpark_all()
+
+    def later(self, call: Callable[[], None]) -> None:
+        """Call soon, on the loop, not now."""
+        self._later.append(call)
+        self._parked.unpark_all()
+
+    async def run(self) -> None:
+        while True:
+            await self._parked.park()
+            self._journal.hand_over()
+            while self._later:
+                self._later.popleft()()
+
+
+class Housekeeping:
+    """Starts what runs by the clock, and turns a disk that fails into one fatal word."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        checkpointer: Checkpointer,
+        collector: Collector,
+        disk: DiskWatch,
+        failed: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._checkpointer = checkpointer
+        self._collector = collector
+        self._disk = disk
+        self._failed = failed
+        self._scope = trio.CancelScope()
+
+    def cancel(self) -> None:
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._checkpoints)
+                nursery.start_soon(self._collections)
+                nursery.start_soon(self._disk_checks)
+
+    async def _checkpoints(self) -> None:
+        try:
+            await self._checkpointer.run(self._settings.checkpoint_interval_seconds)
+        except (OSError, StorageFailed) as error:
+            self._failed(f"a checkpoint failed: {error}")
+
+    async def _collections(self) -> None:
+        try:
+            await self._collector.run()
+        except OSError as error:
+            self._failed(f"collecting garbage failed: {error}")
+
+    async def _disk_checks(self) -> None:
+        while True:
+            await trio.sleep(self._settings.disk_check_interval_seconds)
+            if self._disk.check():
+                log.warning(
+                    "the disk is %.0f%% full: %s",
+                    100 * self._disk.usage.used_part,
+                    "writing again" if self._disk.writable else "nothing is written any more",
+                )

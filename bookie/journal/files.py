@@ -1,0 +1,230 @@
+"""Journal files: made, zeroed ahead, opened in the fastest way that is durable, used again.
+
+Invariant: a file that bears a journal's name has its header, and behind its last group only zeros.
+So a file is written whole under another name first, synced, then renamed, and the directory synced.
+
+    *.txn         journals
+    spare.dirty   an old journal on its way to be a spare: worth nothing after a crash
+    spare.<n>     header and zeros, as large as a journal may be: the next journal
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from bookie.journal import format
+
+CHUNK_BYTES: Final = 256 * 1024
+"""Zeroes are written in pieces of this size: a sync beside them waits for one piece at most."""
+FIRST_BYTES: Final = 256 * 1024
+"""What a fresh file has at once; the rest is zeroed behind the writer's back."""
+SPARE: Final = "spare."
+DIRTY: Final = "spare.dirty"
+
+_ZEROS: Final = mmap.mmap(-1, CHUNK_BYTES)
+"""Aligned to a page, as direct I/O wants it; never written to."""
+_O_DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
+_O_DSYNC: Final[int] = getattr(os, "O_DSYNC", 0)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make names durable: what was created, renamed or unlinked in it."""
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def sync_file(fd: int) -> None:
+    """Make a file's bytes durable with what this system has for it."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone stops at the drive's cache
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+def direct_works(directory: Path) -> bool:
+    """Whether aligned writes can go past the page cache here and are durable when they return."""
+    if not (_O_DIRECT and _O_DSYNC):
+        return False
+    probe = directory / "probe.direct"
+    try:
+        fd = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | _O_DIRECT | _O_DSYNC, 0o644)
+    except OSError:
+        probe.unlink(missing_ok=True)
+        return False
+    try:
+        # The second write is aligned to 512 bytes and to no more: some disks want 4,096.
+        os.pwrite(fd, memoryview(_ZEROS)[:1024], 0)
+        os.pwrite(fd, memoryview(_ZEROS)[:512], 512)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+        probe.unlink(missing_ok=True)
+    return True
+
+
+def journals(directory: Path) -> list[int]:
+    """Ids of the journals there, oldest first."""
+    return sorted(
+        format.journal_id(name) for name in os.listdir(directory) if name.endswith(format.SUFFIX)
+    )
+
+
+class JournalFiles:
+    """The directory of the journals: gives the writer its files and takes old ones back."""
+
+    def __init__(self, directory: Path, *, size_max: int, ahead: int, spares_max: int) -> None:
+        self.directory = directory
+        self.direct = direct_works(directory)
+        self._size_max = size_max
+        self._ahead = ahead
+        self._spares_max = spares_max
+        self._spares = 0
+        (directory / DIRTY).unlink(missing_ok=True)
+        for spare in sorted(directory.glob(SPARE + "*")):
+            if self._spares < spares_max and spare.stat().st_size == size_max:
+                os.replace(spare, directory / f"{SPARE}{self._spares}")
+                self._spares += 1
+            else:
+                spare.unlink()
+
+    def path(self, journal_id: int) -> Path:
+        return self.directory / format.file_name(journal_id)
+
+    def create(self, journal_id: int, *, synced: bool) -> JournalFile:
+        """A journal of this id: a spare if there is one, else a fresh file. Durable on return."""
+        path = self.path(journal_id)
+        assert not path.exists(), "journal ids are never used twice"
+        if self._spares:
+            self._spares -= 1
+            source = self.directory / f"{SPARE}{self._spares}"
+            zeroed = self._size_max
+        else:
+            source = self.directory / DIRTY
+            zeroed = min(FIRST_BYTES, self._size_max)
+            _write_zeroed(source, zeroed, direct=self.direct)
+        os.replace(source, path)
+        sync_directory(self.directory)
+        return JournalFile(path, zeroed, self._ahead, direct=self.direct and synced)
+
+    def retire(self, journal_ids: list[int]) -> None:
+        """These are not needed for a replay any more: keep a few as spares, unlink the others."""
+        for journal_id in journal_ids:
+            path = self.path(journal_id)
+            if self._spares >= self._spares_max or path.stat().st_size < self._size_max // 2:
+                path.unlink()
+                continue
+            dirty = self.directory / DIRTY
+            os.replace(path, dirty)
+            sync_directory(self.directory)
+            _write_zeroed(dirty, self._size_max, direct=self.direct)
+            os.replace(dirty, self.directory / f"{SPARE}{self._spares}")
+            sync_directory(self.directory)
+            self._spares += 1
+
+
+def _write_zeroed(path: Path, size: int, *, direct: bool) -> None:
+    """Header, then zeros up to `size`; synced."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (_O_DIRECT if direct else 0)
+    fd = os.open(path, flags, 0o644)
+    try:
+        os.ftruncate(fd, size)
+        _zero(fd, 0, size)
+        head = mmap.mmap(-1, format.HEADER_BYTES)
+        head[:] = format.HEADER
+        os.pwrite(fd, head, 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _zero(fd: int, start: int, end: int, goes_on: Callable[[], bool] = lambda: True) -> None:
+    view = memoryview(_ZEROS)
+    while start < end and goes_on():
+        size = min(CHUNK_BYTES, end - start)
+        start += os.pwrite(fd, view[:size], start)
+
+
+class JournalFile:
+    """One journal open for writing; only the journal's thread calls it.
+
+    Zeroes are kept ahead of `position` by a short-lived thread; if the writer is faster, it zeroes
+    what it needs itself.
+    """
+
+    def __init__(self, path: Path, zeroed: int, ahead: int, *, direct: bool) -> None:
+        self.journal_id = format.journal_id(path.name)
+        self.position = format.HEADER_BYTES
+        self.direct = direct
+        """Whether a write is durable when it returns, so that `sync` has nothing to do."""
+        flags = os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT | _O_DSYNC if direct else 0)
+        self._fd = os.open(path, flags)
+        self._path = path
+        self._zeroed = zeroed
+        self._ahead = ahead
+        self._zeroing: threading.Thread | None = None
+        self._closing = False
+
+    def write(self, data: memoryview) -> None:
+        """Append an aligned piece; OSError says that nothing of it may be believed."""
+        end = self.position + len(data)
+        if end > self._zeroed:
+            self._catch_up(end)
+        while data:
+            written = os.pwrite(self._fd, data, self.position)
+            self.position += written
+            data = data[written:]
+        if self._zeroed - self.position < self._ahead // 2 and self._zeroing is None:
+            self._zeroing = threading.Thread(target=self._zero_ahead, name="journal-zeros")
+            self._zeroing.start()
+
+    def sync(self) -> None:
+        if not self.direct:
+            sync_file(self._fd)
+
+    def close(self) -> None:
+        self._closing = True
+        self._join()
+        os.close(self._fd)
+
+    def _join(self) -> None:
+        zeroing = self._zeroing
+        if zeroing is not None:
+            zeroing.join()
+        self._zeroing = None
+
+    def _catch_up(self, end: int) -> None:
+        self._join()
+        if end > self._zeroed:
+            target = (end + CHUNK_BYTES) // CHUNK_BYTES * CHUNK_BYTES
+            _zero(self._fd, self._zeroed, target)
+            self._zeroed = target
+
+    def _zero_ahead(self) -> None:
+        """Runs in its own thread. A failure here is no failure: `_catch_up` will meet it again."""
+        target = self._zeroed + min(self._ahead, max(2**20, self.position))
+        try:
+            fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT if self.direct else 0))
+        except OSError:
+            return
+        try:
+            _zero(fd, self._zeroed, target, lambda: not self._closing)
+            sync_file(fd)
+            self._zeroed = target
+        except OSError:
+            return
+        finally:
+            os.close(fd)
+            if not self._closing:
+                self._zeroing = None

@@ -1,0 +1,96 @@
+"""After a start: what the journal holds beyond lastMark goes into entry log and index.
+
+Invariant: when this returns, every entry, key and fence that was ever acknowledged is on the
+shelves, and the journals that were read are needed no more. Doing it twice gives the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+from bookie.checkpoint import Shelves, write_out
+from bookie.directories import read_last_mark
+from bookie.entries import Run
+from bookie.entry_log.writer import log_ids
+from bookie.journal import files, format
+from bookie.journal.scan import Rotten, scan
+from bookie.ledgers_index import LedgerRow
+from bookie.write_cache import Half
+from core.errors import Corrupted
+
+log = logging.getLogger(__name__)
+
+
+def replay(shelves: Shelves, half_bytes: int) -> int:
+    """Returns the highest journal id that was there, -1 if none. Blocks: for a thread."""
+    directories = shelves.directories
+    ids = files.journals(directories.journal)
+    mark = read_last_mark(directories)
+    if mark is None:
+        if log_ids(directories.ledgers):
+            raise Corrupted(f"{directories.ledgers} holds entry logs but no lastMark")
+        mark = format.Mark(ids[0] if ids else 0, format.HEADER_BYTES)
+    elif mark.journal_id not in ids:
+        raise Corrupted(
+            f"{directories.journal} lacks the journal {format.file_name(mark.journal_id)} "
+            "that lastMark names"
+        )
+    target = _Target(shelves, half_bytes)
+    for journal_id in ids:
+        if journal_id >= mark.journal_id:
+            offset = mark.offset if journal_id == mark.journal_id else format.HEADER_BYTES
+            _read(directories.journal / format.file_name(journal_id), offset, target)
+    target.write_out()
+    return ids[-1] if ids else -1
+
+
+def _read(path: Path, offset: int, target: _Target) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not format.read_header(os.pread(fd, format.HEADER_BYTES, 0)):
+            return
+        for item in scan(
+            lambda start, size: os.pread(fd, size, start), max(offset, format.HEADER_BYTES)
+        ):
+            if isinstance(item, Run):
+                target.entries(item)
+            else:
+                target.note(item)
+    except Rotten as error:
+        raise Corrupted(f"{path}: {error}; it is damaged before its end") from error
+    except ValueError as error:
+        raise Corrupted(f"{path}: {error}") from error
+    finally:
+        os.close(fd)
+
+
+class _Target:
+    """Gathers what is replayed and writes it out whenever that is much."""
+
+    def __init__(self, shelves: Shelves, half_bytes: int) -> None:
+        self._shelves = shelves
+        self._half_bytes = half_bytes
+        self._half = Half()
+        self._rows: dict[int, LedgerRow] = {}
+
+    def entries(self, run: Run) -> None:
+        self._half.put(run)
+        if self._half.bytes >= self._half_bytes:
+            self.write_out()
+
+    def note(self, note: format.Note) -> None:
+        row = self._rows.get(note.ledger_id) or self._shelves.ledgers.find(note.ledger_id)
+        if note.kind == format.KEY:
+            self._rows[note.ledger_id] = LedgerRow(note.value, row is not None and row.fenced)
+        elif note.kind == format.FENCE:
+            # A fence counts even for a ledger of which nothing else is known.
+            self._rows[note.ledger_id] = LedgerRow(row.master_key if row else b"", fenced=True)
+
+    def write_out(self) -> None:
+        if self._half.entries:
+            log.info("replaying %d entries of the journal", self._half.entries)
+        write_out(self._shelves, self._half, self._rows, ())
+        self._half = Half()
+        self._rows = {}

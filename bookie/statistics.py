@@ -1,0 +1,67 @@
+"""Snapshots for metrics, logs, admin and tests: frozen values, and a histogram to fill them from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+from msgspec import Struct
+
+LATENCY_SECONDS: Final = (
+    0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 10.0,
+)  # fmt: skip
+
+
+class Histogram(Struct):
+    """Counts per bucket, Prometheus' way: `bounds` are upper ends, the last count is beyond all."""
+
+    bounds: tuple[float, ...]
+    counts: list[int]
+    total: float = 0.0
+
+    @classmethod
+    def of_latency(cls) -> Histogram:
+        return cls(LATENCY_SECONDS, [0] * (len(LATENCY_SECONDS) + 1))
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def copy(self) -> Histogram:
+        return Histogram(self.bounds, list(self.counts), self.total)
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+class BookieStatistics(Struct, frozen=True):
+    """One bookie at one moment. Counters count since the start."""
+
+    writable: bool
+    congested: bool
+    entries_added: int
+    bytes_added: int
+    entries_read: int
+    bytes_read: int
+    reads_from_write_cache: int
+    reads_from_read_cache: int
+    reads_from_disk: int
+    journal_groups: int
+    journal_bytes: int
+    journal_queue_bytes: int
+    journal_sync_seconds: Histogram
+    journal_direct: bool
+    write_cache_bytes: int
+    write_cache_entries: int
+    read_cache_bytes: int
+    checkpoints: int
+    checkpoint_seconds: Histogram
+    entry_logs: int
+    entry_log_bytes: int
+    entry_log_live_bytes: int
+    ledgers_deleted: int
+    entry_logs_unlinked: int
+    bytes_compacted: int
+    disk_used_part: float
+    disk_free_bytes: int
