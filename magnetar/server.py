@@ -137,6 +137,7 @@ def _ready(settings: Settings, report: ReadyReport) -> None:
     gc.freeze()
     for name, where in report.listeners.items():
         log.info("%s listens on %s", name, where)
+    # before the last line: who reads that may read the file
     if settings.listen.ready_file:
         write_ready_file(settings.listen.ready_file, report)
     log.info("ready")

@@ -32,7 +32,7 @@ def test_a_server_for_the_length_of_a_block() -> None:
         assert _answers(server.http_url)
         assert server.pid != os.getpid()
         assert server.running
-        assert "ready" in server.logs()
+        assert "pulsar listens on" in server.logs()
         folder = server.data_dir.parent
         assert (server.data_dir / "magnetar.json").exists()
     assert not server.running
@@ -57,7 +57,7 @@ def test_killed_and_started_again_on_the_same_ports_and_data() -> None:
         assert (server.pulsar_url, server.http_url, server.data_dir) == before
         assert server.pid != pid
         server.restart()
-        assert server.logs().count(" ready\n") == 3
+        assert server.logs().count("pulsar listens on") == 3
 
 
 def test_a_directory_that_is_given_stays(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_settings_by_flag_and_by_section(certificate: tuple[Path, Path]) -> None
 def test_the_environment_does_not_leak_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAGNETAR_LOG_FORMAT", "json")
     with magnetar.standalone() as server:
-        assert " ready\n" in server.logs()
+        assert " info    magnetar.server: pulsar listens on" in server.logs()
 
 
 def test_a_wrong_setting_is_told_before_anything_starts() -> None:

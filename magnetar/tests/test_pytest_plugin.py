@@ -64,7 +64,7 @@ def test_a_failed_test_shows_the_log_of_its_server(tmp_path: Path) -> None:
     (tmp_path / "pytest.ini").touch()
     done = _pytest(tmp_path)
     assert " log of magnetar_function " in done.stdout
-    assert "magnetar.server: ready" in done.stdout
+    assert "magnetar.server: pulsar listens on" in done.stdout
 
 
 def test_loading_it_loads_no_server(tmp_path: Path) -> None:
