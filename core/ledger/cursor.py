@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from core.errors import BadVersion, BrokerError, Fenced, LedgerNotFound, NotFound
 from core.ledger import formats
-from core.ledger.acks import AckState
+from core.ledger.acks import AckState, Range
 from core.ledger.chain import Position
 from core.ledger.managed import ManagedLedger, Storage
 from core.ledger.tail_cache import Slice
@@ -44,9 +44,12 @@ class CursorStatistics(Struct, frozen=True):
     """A snapshot for internal stats."""
 
     mark_delete: Position
-    holes: int
+    holes: list[Range]
+    """Acknowledged beyond the mark-delete position: the first ones of them."""
     backlog: int
     ledger_id: int
+    """Where the cursor itself is kept; -1 while that is the metadata store."""
+    ledger_last_entry: int
 
 
 class Cursor:
@@ -97,6 +100,16 @@ class Cursor:
         chain = self._ledger.chain
         behind = chain.entries_between(self.acks.mark_delete, chain.confirmed)
         return max(behind - self.acks.acked_beyond, 0)
+
+    def statistics(self, holes_max: int = 100) -> CursorStatistics:
+        writer = self._writer
+        return CursorStatistics(
+            mark_delete=self.mark_delete,
+            holes=self.acks.ranges(holes_max),
+            backlog=self.backlog,
+            ledger_id=writer.ledger_id if writer is not None else self._old_ledger_id,
+            ledger_last_entry=writer.last_confirmed if writer is not None else -1,
+        )
 
     def ack_range(self, ledger_id: int, first: int, last: int) -> int:
         """Entries `first`..`last` are done with; returns how many were not before."""

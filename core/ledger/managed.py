@@ -407,8 +407,13 @@ class ManagedLedger:
             age_ms = self._storage.clock.wall_ms() - self._opened_ms
             segment = self.chain.segments[-1]
             if should_roll(self._storage.roll, segment.entries, segment.size, age_ms):
-                self.state = State.ROLLING
-                await self._roll()
+                await self.roll()
+
+    async def roll(self) -> None:
+        """End the ledger being written, so that it may be trimmed; the next append begins one."""
+        if self.state is State.WRITING and self.chain.segments[-1].entries:
+            self.state = State.ROLLING
+            await self._roll()
 
     # -- metadata -----------------------------------------------------------------------------
 
@@ -449,6 +454,10 @@ class ManagedLedger:
         """Store a property of the whole log (the topic's epoch, for one)."""
         self.properties[key] = value
         await self._save()
+
+    async def remove_property(self, key: str) -> None:
+        if self.properties.pop(key, None) is not None:
+            await self._save()
 
     async def trim(self, doomed: list[int]) -> None:
         """Delete whole ledgers from the front: first from the list, then from storage."""

@@ -4,10 +4,25 @@ Publish times come from clients' clocks and need not be in order; then the answe
 places where earlier meets later, which is what users of a seek by time get elsewhere too.
 """
 
+from typing import Final
+
 from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import publish_time
-from core.ledger.chain import Position
+from core.ledger.chain import START, Chain, Position
 from core.ledger.managed import ManagedLedger
+
+LATEST_LEDGER: Final = 2**63 - 1
+"""Stands for "the end" in a message id, as clients write it."""
+
+
+def mark_before(chain: Chain, wanted: Position) -> Position:
+    """The mark-delete position from which `wanted` is read next; with -1 in it, from the start."""
+    if wanted[0] >= LATEST_LEDGER:
+        return chain.confirmed
+    if wanted[0] < 0 or wanted[1] < 0:
+        return START
+    ledger_id, entry_id = chain.normal(wanted)
+    return (ledger_id, entry_id - 1)
 
 
 async def find_by_time(ledger: ManagedLedger, since_ms: int) -> Position:
