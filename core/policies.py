@@ -213,77 +213,74 @@ class Effective(Struct, frozen=True, kw_only=True):
     compaction_threshold: int
 
 
-def _first(*choices: Any) -> Any:
-    """The first that is decided."""
-    return next(choice for choice in choices if choice is not None)
+_SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
+    "message_ttl_seconds": ("message_ttl", "message_ttl_in_seconds", "message_ttl_seconds"),
+    "retention": ("retention", "retention_policies", "retention"),
+    "auto_topic_creation": (None, "auto_topic_creation", "auto_topic_creation"),
+    "inactive_topics": ("inactive_topics", "inactive_topic_policies", "inactive_topics"),
+    "delayed_delivery": ("delayed_delivery", "delayed_delivery_policies", "delayed_delivery"),
+    "deduplication": ("deduplication", "deduplication", "deduplication"),
+    "max_producers_per_topic": (
+        "max_producers", "max_producers_per_topic", "max_producers_per_topic",
+    ),
+    "max_consumers_per_topic": (
+        "max_consumers", "max_consumers_per_topic", "max_consumers_per_topic",
+    ),
+    "max_consumers_per_subscription": (
+        "max_consumers_per_subscription",
+        "max_consumers_per_subscription",
+        "max_consumers_per_subscription",
+    ),
+    "max_subscriptions_per_topic": (
+        "max_subscriptions", "max_subscriptions_per_topic", "max_subscriptions_per_topic",
+    ),
+    "max_topics_per_namespace": (None, "max_topics_per_namespace", "max_topics_per_namespace"),
+    "max_unacked_per_consumer": (
+        "max_unacked_on_consumer",
+        "max_unacked_messages_per_consumer",
+        "max_unacked_messages_per_consumer",
+    ),
+    "max_unacked_per_subscription": (
+        "max_unacked_on_subscription",
+        "max_unacked_messages_per_subscription",
+        "max_unacked_messages_per_subscription",
+    ),
+    "subscription_expiration_minutes": (
+        None, "subscription_expiration_time_minutes", "subscription_expiration_minutes",
+    ),
+    "compaction_threshold": (
+        "compaction_threshold", "compaction_threshold", "compaction_threshold",
+    ),
+}  # fmt: skip
+"""Where the answer to a plain question is written: by the topic, the namespace, the broker."""
 
 
 def effective(
     broker: BrokerDefaults, namespace: NamespacePolicies, topic: TopicPolicies
 ) -> Effective:
     """Every question answered by the nearest that has an answer."""
-    subscriptions = _first(
-        topic.auto_subscription_creation,
-        namespace.auto_subscription_creation,
-        AutoSubscriptionCreation(broker.auto_subscription_creation),
-    )
+    answers: dict[str, Any] = {}
+    for question, names in _SOURCES.items():
+        for decider, name in zip((topic, namespace, broker), names, strict=True):
+            if name is not None and (answer := getattr(decider, name)) is not None:
+                answers[question] = answer
+                break
+    subscriptions = topic.auto_subscription_creation or namespace.auto_subscription_creation
     types = topic.subscription_types or namespace.subscription_types_enabled
     return Effective(
-        message_ttl_seconds=_first(
-            topic.message_ttl, namespace.message_ttl_in_seconds, broker.message_ttl_seconds
-        ),
-        retention=_first(topic.retention, namespace.retention_policies, broker.retention),
         backlog_quotas={
             **broker.backlog_quotas,
             **namespace.backlog_quota_map,
             **topic.backlog_quotas,
         },
-        auto_topic_creation=_first(namespace.auto_topic_creation, broker.auto_topic_creation),
-        auto_subscription_creation=subscriptions.allow_auto_subscription_creation,
-        inactive_topics=_first(
-            topic.inactive_topics, namespace.inactive_topic_policies, broker.inactive_topics
+        auto_subscription_creation=(
+            broker.auto_subscription_creation
+            if subscriptions is None
+            else subscriptions.allow_auto_subscription_creation
         ),
-        delayed_delivery=_first(
-            topic.delayed_delivery, namespace.delayed_delivery_policies, broker.delayed_delivery
-        ),
-        deduplication=_first(topic.deduplication, namespace.deduplication, broker.deduplication),
         encryption_required=namespace.encryption_required,
-        max_producers_per_topic=_first(
-            topic.max_producers, namespace.max_producers_per_topic, broker.max_producers_per_topic
-        ),
-        max_consumers_per_topic=_first(
-            topic.max_consumers, namespace.max_consumers_per_topic, broker.max_consumers_per_topic
-        ),
-        max_consumers_per_subscription=_first(
-            topic.max_consumers_per_subscription,
-            namespace.max_consumers_per_subscription,
-            broker.max_consumers_per_subscription,
-        ),
-        max_subscriptions_per_topic=_first(
-            topic.max_subscriptions,
-            namespace.max_subscriptions_per_topic,
-            broker.max_subscriptions_per_topic,
-        ),
-        max_topics_per_namespace=_first(
-            namespace.max_topics_per_namespace, broker.max_topics_per_namespace
-        ),
-        max_unacked_per_consumer=_first(
-            topic.max_unacked_on_consumer,
-            namespace.max_unacked_messages_per_consumer,
-            broker.max_unacked_messages_per_consumer,
-        ),
-        max_unacked_per_subscription=_first(
-            topic.max_unacked_on_subscription,
-            namespace.max_unacked_messages_per_subscription,
-            broker.max_unacked_messages_per_subscription,
-        ),
-        subscription_expiration_minutes=_first(
-            namespace.subscription_expiration_time_minutes, broker.subscription_expiration_minutes
-        ),
         subscription_types=tuple(types) if types else broker.subscription_types,
-        compaction_threshold=_first(
-            topic.compaction_threshold, namespace.compaction_threshold, broker.compaction_threshold
-        ),
+        **answers,
     )
 
 

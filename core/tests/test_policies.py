@@ -151,6 +151,20 @@ def test_the_nearest_decision_counts() -> None:
     assert effective(broker, NamespacePolicies(), TopicPolicies()).message_ttl_seconds == 1
 
 
+@pytest.mark.parametrize("question", policies._SOURCES)
+def test_each_question_is_answered_by_the_nearest(question: str) -> None:
+    in_topic, in_namespace, in_broker = policies._SOURCES[question]
+    answer = getattr(NOTHING, question)
+    assert answer == getattr(BrokerDefaults(), in_broker)
+    # any value that can be told from the default will do: nothing here looks into it
+    near, far = object(), object()
+    namespace = NamespacePolicies(**{in_namespace: far})
+    assert getattr(effective(BrokerDefaults(), namespace, TopicPolicies()), question) is far
+    if in_topic is not None:
+        topic = TopicPolicies(**{in_topic: near})
+        assert getattr(effective(BrokerDefaults(), namespace, topic), question) is near
+
+
 def test_nought_is_a_decision() -> None:
     broker = BrokerDefaults(message_ttl_seconds=60, deduplication=True)
     namespace = NamespacePolicies(message_ttl_in_seconds=0, deduplication=False)
