@@ -161,6 +161,8 @@ class Checkpointer:
             self.seconds.add(time.perf_counter() - started)
         if self._cache.filling.bytes >= self._cache.half_bytes:
             self.want()
+        if self._journal.delivered is not None:
+            self._journal.delivered()  # there is room again: whoever waited looks
         await trio.to_thread.run_sync(self._retire, self._mark, limiter=self._limiter)
 
     def _write(self, half: Half) -> None:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 import trio
 from msgspec import Struct
@@ -36,6 +36,9 @@ from core.errors import BrokerError, Corrupted
 from core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 
 SLICE_BYTES: Final = 4 * 1024 * 1024
 """Copied between two chances for a checkpoint."""
@@ -122,7 +125,9 @@ class Collector:
             elif self._live_part(log_id) < compact_below:
                 await self._compact(log_id)
 
-    async def _in_thread(self, call, *arguments):  # type: ignore[no-untyped-def]
+    async def _in_thread(
+        self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
+    ) -> Result:
         return await trio.to_thread.run_sync(call, *arguments, limiter=self._limiter)
 
     async def _forget(self, gone: list[int]) -> None:

@@ -1,8 +1,9 @@
 """The bookie's directories: Apache's layout below one root, held by one process.
 
-root/lock
-root/journal/current/     VERSION, *.txn
-root/ledgers/current/     VERSION, *.log, lastId, lastMark, locations/ and ledgers/ (RocksDB)
+Below the root are `lock`, `journal/current/` (VERSION, *.txn) and `ledgers/current/` (VERSION,
+*.log, lastId, lastMark, and the RocksDB directories locations/ and ledgers/).
+
+Invariant: small files are replaced whole, so that a crash leaves the old one or the new one.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@
         36     4  CRC32C of the 32 bytes before and the payload after
         40     n  payload
 
-Invariant: a `Run` holds whole records of one ledger with consecutive entry ids; nothing between them.
+Invariant: a `Run` holds whole records of one ledger with consecutive ids, and nothing else.
 There is no object per entry: a run is one blob and the offsets of its records.
 """
 
@@ -141,7 +141,7 @@ def run_at(data: bytes, start: int, end: int) -> Run | None:
 
 def is_intact(blob: bytes, start: int, end: int) -> bool:
     """Whether the record at `start`..`end` has the digest that its bytes should have."""
-    (digest,) = _digest(blob, start + 36)
+    digest: int = _digest(blob, start + 36)[0]
     computed: int = crc32c(blob[start + 40 : end], crc32c(blob[start + 4 : start + 36]))
     return computed == digest
 
@@ -201,7 +201,7 @@ def checked_payloads(run: Run, first: int, last: int, bytes_max: int) -> list[by
     """Payloads out of a run that was read from a disk: every digest is looked at."""
     start, stop = span(run, first, last, bytes_max)
     blob, offsets = run.blob, run.offsets
-    found = []
+    found: list[bytes] = []
     a = offsets[start]
     for b in offsets[start + 1 : stop + 1]:
         payload = blob[a + 40 : b]

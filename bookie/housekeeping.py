@@ -1,4 +1,7 @@
-"""The bookie's own tasks: handing appends over, checkpoints, collecting garbage, watching the disk."""
+"""The bookie's own tasks: hand appends over, write checkpoints, collect garbage, watch the disk.
+
+Invariant: what a task meets and cannot mend is told once, as fatal; no task dies silently.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,11 @@ class Flusher:
 
     async def run(self) -> None:
         while True:
-            await self._parked.park()
+            # First the work, then the sleep: whoever woke us before we slept is heard too.
             self._journal.hand_over()
             while self._later:
                 self._later.popleft()()
+            await self._parked.park()
 
 
 class Housekeeping:

@@ -4,7 +4,7 @@ A location is (entry log id << 32) | offset of the entry, behind its length word
 
 RocksDB's binding holds the interpreter lock while it writes a batch, so batches are small and the
 sync of its log (which lets go of the lock) comes after the last. Many locations at once go into a
-table file of their own, sorted, which is then taken in whole: that is cheaper, and durable when done.
+table file of their own, sorted, which is then taken in whole: cheaper, and durable when done.
 """
 
 from __future__ import annotations

@@ -75,9 +75,16 @@ class LedgersIndex:
 
     def ledger_ids(self) -> list[int]:
         """All ledgers with a row. Negative keys are Apache's own flags and no ledgers."""
-        return [
-            int(ledger_id) for (ledger_id,) in map(_unkey, self._database.keys()) if ledger_id >= 0
-        ]
+        cursor = self._database.iter()
+        cursor.seek(_key(0))
+        found = []
+        while cursor.valid():
+            (ledger_id,) = _unkey(cursor.key())
+            if ledger_id < 0:
+                break  # read as unsigned they come last
+            found.append(int(ledger_id))
+            cursor.next()
+        return found
 
     def close(self) -> None:
         self._database.close()

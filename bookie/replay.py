@@ -15,7 +15,7 @@ from bookie.directories import read_last_mark
 from bookie.entries import Run
 from bookie.entry_log.writer import log_ids
 from bookie.journal import files, format
-from bookie.journal.scan import Rotten, scan
+from bookie.journal.scan import RottenError, scan
 from bookie.ledgers_index import LedgerRow
 from bookie.write_cache import Half
 from core.errors import Corrupted
@@ -58,7 +58,7 @@ def _read(path: Path, offset: int, target: _Target) -> None:
                 target.entries(item)
             else:
                 target.note(item)
-    except Rotten as error:
+    except RottenError as error:
         raise Corrupted(f"{path}: {error}; it is damaged before its end") from error
     except ValueError as error:
         raise Corrupted(f"{path}: {error}") from error

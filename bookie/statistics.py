@@ -1,4 +1,4 @@
-"""Snapshots for metrics, logs, admin and tests: frozen values, and a histogram to fill them from."""
+"""Snapshots for metrics, logs, admin and tests; and the histogram that fills them."""
 
 from __future__ import annotations
 

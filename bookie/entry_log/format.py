@@ -1,8 +1,8 @@
 """The entry log's bytes. Pure.
 
-    header  1024 bytes: "BKLO" | i32 version 1 | i64 offset of the ledgers map | i32 ledgers | zeros
+    header  1024 bytes: "BKLO" | i32 version 1 | i64 offset of the map | i32 its ledgers | zeros
     record  i32 length | entry                         the same bytes as in the journal
-    map     i32 length | i64 -1 | i64 -2 | i32 n | n x (i64 ledger id, i64 bytes), 10,000 at most each
+    map     i32 length | i64 -1 | i64 -2 | i32 n | n x (i64 ledger id, i64 bytes), n <= 10,000
 
 The map is appended when the log is finished; offset 0 says there is none (open, or crashed): scan.
 """

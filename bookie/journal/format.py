@@ -4,15 +4,15 @@ A file is a header of 512 bytes, then groups; a group is what one sync covered:
 
     header  "BKLG" | i32 version 6 | zeros
     group   records, then padding to a multiple of 512
-    record  i32 length | body           a body is an entry, or a note: i64 ledger id | i64 kind < 0 | ...
+    record  i32 length | body; that is an entry, or a note: i64 ledger id | i64 kind < 0 | ...
     padding i32 -0x100 | i32 n | n zeros
     end     i32 0, or the end of the file
 
 There is no checksum on a record, so two rules of ours do its work:
 
-1. *After the last group there are only zeros.* Files are zeroed before they are used, or used again.
-2. *A group is begun only after the one before it is synced*, and nothing in it is acknowledged before
-   it is synced itself.
+1. *After the last group there are only zeros.* Files are zeroed before they are used, or reused.
+2. *A group is begun only after the one before it is synced*, and nothing in it is acknowledged
+   before it is synced itself.
 
 By 2, a crash can tear the last group only; by 1, nothing old follows the tear. So, at a record that
 is broken: if a later group exists, that record was synced and has rotted since; it is kept, because

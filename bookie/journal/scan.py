@@ -21,7 +21,7 @@ Read = Callable[[int, int], bytes]
 """(offset, size) -> bytes, fewer only at the end of the file."""
 
 
-class Rotten(ValueError):
+class RottenError(ValueError):
     """A synced part of the journal makes no sense any more, and what follows cannot be found."""
 
     def __init__(self, offset: int) -> None:
@@ -31,43 +31,70 @@ class Rotten(ValueError):
 
 def scan(read: Read, start: int) -> Iterator[entries.Run | format.Note]:
     """Runs and notes from `start` on, in the order they were written."""
-    base = start
-    window = read(base, WINDOW_BYTES)
-    position = 0
-    while True:
-        word = format.word(window, position)
-        needed = 8 + format.ALIGNMENT_BYTES if word == format.PADDING else 4 + max(word, 16)
-        if position + needed > len(window) and needed <= RECORD_BYTES_MAX:
-            base, position = base + position, 0
-            window = read(base, max(WINDOW_BYTES, needed))
-            word = format.word(window, position)
-        if word == 0:
-            return
+    window = _Window(read, start)
+    while (word := window.word()) != 0:
         if word == format.PADDING:
-            position = format.padding_end(window, position)
-        elif not 16 <= word <= RECORD_BYTES_MAX or position + 4 + word > len(window):
-            if _anything_after(read, base + position + TEAR_BYTES_MAX):
-                raise Rotten(base + position)
+            window.position = format.padding_end(window.data, window.position)
+            continue
+        end = window.position + 4 + word
+        if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
+            if _anything_after(read, window.offset + TEAR_BYTES_MAX):
+                raise RottenError(window.offset)
             return
-        elif format.kind(window, position) < 0:
-            yield format.parse_note(window[position + 4 : position + 4 + word])
-            position += 4 + word
-        else:
-            run = entries.run_at(window, position, len(window))
-            if run is None:  # too short for an entry of ours, but not the end
-                if not _group_follows(read, base + position):
-                    return
-                position += 4 + word
-                continue
-            good = entries.count_intact(run)
-            if good < run.count:
-                run = entries.cut(run, good + 1)
-                if not _group_follows(read, base + position + run.offsets[good]):
-                    if good:
-                        yield entries.cut(run, good)
-                    return
+        if format.kind(window.data, window.position) < 0:
+            yield format.parse_note(window.data[window.position + 4 : end])
+            window.position = end
+            continue
+        run, whole = _run(read, window, end)
+        if run is not None:
             yield run
-            position += run.offsets[-1]
+            end = window.position + run.offsets[-1]
+        if not whole:
+            return
+        window.position = end
+
+
+def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, bool]:
+    """The run at the window's position, and whether the scan may go on behind it.
+
+    A broken record that is not the tail ends its run; it is in it, for its readers to stumble on.
+    """
+    run = entries.run_at(window.data, window.position, len(window.data))
+    if run is None:  # too short to be an entry
+        return None, _group_follows(read, window.offset)
+    good = entries.count_intact(run)
+    if good == run.count:
+        return run, True
+    if _group_follows(read, window.offset + run.offsets[good]):
+        return entries.cut(run, good + 1), True
+    return (entries.cut(run, good) if good else None), False
+
+
+class _Window:
+    """A piece of the file, moved on so that the record at `position` is whole in it."""
+
+    def __init__(self, read: Read, start: int) -> None:
+        self.data = read(start, WINDOW_BYTES)
+        self.position = 0
+        self._read = read
+        self._base = start
+
+    @property
+    def offset(self) -> int:
+        return self._base + self.position
+
+    def word(self) -> int:
+        """The word at the position, after moving on if what it begins does not fit."""
+        word = format.word(self.data, self.position)
+        needed = 8 + format.ALIGNMENT_BYTES if word == format.PADDING else 4 + max(word, 16)
+        if self.position + needed > len(self.data) and needed <= RECORD_BYTES_MAX:
+            self._base += self.position
+            self.position = 0
+            self.data = self._read(self._base, max(WINDOW_BYTES, needed))
+            word = format.word(self.data, 0)
+            if word == format.PADDING and len(self.data) < 8:
+                return 0
+        return word
 
 
 def _group_follows(read: Read, offset: int) -> bool:

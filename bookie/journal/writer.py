@@ -224,7 +224,7 @@ class Journal:
         return fill
 
     def _roll(self) -> None:
-        """Go on in a new file; the old one is whole and synced before anything is in the new one."""
+        """Go on in a new file, once the old one is whole and synced."""
         self._file.sync()
         journal_id = self._file.journal_id + 1
         self._file.close()
