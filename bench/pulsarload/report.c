@@ -46,7 +46,8 @@ static void print_latency(const struct load *load, const char *name, const struc
 static bool went_wrong(const struct load *load, uint64_t missing) {
     const struct counts *counts = &load->counts;
     bool ordered = load->options.consumers <= 1 || load->options.subscription_type == 0;
-    return load->errors || load->stalled || counts->corrupt || counts->refused || counts->duplicates || missing ||
+    bool interrupted = load->stop_asked && load->options.mode != MODE_IDLE;
+    return load->errors || load->stalled || interrupted || counts->corrupt || counts->refused || counts->duplicates || missing ||
            (ordered && counts->late) || (load->attached < load->connection_count);
 }
 
@@ -78,6 +79,7 @@ int report(const struct load *load) {
     print_count("corrupt", now->corrupt);
     print_count("errors", load->errors);
     print_count("attach_retries", load->errors_at_attach);
+    printf("\"interrupted\": %s, \"stalled\": %s, ", load->stop_asked ? "true" : "false", load->stalled ? "true" : "false");
     printf("\"own_cpu_s\": %.4f, \"own_us_per_msg\": %.4f, ", load->own_cpu,
            messages ? load->own_cpu * 1e6 / (double)messages : 0);
     printf("\"server_cpu_s\": %.4f, \"server_us_per_msg\": %.4f", load->watched_cpu,
