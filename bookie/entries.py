@@ -18,6 +18,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import repeat
 from struct import Struct
 from typing import Final
 
@@ -77,25 +78,34 @@ class Header(msgspec.Struct, frozen=True):
 
 
 def seal(
-    ledger_id: int, first: int, last_confirmed: int, length: int, payloads: Sequence[bytes]
+    ledger_id: int,
+    first: int,
+    last_confirmed: int,
+    length: int,
+    payloads: Sequence[bytes],
+    heads: Sequence[bytes] | None = None,
 ) -> Run:
     """Make records of payloads; `length` is what the ledger holds before them.
 
+    With `heads` each payload is preceded by its head: joined here, where all is copied anyway.
     The hottest function of the storage tier: 0.45 us for 100 bytes of payload.
     """
     parts: list[bytes] = []
     offsets = [0]
     entry_id = first
     position = 0
-    for payload in payloads:
-        size = len(payload)
+    for head, payload in zip(heads or repeat(b"", len(payloads)), payloads, strict=True):
+        size = len(head) + len(payload)
         length += size
         header = _header(ledger_id, entry_id, last_confirmed, length)
         digest = (
-            crc32c(header + payload) if size < _JOIN_BYTES_MAX else crc32c(payload, crc32c(header))
+            crc32c(header + head + payload)
+            if size < _JOIN_BYTES_MAX
+            else crc32c(payload, crc32c(header + head))
         )
         parts += (
             _record(size + 36, ledger_id, entry_id, last_confirmed, length, digest),
+            head,
             payload,
         )
         entry_id += 1

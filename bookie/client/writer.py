@@ -74,26 +74,38 @@ class Writer:
 
     # -- appending ----------------------------------------------------------------------------
 
-    def append(self, payloads: Sequence[bytes], done: Done) -> int:
+    def append(
+        self, payloads: Sequence[bytes], done: Done, headers: Sequence[bytes] | None = None
+    ) -> int:
         assert payloads, "a run has at least one entry"
         first = self._next
         if self._error is not None:
             self._refuse(done, self._error)
             return first
         size = sum(map(len, payloads))
+        if headers is not None:
+            size += sum(map(len, headers))
         if size > RUN_BYTES_MAX:
+            if headers is not None:
+                payloads = [head + body for head, body in zip(headers, payloads, strict=True)]
             return self._append_pieces(payloads, done)
         try:
-            self._send(payloads, size, done)
+            self._send(payloads, size, done, headers)
         except BrokerError as error:
             if not isinstance(error, Overloaded):
                 self._error = error
             self._refuse(done, error)
         return first
 
-    def _send(self, payloads: Sequence[bytes], size: int, done: Done | None) -> None:
+    def _send(
+        self,
+        payloads: Sequence[bytes],
+        size: int,
+        done: Done | None,
+        headers: Sequence[bytes] | None = None,
+    ) -> None:
         run = entries.seal(
-            self._ledger_id, self._next, self._last_confirmed, self._length, payloads
+            self._ledger_id, self._next, self._last_confirmed, self._length, payloads, headers
         )
         self._link.add(run, self._master_key, self._acked)
         self._next += len(payloads)

@@ -55,45 +55,42 @@ NONE: Final = Header(0, 0, NO_INDEX, 1)
 """Stored by a broker that writes no header."""
 
 
-def stamp(
-    payloads: list[bytes], counts: list[int] | None, timestamp_ms: int, first_index: int
+def headers(
+    entries: int, counts: list[int] | None, timestamp_ms: int, first_index: int
 ) -> list[bytes]:
-    """Put headers before a run; `counts` is None where every entry holds one message."""
+    """Headers of a run; `counts` is None where every entry holds one message.
+
+    They are not put before the entries here: storage copies both into its own buffer, once.
+    """
     time_part = b"\x08" + _varint(timestamp_ms) + b"\x10"
     if counts is None:
-        return _stamp_singles(payloads, time_part, first_index)
-    stamped = []
+        return _of_singles(entries, time_part, first_index)
+    made = []
     index = first_index - 1
-    for payload, count in zip(payloads, counts, strict=True):
+    for count in counts:
         index += count
         metadata = time_part + _varint(index)
         if count > 1:
             metadata += b"\x78" + _varint(count)
-        stamped.append(b"".join((MAGIC, _SIZE.pack(len(metadata)), metadata, payload)))
-    return stamped
+        made.append(MAGIC + _SIZE.pack(len(metadata)) + metadata)
+    return made
 
 
-def _stamp_singles(payloads: list[bytes], time_part: bytes, index: int) -> list[bytes]:
+def _of_singles(entries: int, time_part: bytes, index: int) -> list[bytes]:
     """One message per entry: go block by block of equal high bits."""
-    join = b"".join
-    stamped: list[bytes] = []
-    start = 0
-    while start < len(payloads):
+    made: list[bytes] = []
+    while entries:
         low = index & 0x7F
-        block = payloads[start : start + 128 - low]
+        block = min(entries, 128 - low)
         # below 128 there are no high bits, and the low ones are the whole varint
         high = _varint(index >> 7) if index >= 128 else b""
-        lows = (
-            _LOW[low : low + len(block)] if high else [bytes((low + i,)) for i in range(len(block))]
-        )
+        lows = _LOW[low : low + block] if high else [bytes((low + i,)) for i in range(block)]
         size = len(time_part) + 1 + len(high)
         prefix = MAGIC + _SIZE.pack(size) + time_part
-        stamped += [
-            join((prefix, bits, high, payload)) for bits, payload in zip(lows, block, strict=True)
-        ]
-        start += len(block)
-        index += len(block)
-    return stamped
+        made += [prefix + bits + high for bits in lows]
+        entries -= block
+        index += block
+    return made
 
 
 def read(entry: bytes) -> Header:

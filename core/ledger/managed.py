@@ -69,11 +69,17 @@ class State(enum.Enum):
 class Append:
     """One run on its way to storage."""
 
-    __slots__ = ("counts", "done", "entry_id", "messages", "payloads")
+    __slots__ = ("counts", "done", "entry_id", "headers", "messages", "payloads")
 
     def __init__(
-        self, payloads: list[bytes], counts: list[int] | None, messages: int, done: Appended
+        self,
+        headers: list[bytes],
+        payloads: list[bytes],
+        counts: list[int] | None,
+        messages: int,
+        done: Appended,
     ) -> None:
+        self.headers = headers
         self.payloads = payloads
         self.counts = counts
         self.messages = messages
@@ -265,10 +271,11 @@ class ManagedLedger:
             done(Fenced("the topic is being unloaded"))
             return
         messages = len(payloads) if counts is None else sum(counts)
-        stamped = header.stamp(payloads, counts, self._storage.clock.wall_ms(), self.next_index)
+        now_ms = self._storage.clock.wall_ms()
+        heads = header.headers(len(payloads), counts, now_ms, self.next_index)
         self.next_index += messages
-        self.pending_bytes += sum(map(len, stamped))
-        append = Append(stamped, counts, messages, done)
+        self.pending_bytes += sum(map(len, payloads))
+        append = Append(heads, payloads, counts, messages, done)
         if state is State.WRITING:
             self._write(append)
         else:
@@ -281,7 +288,7 @@ class ManagedLedger:
         writer = self._writer
         assert writer is not None
         self._in_flight.append(append)
-        append.entry_id = writer.append(append.payloads, self._stored)
+        append.entry_id = writer.append(append.payloads, self._stored, append.headers)
 
     def _stored(self, error: BrokerError | None) -> None:
         """The oldest run in flight is stored, or is not."""
@@ -297,7 +304,10 @@ class ManagedLedger:
         self.chain.confirmed = (segment.ledger_id, segment.entries - 1)
         self.entries_added += entries
         if self.tailed:
-            self._tail.add(Slice(segment.ledger_id, first, append.payloads, append.counts))
+            run = Slice(
+                segment.ledger_id, first, append.payloads, append.counts, append.headers
+            )
+            self._tail.add(run)
         append.done((segment.ledger_id, first))
         self._advanced()
         if self.state is State.WRITING and self._is_full(segment):

@@ -20,17 +20,27 @@ FORGET_RUNS = 256
 
 
 class Slice:
-    """Consecutive entries of one ledger. `counts` is None where each holds one message."""
+    """Consecutive entries of one ledger. `counts` is None where each holds one message.
 
-    __slots__ = ("counts", "first_entry", "ledger_id", "payloads")
+    Entries that have just been written have their headers beside them; in those that were read from
+    storage (`headers` is None) the headers stand in the payloads.
+    """
+
+    __slots__ = ("counts", "first_entry", "headers", "ledger_id", "payloads")
 
     def __init__(
-        self, ledger_id: int, first_entry: int, payloads: list[bytes], counts: list[int] | None
+        self,
+        ledger_id: int,
+        first_entry: int,
+        payloads: list[bytes],
+        counts: list[int] | None,
+        headers: list[bytes] | None = None,
     ) -> None:
         self.ledger_id = ledger_id
         self.first_entry = first_entry
         self.payloads = payloads
         self.counts = counts
+        self.headers = headers
 
     def part(self, start: int, stop: int) -> Slice:
         """Entries `start`..`stop` (exclusive), counted from the first of this slice."""
@@ -42,7 +52,14 @@ class Slice:
             self.first_entry + start,
             self.payloads[start:stop],
             None if counts is None else counts[start:stop],
+            None if self.headers is None else self.headers[start:stop],
         )
+
+    def stored(self) -> list[bytes]:
+        """The entries as they are stored, each with its header."""
+        if self.headers is None:
+            return self.payloads
+        return [head + payload for head, payload in zip(self.headers, self.payloads, strict=True)]
 
     def messages(self) -> int:
         return len(self.payloads) if self.counts is None else sum(self.counts)
@@ -83,10 +100,13 @@ class Tail:
             or last.first_entry + count != run.first_entry
             or last.counts is not None
             or run.counts is not None
+            or last.headers is None
+            or run.headers is None
         ):
             return False
         # a new list: slices of the old one are still on their way to consumers
         last.payloads = last.payloads + run.payloads
+        last.headers = last.headers + run.headers
         return True
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Slice, int] | None:

@@ -57,8 +57,13 @@ class LedgerWriter(LedgerReader, Protocol):
         """Bytes of payload appended so far, confirmed or not."""
         ...
 
-    def append(self, payloads: Sequence[bytes], done: Done) -> int:
+    def append(
+        self, payloads: Sequence[bytes], done: Done, headers: Sequence[bytes] | None = None
+    ) -> int:
         """Add a run of entries, at least one; returns the id of the first at once.
+
+        With `headers` each entry is its header followed by its payload: storage joins them when
+        it copies them anyway.
 
         Plain call, nothing awaited: storage gathers what is appended during one turn of the loop
         and during the last sync into one group; `done` is never called before this returns. After an error (`Fenced`, `StorageFailed`,

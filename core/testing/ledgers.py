@@ -31,7 +31,9 @@ class MemoryLedger:
     def length(self) -> int:
         return sum(map(len, self.entries))
 
-    def append(self, payloads: Sequence[bytes], done: Done) -> int:
+    def append(
+        self, payloads: Sequence[bytes], done: Done, headers: Sequence[bytes] | None = None
+    ) -> int:
         assert payloads, "a run has at least one entry"
         first = len(self.entries)
         if self.closed and self.failure is None:
@@ -40,6 +42,8 @@ class MemoryLedger:
             failure = self.failure
             trio.lowlevel.current_trio_token().run_sync_soon(lambda: done(failure))
             return first
+        if headers is not None:
+            payloads = [head + payload for head, payload in zip(headers, payloads, strict=True)]
         self.entries += payloads
         self._waiting.append((len(self.entries) - 1, done))
         if self._store.sync_at_once:

@@ -6,7 +6,6 @@ places where earlier meets later, which is what users of a seek by time get else
 
 from typing import Final
 
-from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import publish_time
 from core.ledger.chain import START, Chain, Position
 from core.ledger.managed import ManagedLedger
@@ -49,4 +48,4 @@ async def _published(ledger: ManagedLedger, position: Position) -> int:
         entry = found[0].payloads[found[1]]
     else:
         entry = (await ledger.read(position, 1, 1)).payloads[0]
-    return publish_time(entry[read_header(entry).size :])
+    return publish_time(entry)

@@ -209,11 +209,11 @@ class VolatileTopic:
             return
         now_ms = self.env.clock.wall_ms()
         messages = len(payloads) if counts is None else sum(counts)
-        stamped = header.stamp(payloads, counts, now_ms, self.messages_in)
+        heads = header.headers(len(payloads), counts, now_ms, self.messages_in)
         self.messages_in += messages
         self.bytes_in += sum(map(len, payloads))
         self.last_published_ms = now_ms
-        part = Slice(0, self._next_entry, stamped, counts)
+        part = Slice(0, self._next_entry, payloads, counts, heads)
         self._next_entry += len(payloads)
         for subscription in self.subscriptions.values():
             subscription.deliver(part)

@@ -12,16 +12,24 @@ TIMES = st.one_of(st.integers(0, 2**63), st.integers(NOW_MS - 10**9, NOW_MS + 10
 INDEXES = st.one_of(st.integers(0, 300), st.integers(0, 2**62))
 
 
+def stamp(
+    payloads: list[bytes], counts: list[int] | None, timestamp_ms: int, first_index: int
+) -> list[bytes]:
+    """Entries as they are stored: each payload behind its header."""
+    made = header.headers(len(payloads), counts, timestamp_ms, first_index)
+    return [head + payload for head, payload in zip(made, payloads, strict=True)]
+
+
 def test_the_bytes_of_a_header() -> None:
-    (entry,) = header.stamp([b"\x0e\x01rest"], None, 300, 5)
+    (entry,) = stamp([b"\x0e\x01rest"], None, 300, 5)
     assert entry == b"\x0e\x02\x00\x00\x00\x05\x08\xac\x02\x10\x05\x0e\x01rest"
-    (entry,) = header.stamp([b"p"], [300], 300, 5)
+    (entry,) = stamp([b"p"], [300], 300, 5)
     assert entry == b"\x0e\x02\x00\x00\x00\x09\x08\xac\x02\x10\xb0\x02\x78\xac\x02p"
 
 
 @given(payloads=PAYLOADS, timestamp_ms=TIMES, first=INDEXES)
 def test_a_run_of_single_messages(payloads: list[bytes], timestamp_ms: int, first: int) -> None:
-    stamped = header.stamp(payloads, None, timestamp_ms, first)
+    stamped = stamp(payloads, None, timestamp_ms, first)
     assert len(stamped) == len(payloads)
     for i, (entry, payload) in enumerate(zip(stamped, payloads, strict=True)):
         found = header.read(entry)
@@ -36,7 +44,7 @@ def test_a_run_of_batches(
 ) -> None:
     n = len(payloads)
     counts = data.draw(st.lists(st.integers(1, 2000), min_size=n, max_size=n))
-    stamped = header.stamp(payloads, counts, timestamp_ms, first)
+    stamped = stamp(payloads, counts, timestamp_ms, first)
     index = first - 1
     for entry, payload, count in zip(stamped, payloads, counts, strict=True):
         index += count
@@ -51,7 +59,7 @@ def test_entries_of_brokers_that_write_no_header() -> None:
     assert header.read(bare) == header.NONE == Header(0, 0, -1, 1)
     assert header.read(b"") == header.NONE
     assert header.counts_of([bare, bare]) is None
-    ours = header.stamp([b"x"], [7], NOW_MS, 1000)
+    ours = stamp([b"x"], [7], NOW_MS, 1000)
     assert header.counts_of([bare, *ours]) == [1, 7]
     assert header.counts_of([*ours, bare]) == [7, 1]
 
@@ -85,7 +93,7 @@ def test_a_short_timestamp_where_ours_would_be_long() -> None:
 
 def test_a_timestamp_of_a_far_century() -> None:
     for timestamp_ms in (2**46, 2**50):
-        (entry,) = header.stamp([b""], None, timestamp_ms, 500)
+        (entry,) = stamp([b""], None, timestamp_ms, 500)
         assert header.read(entry) == Header(len(entry), timestamp_ms, 500, 1)
 
 
@@ -104,7 +112,7 @@ def test_odd_tails_take_the_slow_way(tail: bytes) -> None:
 
 
 def test_an_unknown_field_after_ours() -> None:
-    (entry,) = header.stamp([b""], None, NOW_MS, 100_000)
+    (entry,) = stamp([b""], None, NOW_MS, 100_000)
     longer = entry[:2] + (len(entry) - 6 + 2).to_bytes(4, "big") + entry[6:] + b"\x20\x01"
     assert header.read(longer) == Header(len(longer), NOW_MS, 100_000, 1)
 
@@ -140,7 +148,7 @@ def test_any_bytes_are_read_or_corrupted(data: bytes, with_magic: bool) -> None:
 
 @given(st.binary(max_size=30), TIMES, st.integers(0, 2**40))
 def test_torn_headers_are_never_misread(payload: bytes, timestamp_ms: int, index: int) -> None:
-    (entry,) = header.stamp([payload], None, timestamp_ms, index)
+    (entry,) = stamp([payload], None, timestamp_ms, index)
     size = header.read(entry).size
     for cut in range(2, size):
         with pytest.raises(Corrupted):

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import message_count
 from core.errors import (
     BrokerError,
@@ -71,7 +70,7 @@ class Attached:
             self.id,
             part.ledger_id,
             part.first_entry,
-            part.payloads,
+            part.stored() if self.session.wire.exposes_broker_metadata else part.payloads,
             partition=self.partition,
             redelivery_counts=redeliveries,
             ack_sets=masks,
@@ -321,7 +320,7 @@ async def on_get_last_message_id(session: PulsarSession, event: events.GetLastMe
     if last[1] >= 0:
         entries = await topic.ledger.read(last, 1, 1)
         entry = entries.payloads[0]
-        count, is_batch = message_count(entry[read_header(entry).size :])
+        count, is_batch = message_count(entry)
         if is_batch:
             batch_index = count - 1
     subscription = attached.consumer.subscription
