@@ -1,4 +1,4 @@
-"""What all tests with stock clients share: fresh topic names and the client with its log turned down."""
+"""What all tests with stock clients share: fresh topic names, and clients that log errors only."""
 
 import itertools
 import re

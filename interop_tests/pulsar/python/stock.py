@@ -1,7 +1,7 @@
 """Words for tests with the Python client: publish so many, receive so many, nothing else comes.
 
-Every wait is the client's own and has a deadline. That nothing else comes is shown by a message sent
-after it, not by waiting.
+Every wait is the client's own and has a deadline. That nothing else comes is shown by a message
+sent after it, not by waiting.
 """
 
 from collections.abc import Iterable
