@@ -5,6 +5,7 @@ So a file is written whole under another name first, synced, then renamed, and t
 
     *.txn         journals
     spare.dirty   an old journal on its way to be a spare: worth nothing after a crash
+    spare.fresh   a journal in the making: likewise
     spare.<n>     header and zeros, as large as a journal may be: the next journal
 """
 
@@ -26,6 +27,7 @@ FIRST_BYTES: Final = 256 * 1024
 """What a fresh file has at once; the rest is zeroed behind the writer's back."""
 SPARE: Final = "spare."
 DIRTY: Final = "spare.dirty"
+FRESH: Final = "spare.fresh"
 
 _ZEROS: Final = mmap.mmap(-1, CHUNK_BYTES)
 """Aligned to a page, as direct I/O wants it; never written to."""
@@ -82,7 +84,11 @@ def journals(directory: Path) -> list[int]:
 
 
 class JournalFiles:
-    """The directory of the journals: gives the writer its files and takes old ones back."""
+    """The directory of the journals: gives the writer its files and takes old ones back.
+
+    The journal's thread calls `create` while the checkpoint's calls `retire`: names of spares and
+    their number change together, under a lock.
+    """
 
     def __init__(self, directory: Path, *, size_max: int, ahead: int, spares_max: int) -> None:
         self.directory = directory
@@ -91,7 +97,9 @@ class JournalFiles:
         self._ahead = ahead
         self._spares_max = spares_max
         self._spares = 0
-        (directory / DIRTY).unlink(missing_ok=True)
+        self._lock = threading.Lock()
+        for unfinished in (DIRTY, FRESH):
+            (directory / unfinished).unlink(missing_ok=True)
         for spare in sorted(directory.glob(SPARE + "*")):
             if self._spares < spares_max and spare.stat().st_size == size_max:
                 os.replace(spare, directory / f"{SPARE}{self._spares}")
@@ -106,17 +114,23 @@ class JournalFiles:
         """A journal of this id: a spare if there is one, else a fresh file. Durable on return."""
         path = self.path(journal_id)
         assert not path.exists(), "journal ids are never used twice"
-        if self._spares:
-            self._spares -= 1
-            source = self.directory / f"{SPARE}{self._spares}"
+        if self._take_spare(path):
             zeroed = self._size_max
         else:
-            source = self.directory / DIRTY
+            fresh = self.directory / FRESH
             zeroed = min(FIRST_BYTES, self._size_max)
-            _write_zeroed(source, zeroed, direct=self.direct)
-        os.replace(source, path)
+            _write_zeroed(fresh, zeroed, direct=self.direct)
+            os.replace(fresh, path)
         sync_directory(self.directory)
         return JournalFile(path, zeroed, self._ahead, direct=self.direct and synced)
+
+    def _take_spare(self, path: Path) -> bool:
+        with self._lock:
+            if not self._spares:
+                return False
+            self._spares -= 1
+            os.replace(self.directory / f"{SPARE}{self._spares}", path)
+            return True
 
     def retire(self, journal_ids: list[int]) -> None:
         """These are not needed for a replay any more: keep a few as spares, unlink the others."""
@@ -129,9 +143,10 @@ class JournalFiles:
             os.replace(path, dirty)
             sync_directory(self.directory)
             _write_zeroed(dirty, self._size_max, direct=self.direct)
-            os.replace(dirty, self.directory / f"{SPARE}{self._spares}")
+            with self._lock:
+                os.replace(dirty, self.directory / f"{SPARE}{self._spares}")
+                self._spares += 1
             sync_directory(self.directory)
-            self._spares += 1
 
 
 def _write_zeroed(path: Path, size: int, *, direct: bool) -> None:
