@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=["publish", "both"],
         metavar="NAME",
-        help="or `all`; see --list",
+        help="or `goals`, or `all`; see --list",
     )
     parse.add_argument("--server", choices=["magnetar", "pulsar", "both"], default="magnetar")
     parse.add_argument(
@@ -80,6 +80,8 @@ def chosen(names: Sequence[str]) -> list[Case]:
     """Cases by name, loads first: the others restart servers."""
     if "all" in names:
         return list(CASES.values())
+    if "goals" in names:
+        return [case for case in CASES.values() if case.goal]
     unknown = [name for name in names if name not in CASES]
     if unknown:
         raise SystemExit(f"no such case: {', '.join(unknown)}; there are: {', '.join(CASES)}")

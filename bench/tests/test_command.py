@@ -8,6 +8,7 @@ from bench.drive.generator import GeneratorError, parse_line
 def test_loads_come_before_the_cases_that_restart_servers() -> None:
     assert [case.name for case in chosen(["cold", "publish"])] == ["publish", "cold"]
     assert len(chosen(["all"])) == len(CASES)
+    assert all(case.goal for case in chosen(["goals"]))
 
 
 def test_an_unknown_case_is_named_with_those_there_are() -> None:
