@@ -1,13 +1,14 @@
 """The broker: which topics are loaded, and the work that is nobody's in particular.
 
-Sessions of every protocol talk to it. A topic is loaded when somebody asks for it, once, however many
-ask at the same time; it is unloaded when told to, and deleted when it has been idle long enough.
+Sessions of every protocol talk to it. A topic is loaded when somebody asks for it, once, however
+many ask at the same time; it is unloaded when told to, and deleted when it has been idle long
+enough.
 
 Dispatch happens here, once per sweep of the link: subscriptions that may have something to deliver
 put themselves on a list (`look`), and `dispatch` serves that list in order.
 
-Invariant: a name maps to at most one loaded topic; between unloading and loading again the old one is
-closed for good.
+Invariant: a name maps to at most one loaded topic; between unloading and loading again the old one
+is closed for good.
 """
 
 from __future__ import annotations
@@ -177,8 +178,10 @@ class Broker:
         An unknown topic may be created as partitioned by this question, if the policy says so; one
         without partitions is created only when somebody attaches.
         """
+        if name.partitioned:
+            return 0  # a partition has none of its own; whether it exists is seen when attaching
         count = await self.catalog.partitions(name)
-        if count or name.partitioned or await self.exists(name):
+        if count or await self.exists(name):
             return count
         creation = (await self.catalog.effective(name)).auto_topic_creation
         if not create or not creation.allowed:
@@ -196,7 +199,9 @@ class Broker:
         }
         for base, partitions in (await self.catalog.partitioned_of(namespace)).items():
             names.update(f"{base}-partition-{index}" for index in range(partitions))
-        names.update(full for full, topic in self.topics.items() if topic.name.namespace == namespace)
+        names.update(
+            full for full, topic in self.topics.items() if topic.name.namespace == namespace
+        )
         return sorted(full for full in names if not TopicName.parse(full).system)
 
     async def unload(self, name: TopicName) -> None:
