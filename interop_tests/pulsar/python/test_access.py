@@ -1,0 +1,78 @@
+"""Who may write: the four access modes of producers, alone and after coming again."""
+
+import threading
+
+import pulsar
+import pytest
+from pulsar import ProducerAccessMode
+
+from .stock import drain
+
+
+def test_exclusive_keeps_others_out(client, topic):
+    holder = client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+    with pytest.raises(pulsar.ProducerFenced):
+        client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+    with pytest.raises(pulsar.ProducerBusy):
+        client.create_producer(topic)
+    holder.send(b"still mine")
+    holder.close()
+    client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive).send(b"mine now")
+
+
+def test_exclusive_does_not_push_in(client, topic):
+    shared = client.create_producer(topic)
+    with pytest.raises(pulsar.ProducerFenced):
+        client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+    shared.send(b"undisturbed")
+
+
+def test_waiting_in_line(client, topic):
+    """Those who wait are served in the order they came, and what each sent stays in order."""
+    consumer = client.subscribe(topic, "s")
+    holder = client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+    got: dict[str, pulsar.Producer] = {}
+    turn = {name: threading.Event() for name in "ab"}
+
+    def wait_for_it(name):
+        producer = client.create_producer(
+            topic, producer_name=name, access_mode=ProducerAccessMode.WaitForExclusive
+        )
+        got[name] = producer
+        turn[name].set()
+
+    first = threading.Thread(target=wait_for_it, args="a")
+    first.start()
+    holder.send(b"holder")
+    assert not got
+    holder.close()
+    assert turn["a"].wait(15)
+    got["a"].send(b"a")
+    second = threading.Thread(target=wait_for_it, args="b")
+    second.start()
+    got["a"].send(b"a still")
+    assert not turn["b"].is_set()
+    got["a"].close()
+    assert turn["b"].wait(15)
+    got["b"].send(b"b")
+    for thread in (first, second):
+        thread.join()
+    assert drain(consumer, 4) == [b"holder", b"a", b"a still", b"b"]
+
+
+def test_waiting_for_nobody(client, topic):
+    client.create_producer(topic, access_mode=ProducerAccessMode.WaitForExclusive).send(b"at once")
+
+
+def test_fencing_takes_over(client, topic):
+    consumer = client.subscribe(topic, "s")
+    old = client.create_producer(topic, access_mode=ProducerAccessMode.Exclusive)
+    old.send(b"old")
+    new = client.create_producer(topic, access_mode=ProducerAccessMode.ExclusiveWithFencing)
+    new.send(b"new")
+    with pytest.raises((pulsar.ProducerFenced, pulsar.AlreadyClosed)):
+        old.send(b"too late")
+    assert drain(consumer, 2) == [b"old", b"new"]
+    newest = client.create_producer(topic, access_mode=ProducerAccessMode.ExclusiveWithFencing)
+    newest.send(b"newest")
+    assert drain(consumer, 1) == [b"newest"]

@@ -1,0 +1,136 @@
+"""Topics of several partitions, which come into being because the policy says so."""
+
+import pulsar
+import pytest
+from pulsar import ConsumerType, InitialPosition, PartitionsRoutingMode
+
+from magnetar import standalone
+
+from .stock import bodies, drain, numbered, publish, receive
+
+PARTITIONS = 4
+
+
+@pytest.fixture(scope="module")
+def partitioned():
+    """A server on which topics have partitions."""
+    broker = {"allow_auto_topic_creation_type": "partitioned", "default_num_partitions": PARTITIONS}
+    with standalone(broker=broker) as server:
+        yield server
+
+
+@pytest.fixture
+def client(partitioned, connect):
+    return connect(partitioned.pulsar_url)
+
+
+def by_partition(messages):
+    found: dict[int, list[int]] = {}
+    for message in messages:
+        found.setdefault(message.message_id().partition(), []).append(int(message.data()))
+    return found
+
+
+def test_partitions_are_named(client, topic):
+    assert client.get_topic_partitions(topic) == [
+        f"persistent://public/default/{topic}-partition-{number}" for number in range(PARTITIONS)
+    ]
+
+
+@pytest.mark.parametrize("kind", list(ConsumerType.__members__))
+def test_all_arrives(client, topic, kind):
+    consumer = client.subscribe(topic, "s", ConsumerType.__members__[kind])
+    producer = client.create_producer(topic, batching_enabled=False)
+    publish(producer, numbered(100))
+    got = by_partition(receive(consumer, 100))
+    assert sorted(number for numbers in got.values() for number in numbers) == list(range(100))
+    assert set(got) == set(range(PARTITIONS))
+    assert all(numbers == sorted(numbers) for numbers in got.values())
+
+
+def test_a_key_has_its_partition(client, topic):
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, batching_enabled=False)
+    for number in range(100):
+        producer.send_async(b"%d" % number, None, partition_key=f"key-{number % 20}")
+    producer.flush()
+    where: dict[str, set[int]] = {}
+    for message in receive(consumer, 100):
+        where.setdefault(message.partition_key(), set()).add(message.message_id().partition())
+    assert all(len(partitions) == 1 for partitions in where.values())
+
+
+def test_one_partition(client, topic):
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(
+        topic, message_routing_mode=PartitionsRoutingMode.UseSinglePartition
+    )
+    publish(producer, numbered(50))
+    messages = receive(consumer, 50)
+    assert bodies(messages) == numbered(50)
+    assert len(by_partition(messages)) == 1
+
+
+def test_failover_spreads_partitions(client, topic):
+    """Of two consumers each is served half of the partitions."""
+    consumers = [
+        client.subscribe(topic, "s", ConsumerType.Failover, consumer_name=name) for name in "ab"
+    ]
+    producer = client.create_producer(topic, batching_enabled=False)
+    publish(producer, numbered(100))
+    got = [by_partition(receive(consumer, 50)) for consumer in consumers]
+    assert [len(each) for each in got] == [2, 2]
+    assert not set(got[0]) & set(got[1])
+
+
+def test_acknowledged_per_partition(client, topic):
+    consumer = client.subscribe(topic, "s", ConsumerType.Shared)
+    producer = client.create_producer(topic, batching_enabled=False)
+    publish(producer, numbered(40))
+    for message in receive(consumer, 40):
+        if int(message.data()) >= 10:
+            consumer.acknowledge(message)
+    consumer.close()
+    again = client.subscribe(topic, "s", ConsumerType.Shared)
+    assert sorted(map(int, drain(again, 10))) == list(range(10))
+
+
+def test_seek_all(client, topic):
+    consumer = client.subscribe(topic, "s")
+    client.subscribe(topic, "keeper").close()
+    producer = client.create_producer(topic)
+    publish(producer, numbered(40))
+    drain(consumer, 40)
+    consumer.seek(pulsar.MessageId.earliest)
+    assert sorted(map(int, drain(consumer, 40))) == list(range(40))
+
+
+def test_reader_of_all(client, topic):
+    client.subscribe(topic, "keeper").close()
+    publish(client.create_producer(topic), numbered(40))
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(int(reader.read_next(15_000).data()))
+    assert sorted(found) == list(range(40))
+
+
+def test_one_partition_by_name(client, topic):
+    assert len(client.get_topic_partitions(topic)) == PARTITIONS
+    name = f"{topic}-partition-2"
+    consumer = client.subscribe(name, "s", initial_position=InitialPosition.Earliest)
+    client.create_producer(name).send(b"2")
+    assert drain(consumer, 1) == [b"2"]
+    with pytest.raises(pulsar.PulsarException):
+        client.subscribe(f"{topic}-partition-{PARTITIONS}", "s")
+
+
+def test_chunks_and_batches(client, topic):
+    consumer = client.subscribe(topic, "s")
+    chunked = client.create_producer(topic, chunking_enabled=True)
+    large = bytes(range(256)) * 4096 * 6
+    chunked.send(large)
+    assert drain(consumer, 1) == [large]
+    batched = client.create_producer(topic, batching_enabled=True)
+    publish(batched, numbered(400))
+    assert sorted(map(int, drain(consumer, 400))) == list(range(400))
