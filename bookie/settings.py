@@ -19,7 +19,7 @@ class BookieSettings(Struct, frozen=True):
     """How far zeroes are written ahead of the journal."""
     journal_spares_max: int = 1
     """Old journal files kept, zeroed, to be written again."""
-    journal_queue_bytes_max: int = 64 * MIB
+    journal_queue_bytes_max: int = 16 * MIB
     """Waiting for the sync: beyond it `congested`; beyond twice as much appends fail."""
 
     write_cache_bytes: int = 32 * MIB

@@ -1,0 +1,326 @@
+"""The embedded store against the contract, and what is its own: restarts, limits, refusals."""
+
+import msgspec
+import pytest
+import trio
+
+from bookie.embedded import open_embedded
+from bookie.settings import BookieSettings
+from bookie.tests.contract_ledger_store import CHECKS, Told, append
+from bookie.tests.metadata_fake import DictMetadata
+from core.errors import (
+    Corrupted,
+    EntryNotFound,
+    Fenced,
+    LedgerNotFound,
+    Overloaded,
+    StorageFailed,
+    StorageFull,
+)
+
+SETTINGS = BookieSettings()
+NO_SYNC = BookieSettings(sync=False)
+
+
+def opened(directory, metadata, settings=SETTINGS, on_fatal=pytest.fail):
+    return open_embedded(directory / "bookie", metadata, settings, on_fatal=on_fatal)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("settings", [SETTINGS, NO_SYNC], ids=["sync", "no_sync"])
+async def test_contract(tmp_path, check, settings):
+    async with opened(tmp_path, DictMetadata(), settings) as store:
+        await check(store)
+
+
+async def test_entries_are_the_same_wherever_they_are(tmp_path):
+    metadata = DictMetadata()
+    payloads = [b"%d" % i * (i % 9) for i in range(3000)]
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        other = await store.create({})
+        for i in range(0, 3000, 100):
+            await append(writer, *payloads[i : i + 100])
+            await append(other, b"between")
+            if i % 1000 == 0:
+                await store.checkpoint()
+        assert await writer.read(0, 2999, 1 << 20) == payloads
+        await store.checkpoint()
+        assert await writer.read(0, 2999, 1 << 20) == payloads
+        assert await writer.read(1234, 1234, 1) == payloads[1234:1235]
+        assert store.statistics().reads_from_disk > 0
+        await writer.close()
+    async with opened(tmp_path, metadata) as store:
+        reader = await store.open(writer.ledger_id, recover=False)
+        assert await reader.read(0, 2999, 1 << 20) == payloads
+
+
+async def test_reading_in_order_asks_the_disk_rarely(tmp_path):
+    async with opened(tmp_path, DictMetadata()) as store:
+        writer = await store.create({})
+        await append(writer, *[b"x" * 100] * 5000)
+        await store.checkpoint()
+        first = 0
+        while first < 5000:
+            first += len(await writer.read(first, 4999, 10_000))
+        assert store.statistics().reads_from_disk <= 4
+
+
+async def test_a_fence_outlives_a_restart_even_of_a_ledger_never_written(tmp_path):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await store._client._link.fence(writer.ledger_id, b"k" * 20)
+    async with opened(tmp_path, metadata) as store:
+        told = Told()
+        writer._link = store._client._link
+        writer._later = store._client._later
+        writer.append([b"zombie"], told)
+        (error,) = await told.wait()
+        assert isinstance(error, Fenced)
+
+
+async def test_a_second_process_is_refused(tmp_path):
+    async with opened(tmp_path, DictMetadata()):
+        with pytest.raises(StorageFailed, match="in use by another process"):
+            async with opened(tmp_path, DictMetadata()):
+                pass
+
+
+async def test_foreign_newer_and_emptied_directories_are_refused(tmp_path):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata):
+        pass
+    with pytest.raises(StorageFailed, match="another bookie"):
+        async with opened(tmp_path, DictMetadata()):
+            pass
+    version = tmp_path / "bookie" / "ledgers" / "current" / "VERSION"
+    good = version.read_text()
+    version.write_text("6" + good[1:])
+    with pytest.raises(StorageFailed, match="layout is 6"):
+        async with opened(tmp_path, metadata):
+            pass
+    version.write_text("nonsense")
+    with pytest.raises(StorageFailed, match="no bookie's"):
+        async with opened(tmp_path, metadata):
+            pass
+    version.write_text(good)
+    (tmp_path / "bookie").rename(tmp_path / "elsewhere")
+    with pytest.raises(StorageFailed, match="is empty"):
+        async with opened(tmp_path, metadata):
+            pass
+
+
+async def test_a_moved_directory_works(tmp_path):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"x")
+    (tmp_path / "bookie").rename(tmp_path / "new")
+    async with open_embedded(tmp_path / "new", metadata, SETTINGS, on_fatal=pytest.fail) as store:
+        reader = await store.open(writer.ledger_id, recover=True)
+        assert await reader.read(0, 0, 1) == [b"x"]
+
+
+@pytest.mark.parametrize("missing", ["lastMark", "journal"])
+async def test_lost_pieces_are_named(tmp_path, missing):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"x")
+    if missing == "lastMark":
+        (tmp_path / "bookie/ledgers/current/lastMark").unlink()
+    else:
+        for path in (tmp_path / "bookie/journal/current").glob("*.txn"):
+            path.unlink()
+    with pytest.raises(Corrupted, match="lastMark"):
+        async with opened(tmp_path, metadata):
+            pass
+
+
+async def test_a_full_disk_refuses_writes_and_serves_reads(tmp_path):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"x")
+        await writer.close()
+    full = msgspec.structs.replace(SETTINGS, disk_usage_threshold=0.0)
+    async with opened(tmp_path, metadata, full) as store:
+        assert not store.writable()
+        other = await store.create({})
+        told = Told()
+        assert other.append([b"y"], told) == 0
+        (error,) = await told.wait()
+        assert isinstance(error, StorageFull)
+        reader = await store.open(writer.ledger_id, recover=False)
+        assert await reader.read(0, 0, 1) == [b"x"]
+
+
+async def test_congestion_then_refusal_then_room(tmp_path):
+    small = msgspec.structs.replace(SETTINGS, write_cache_bytes=64 * 1024)
+    async with opened(tmp_path, DictMetadata(), small) as store:
+        writer = await store.create({})
+        results = []
+        confirmed = []
+        while not any(isinstance(error, Overloaded) for error in results):
+            first = writer.append([b"x" * 1000] * 10, results.append)
+            confirmed.append(first)
+            if len(confirmed) % 8 == 0:
+                await trio.lowlevel.checkpoint()
+        with trio.fail_after(20):
+            while store.congested or store.statistics().journal_queue_bytes:
+                await store.checkpoint()
+        # Nothing is lost, nothing is doubled, and the writer may go on.
+        first = await append(writer, b"after")
+        assert first == 10 * results.count(None)
+        assert writer.last_confirmed == first
+        assert (await writer.read(first, first, 10)) == [b"after"]
+
+
+async def test_garbage_comes_back(tmp_path):
+    settings = msgspec.structs.replace(SETTINGS, entry_log_size_max_bytes=200_000)
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata, settings) as store:
+        writers = [await store.create({}) for _ in range(10)]
+        for _ in range(5):
+            for writer in writers:
+                await append(writer, *[b"%d" % writer.ledger_id * 100] * 100)
+            await store.checkpoint()
+        for writer in writers:
+            await writer.close()
+        current = tmp_path / "bookie" / "ledgers" / "current"
+        before = sum(path.stat().st_size for path in current.glob("*.log"))
+        for writer in writers[1:]:
+            await store.delete(writer.ledger_id)
+        await store.collect(compact_below=0.8)
+        await store.checkpoint()
+        after = sum(path.stat().st_size for path in current.glob("*.log"))
+        assert after < before / 3
+        statistics = store.statistics()
+        assert statistics.ledgers_deleted == 9
+        assert statistics.bytes_compacted > 0
+        kept = writers[0]
+        reader = await store.open(kept.ledger_id, recover=False)
+        assert await reader.read(0, 499, 1 << 20) == [b"%d" % kept.ledger_id * 100] * 500
+        with pytest.raises(LedgerNotFound):
+            await store.open(writers[1].ledger_id, recover=False)
+    async with opened(tmp_path, metadata, settings) as store:
+        reader = await store.open(kept.ledger_id, recover=False)
+        assert await reader.read(0, 499, 1 << 20) == [b"%d" % kept.ledger_id * 100] * 500
+
+
+async def test_metadata_trouble_ends_a_round_and_deletes_nothing(tmp_path):
+    class Troubled(DictMetadata):
+        broken = False
+
+        async def get(self, path):
+            if self.broken:
+                raise StorageFailed("no answer")
+            return await super().get(path)
+
+    metadata = Troubled()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"x")
+        await store.checkpoint()
+        metadata.broken = True
+        with pytest.raises(StorageFailed):
+            await store.collect(compact_below=0.0)
+        assert store.statistics().ledgers_deleted == 0
+        assert await writer.read(0, 0, 1) == [b"x"]
+
+
+@pytest.mark.parametrize("where", ["payload", "header", "length"])
+async def test_rot_in_an_entry_log_is_corruption_and_never_absence(tmp_path, where):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"aaaaaaaa", b"bbbbbbbb", b"cccccccc")
+        await writer.close()
+    (path,) = (tmp_path / "bookie" / "ledgers" / "current").glob("*.log")
+    data = bytearray(path.read_bytes())
+    second = 1024 + 48
+    data[second + {"payload": 42, "header": 8, "length": 1}[where]] ^= 0x40
+    path.write_bytes(data)
+    async with opened(tmp_path, metadata) as store:
+        reader = await store.open(writer.ledger_id, recover=False)
+        assert await reader.read(0, 0, 1) == [b"aaaaaaaa"]
+        with pytest.raises(Corrupted):
+            await reader.read(1, 1, 1)
+        assert await reader.read(2, 2, 1) == [b"cccccccc"]
+
+
+async def test_a_missing_entry_log_is_corruption_and_never_absence(tmp_path):
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        await append(writer, b"a")
+        await writer.close()
+    (path,) = (tmp_path / "bookie" / "ledgers" / "current").glob("*.log")
+    path.unlink()
+    async with opened(tmp_path, metadata) as store:
+        reader = await store.open(writer.ledger_id, recover=False)
+        with pytest.raises(Corrupted):
+            await reader.read(0, 0, 1)
+        with pytest.raises(EntryNotFound):
+            await reader.read(1, 1, 1)
+
+
+async def test_a_failed_journal_acknowledges_nothing_and_says_so_once(tmp_path):
+    fatal = []
+    async with opened(tmp_path, DictMetadata(), on_fatal=fatal.append) as store:
+        writer = await store.create({})
+        await append(writer, b"safe")
+
+        def fail(data):
+            raise OSError(5, "Input/output error")
+
+        store._journal._file.write = fail
+        told = Told(2)
+        writer.append([b"lost"], told)
+        await trio.lowlevel.checkpoint()
+        writer.append([b"lost too"], told)
+        assert all(isinstance(error, StorageFailed) for error in await told.wait())
+        assert len(fatal) == 1
+        assert not store.writable()
+        assert writer.last_confirmed == 0
+        other = await store.create({})
+        told = Told()
+        other.append([b"no"], told)
+        (error,) = await told.wait()
+        assert isinstance(error, StorageFailed)
+        assert await writer.read(0, 0, 1) == [b"safe"]
+
+
+async def test_runs_larger_than_any_buffer(tmp_path):
+    metadata = DictMetadata()
+    payloads = [bytes([i]) * 700_000 for i in range(20)] + [b"", b"x" * 5_000_000]
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        assert await append(writer, *payloads) == 0
+        assert await append(writer, b"next") == 22
+        assert await writer.read(0, 22, 1 << 30) == [*payloads, b"next"]
+        await store.checkpoint()
+        assert await writer.read(0, 22, 1 << 30) == [*payloads, b"next"]
+        assert len(await writer.read(0, 22, 2_000_000)) == 2
+
+
+async def test_journals_roll_and_are_used_again(tmp_path):
+    settings = msgspec.structs.replace(
+        SETTINGS, journal_size_max_bytes=128 * 1024, journal_spares_max=2
+    )
+    metadata = DictMetadata()
+    directory = tmp_path / "bookie" / "journal" / "current"
+    async with opened(tmp_path, metadata, settings) as store:
+        writer = await store.create({})
+        for i in range(60):
+            await append(writer, *[b"%d" % i * 20] * 200)
+            if i % 10 == 9:
+                await store.checkpoint()
+        assert len(list(directory.glob("*.txn"))) == 1
+        assert len(list(directory.glob("spare.*"))) == 2
+        last = writer.last_confirmed
+    async with opened(tmp_path, metadata, settings) as store:
+        reader = await store.open(writer.ledger_id, recover=True)
+        assert reader.last_confirmed == last
+        assert len(await reader.read(0, last, 1 << 30)) == 12_000
