@@ -1,7 +1,7 @@
 """The catalog: clusters, tenants, namespaces, partitioned topics and their policies.
 
-It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here: this server
-is its one writer, and a watch drops from the cache what somebody else changes.
+It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here: this
+server is its one writer, and a watch drops from the cache what somebody else changes.
 
 Invariant: what the cache says is what the store said last; a write reaches the store first.
 """
@@ -72,7 +72,10 @@ class Catalog:
         for path, value in (
             (f"{CLUSTERS}/{self.cluster}", encode(Cluster())),
             (f"{TENANTS}/public", encode(Tenant(allowed_clusters=[self.cluster]))),
-            (f"{TENANTS}/public/default", encode(NamespacePolicies(replication_clusters=[self.cluster]))),
+            (
+                f"{TENANTS}/public/default",
+                encode(NamespacePolicies(replication_clusters=[self.cluster])),
+            ),
         ):
             if await self._get(path) is None:
                 await self._put(path, value, ABSENT)
@@ -156,7 +159,9 @@ class Catalog:
     async def namespaces(self, tenant: str) -> list[str]:
         """Full names of a tenant's namespaces."""
         await self.get_tenant(tenant)
-        return [f"{tenant}/{local}" for local in await self._metadata.children(f"{TENANTS}/{tenant}")]
+        return [
+            f"{tenant}/{local}" for local in await self._metadata.children(f"{TENANTS}/{tenant}")
+        ]
 
     async def has_namespace(self, name: NamespaceName) -> bool:
         return await self._get(f"{TENANTS}/{name}") is not None

@@ -97,7 +97,7 @@ class Housekeeping:
         return topic.ledger.chain.after(slowest) < first_young
 
     async def expire_subscriptions(self, topic: Topic) -> None:
-        """A durable subscription that nobody has used for long is deleted, if the policy says so."""
+        """A durable subscription that nobody has used for long goes, if the policy says so."""
         minutes = topic.policies.subscription_expiration_minutes
         if minutes <= 0:
             return

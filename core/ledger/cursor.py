@@ -17,7 +17,7 @@ limit are forgotten, which only delivers again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -34,7 +34,7 @@ from core.ports.metadata_store import ABSENT
 log = logging.getLogger(__name__)
 
 HOLES_SAVED_MAX = 10_000
-"""Ranges of single acknowledgements in one snapshot; those beyond are delivered again after a crash."""
+"""Ranges of single acknowledgements in one snapshot; a crash brings those beyond again."""
 BITS_SAVED_MAX = 10_000
 """Partly acknowledged batches in one snapshot."""
 SNAPSHOTS_PER_LEDGER_MAX = 50_000
@@ -132,7 +132,7 @@ class Cursor:
         self.acks.reset(mark_delete)
 
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
-        """Cut acknowledged entries out of a slice; with each piece, the bits left of its batches."""
+        """Cut acknowledged entries out of a slice; with each piece, what is left of its batches."""
         acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
         count = len(part.payloads)
         start = 0

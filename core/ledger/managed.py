@@ -304,9 +304,7 @@ class ManagedLedger:
         self.chain.confirmed = (segment.ledger_id, segment.entries - 1)
         self.entries_added += entries
         if self.tailed:
-            run = Slice(
-                segment.ledger_id, first, append.payloads, append.counts, append.headers
-            )
+            run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
         append.done((segment.ledger_id, first))
         self._advanced()

@@ -1,8 +1,8 @@
 """What was written last, kept for those who read close behind: runs of entries, by the byte.
 
-All topics share one budget; the oldest run of all goes first. Nothing here is a promise: what is not
-cached is read from storage. Runs that touch and are small are joined, so that single publishes do not
-cost an object each.
+All topics share one budget; the oldest run of all goes first. Nothing here is a promise: what is
+not cached is read from storage. Runs that touch and are small are joined, so that single publishes
+do not cost an object each.
 
 Invariant: the runs of one topic are in order and do not overlap; `bytes` of all topics together
 exceed `bytes_max` by at most the run added last.

@@ -1,8 +1,8 @@
 """One accepted socket: its wire, its session, what was received in part and what waits to be sent.
 
-The link drives it and is the only one that touches the socket. A session holds its connection to ask
-three things of it: `touch` (I packed something), `pause`/`resume` (stop reading, for a reason of
-mine) and `close`.
+The link drives it and is the only one that touches the socket. A session holds its connection to
+ask three things of it: `touch` (I packed something), `pause`/`resume` (stop reading, for a reason
+of mine) and `close`.
 
 Invariants: at most one incomplete frame is kept (`left`); nothing is read while the outbox is above
 its high-water mark, while any reason to pause stands, or after the end; `session.closed` is called
@@ -59,7 +59,7 @@ class Connection:
         self.session: Session
         self.left = b""
         self.large: bytearray | None = None
-        """A frame bigger than the shared buffer gathers here: nothing is parsed until it is whole."""
+        """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
         self.gathered = 0
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0

@@ -3,15 +3,16 @@
 Theory. Readiness of all sockets is gathered by a private poller nested in trio's. When it has news,
 one *sweep* runs, and nothing in it awaits:
 
-    receive from each ready socket -> wire.feed -> session.handle     (plain calls, runs of messages)
-    settle: hooks (dispatch what became readable, hand appends to the journal)
+    receive from each ready socket -> wire.feed -> session.handle     (plain calls, runs of
+    messages) settle: hooks (dispatch what became readable, hand appends to the journal)
             flush each touched connection, one send each
 
-Work that arrives from outside a sweep (a journal group is synced, a task answered a request) ends in
-`settle` too: whoever brings many results calls it once after the last; a lone `touch` schedules it.
+Work that arrives from outside a sweep (a journal group is synced, a task answered a request) ends
+in `settle` too: whoever brings many results calls it once after the last; a lone `touch` schedules
+it.
 
-Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one peer,
-connections in all and per address, silence. What happens at each is written at `LinkLimits`.
+Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one
+peer, connections in all and per address, silence. What happens at each is written at `LinkLimits`.
 
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
 """
@@ -244,7 +245,7 @@ class Link:
         try:
             for event in wire.take_events():
                 handle(event)
-        except Exception:  # noqa: BLE001  our own mistake: it costs this session, not the server
+        except Exception:
             log.exception("%s: closed, this server failed", connection.peer)
             self.drop(connection, "this server failed")
             return

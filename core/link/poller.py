@@ -1,7 +1,7 @@
 """One descriptor that stands for many: epoll on Linux, kqueue elsewhere.
 
-Both are themselves pollable, so the loop waits for the poller's own descriptor in trio and then asks
-it, without waiting, which sockets are ready. That nesting costs half of what one trio task per
+Both are themselves pollable, so the loop waits for the poller's own descriptor in trio and then
+asks it, without waiting, which sockets are ready. That nesting costs half of what one trio task per
 connection does (12 against 22 microseconds for a wake-up with one message).
 """
 

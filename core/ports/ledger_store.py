@@ -66,8 +66,9 @@ class LedgerWriter(LedgerReader, Protocol):
         it copies them anyway.
 
         Plain call, nothing awaited: storage gathers what is appended during one turn of the loop
-        and during the last sync into one group; `done` is never called before this returns. After an error (`Fenced`, `StorageFailed`,
-        `StorageFull`) every later append of this writer fails as well.
+        and during the last sync into one group; `done` is never called before this returns. After
+        an error (`Fenced`, `StorageFailed`, `StorageFull`) every later append of this writer fails
+        as well.
         """
         ...
 

@@ -34,7 +34,7 @@ class MetadataStore(Protocol):
         ...
 
     async def delete(self, path: str, expected: int | None = None) -> None:
-        """Remove one value (children stay). `NotFound` if there is none, `BadVersion` if changed."""
+        """Remove one value (children stay). `NotFound` if there is none, else `BadVersion`."""
         ...
 
     async def children(self, path: str) -> list[str]:

@@ -17,7 +17,9 @@ from core.ports.ledger_store import Done, LedgerInfo
 class MemoryLedger:
     """One ledger, writer and reader in one."""
 
-    def __init__(self, store: MemoryLedgers, ledger_id: int, properties: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, store: MemoryLedgers, ledger_id: int, properties: Mapping[str, bytes]
+    ) -> None:
         self.ledger_id = ledger_id
         self.properties = dict(properties)
         self.entries: list[bytes] = []

@@ -1,7 +1,7 @@
 """A consumer as the core sees it: permits, what it has not acknowledged, and where to deliver.
 
-Permits count messages while dispatch moves entries; an entry is sent whole even if it costs more than
-is left, so permits may go below zero. What a consumer sends while it is blocked is remembered.
+Permits count messages while dispatch moves entries; an entry is sent whole even if it costs more
+than is left, so permits may go below zero. What a consumer sends while it is blocked is remembered.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Progress(Protocol):
 
 
 class Attachment(Protocol):
-    """What a consumer is attached to: a subscription of a topic that stores, or of one that does not."""
+    """What a consumer is attached to: a subscription, of a topic that stores or of another."""
 
     @property
     def name(self) -> str: ...
@@ -83,7 +83,8 @@ class Sink(Protocol):
         partial: Mapping[int, int] | None,
     ) -> None:
         """Send entries. `redeliveries` counts earlier deliveries of each, None if all are first;
-        `partial` gives, by offset in `part`, the bits of batch indexes not yet acknowledged."""
+        `partial` gives, by offset in `part`, the bits of batch indexes not yet acknowledged.
+        """
         ...
 
     def activity(self, active: bool) -> None:

@@ -112,7 +112,9 @@ class KeyedDispatcher:
         plan = self.keys.choose(hashes, work.counts, self._waiting_hashes(), room)
         for portion in plan.portions:
             part = work.part(portion.start, portion.start + portion.count)
-            self._send(portion.consumer, part, hashes[portion.start : portion.start + portion.count])
+            self._send(
+                portion.consumer, part, hashes[portion.start : portion.start + portion.count]
+            )
         for at in plan.held:
             position = (ledger_id, first + at)
             if not self._cursor.acks.is_acked(position):

@@ -2,7 +2,8 @@
 
 Theory. An entry that was delivered and not acknowledged is *pending* with the consumer it went to.
 What comes back (negative acknowledgement, ack timeout, a consumer that left) goes to the *replay*
-set with its count of deliveries raised. Delayed entries wait until they are due and then join replay.
+set with its count of deliveries raised. Delayed entries wait until they are due and then join
+replay.
 
     new --sent--> pending --ack--> gone
                     |  ^
@@ -130,9 +131,7 @@ class Outstanding:
         if self._limits.unacked_max and self.unacked >= self._limits.unacked_max:
             self.blocked = True
 
-    def _note_sizes(
-        self, consumer: Consumer, part: Slice, partial: dict[int, int] | None
-    ) -> None:
+    def _note_sizes(self, consumer: Consumer, part: Slice, partial: dict[int, int] | None) -> None:
         for at in range(len(part.payloads)):
             position = (part.ledger_id, part.first_entry + at)
             self.pending[position] = consumer

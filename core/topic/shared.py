@@ -119,9 +119,7 @@ class SharedDispatcher:
         chunks = _chunks_of(work)
         shares: list[Share[Consumer]]
         if chunks:
-            deal = self._chunks.choose(
-                len(work.payloads), work.counts, ready, self._turn, chunks
-            )
+            deal = self._chunks.choose(len(work.payloads), work.counts, ready, self._turn, chunks)
             shares, self._turn, seen = deal.shares, deal.turn, deal.seen
             for at in deal.orphans:
                 entry_id = work.first_entry + at
@@ -131,7 +129,9 @@ class SharedDispatcher:
             shares, self._turn = choose(len(work.payloads), work.counts, ready, self._turn)
             seen = shares[-1].start + shares[-1].count if shares else 0
         for share in shares:
-            for piece, partial in self.out.wanted(work.part(share.start, share.start + share.count)):
+            for piece, partial in self.out.wanted(
+                work.part(share.start, share.start + share.count)
+            ):
                 self.out.send(share.consumer, piece, partial)
             self._drop_acked(work, share)
         self.read = max(self.read, (work.ledger_id, work.first_entry + seen))

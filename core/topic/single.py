@@ -1,8 +1,8 @@
 """Serving one consumer at a time, in order: Exclusive and Failover.
 
 Theory. There is one read position. It runs ahead of the mark-delete position by what the active
-consumer has not acknowledged; whenever the active consumer changes, leaves or asks for redelivery, it
-goes back there, and entries acknowledged one by one are stepped over on the way forward again.
+consumer has not acknowledged; whenever the active consumer changes, leaves or asks for redelivery,
+it goes back there, and entries acknowledged one by one are stepped over on the way forward again.
 
 Invariants: entries are delivered in order; each at most once between two rewinds; nobody but the
 active consumer is served.
@@ -110,7 +110,11 @@ class SingleDispatcher:
         return self._source.at(self.read)
 
     def _tell_end(self, consumer: Consumer) -> None:
-        if self._ledger.terminated and not self._told_end and self.read > self._ledger.chain.confirmed:
+        if (
+            self._ledger.terminated
+            and not self._told_end
+            and self.read > self._ledger.chain.confirmed
+        ):
             self._told_end = True
             consumer.sink.end_of_topic()
 

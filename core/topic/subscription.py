@@ -1,7 +1,7 @@
 """A subscription: a cursor, the consumers attached to it, and the dispatcher that serves them.
 
-What it guards: who may attach (type, mode, number), that acknowledgements move the cursor, and that a
-reset or deletion finds nobody in the way. How entries are dealt out is the dispatcher's affair.
+What it guards: who may attach (type, mode, number), that acknowledgements move the cursor, and that
+a reset or deletion finds nobody in the way. How entries are dealt out is the dispatcher's affair.
 
 Invariant: the dispatcher always fits `type`; while `fenced` nobody attaches.
 """
@@ -129,9 +129,7 @@ class Subscription:
     def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
         """A fresh dispatcher starts from what is not acknowledged."""
         if kind is SubscriptionType.SHARED:
-            return SharedDispatcher(
-                self.cursor, self._ledger, self._env, self._limits, self.look
-            )
+            return SharedDispatcher(self.cursor, self._ledger, self._env, self._limits, self.look)
         if kind is SubscriptionType.KEY_SHARED:
             return KeyedDispatcher(
                 self.cursor, self._ledger, self._env, self._limits, self.look, mode_of(first)

@@ -1,10 +1,11 @@
-"""A persistent topic: a managed ledger, the producers that write it, the subscriptions that read it.
+"""A persistent topic: a managed ledger, the producers that write it, the subscriptions.
 
-What it guards: nobody writes while it is fenced or over its quota; every subscription is a cursor of
-the ledger; closing lets what is in flight finish. What is published is neither parsed nor copied here.
+What it guards: nobody writes while it is fenced or over its quota; every subscription is a cursor
+of the ledger; closing lets what is in flight finish. What is published is neither parsed nor copied
+here.
 
-States: a topic is `open` from the end of `load` until `close` or `delete` begin; then it is `fenced`
-and everything new is refused as "not ready", so that clients look it up again.
+States: a topic is `open` from the end of `load` until `close` or `delete` begin; then it is
+`fenced` and everything new is refused as "not ready", so that clients look it up again.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.environment import Environment
+from core.topic.outstanding import SharedLimits
 from core.topic.producer import Producer
 from core.topic.producers import Decision, Producers
 from core.topic.seeking import find_by_time
-from core.topic.outstanding import SharedLimits
 from core.topic.subscription import Subscription, SubscriptionType
 
 log = logging.getLogger(__name__)
@@ -75,9 +76,7 @@ class Topic:
         """Open the ledger and every durable subscription."""
         await self.ledger.open()
         for encoded in await self.env.storage.metadata.children(self.ledger.path):
-            cursor = Cursor(
-                self.env.storage, self.ledger, unquote(encoded), (-1, -1), durable=True
-            )
+            cursor = Cursor(self.env.storage, self.ledger, unquote(encoded), (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
         self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
@@ -185,7 +184,7 @@ class Topic:
         start: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> Subscription:
-        """The durable subscription of that name; a new one begins behind `start` (None: the end)."""
+        """The durable subscription of that name; a new one begins behind `start`, or at the end."""
         async with self._attaching:
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
@@ -235,9 +234,7 @@ class Topic:
             raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
         assert isinstance(subscription, Subscription)
         unacked_max = 0 if kind.ordered else policies.max_unacked_per_consumer
-        consumer = Consumer(
-            consumer_id, request, sink, unacked_max, self.env.clock.wall_ms()
-        )
+        consumer = Consumer(consumer_id, request, sink, unacked_max, self.env.clock.wall_ms())
         subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
         return consumer
 
@@ -311,7 +308,7 @@ class Topic:
         return min(marks, default=None)
 
     def backlog_bytes(self) -> int:
-        """How many bytes the slowest subscription has before it; by ledgers, the open one in part."""
+        """How many bytes the slowest subscription has before it, roughly."""
         slowest = self.slowest()
         if slowest is None:
             return 0
@@ -330,7 +327,7 @@ class Topic:
         return sum(one.expire_to(target) for one in behind)
 
     async def evict_backlog(self, bytes_max: int) -> None:
-        """Slow subscriptions lose their oldest messages until no more than that is kept for them."""
+        """Slow subscriptions lose their oldest messages until no more than that waits for them."""
         chain = self.ledger.chain
         for subscription in self.subscriptions.values():
             if not subscription.cursor.durable:

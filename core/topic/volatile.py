@@ -1,7 +1,7 @@
 """A non-persistent topic: what is published goes to whoever is there, and nowhere else.
 
-Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at once
-is dropped. Positions are (0, n), counting entries since the topic was loaded.
+Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at
+once is dropped. Positions are (0, n), counting entries since the topic was loaded.
 
 It has the surface of `Topic` as far as sessions use it; what needs storage is refused there.
 """

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from core.entry.pulsar_metadata import has_encryption_keys
 from core.errors import (
     BrokerError,
     ChecksumMismatch,
     Invalid,
     NotAllowed,
     NotReady,
-    SubscriptionNotFound,
 )
-from core.entry.pulsar_metadata import has_encryption_keys
 from core.ledger.chain import START, Position
 from core.topic.producer import AccessMode, Producer, ProducerRequest
 from core.topic.topic import Topic
@@ -39,7 +38,16 @@ class Attached:
     close is answered when it is down to nothing.
     """
 
-    __slots__ = ("closing", "encrypted_only", "id", "producer", "request_id", "session", "topic", "waiting")
+    __slots__ = (
+        "closing",
+        "encrypted_only",
+        "id",
+        "producer",
+        "request_id",
+        "session",
+        "topic",
+        "waiting",
+    )
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Questions about what is attached, and requests for features that are not here: refused in kind."""
+"""Questions about what is attached; requests for features that are not here, refused in kind."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class PulsarSession:
             await handler(self, event)
         except BrokerError as error:
             self.refuse(event, error)
-        except Exception:  # noqa: BLE001  our own mistake: it costs this session, not the server
+        except Exception:
             log.exception("%s: closed, this server failed", self.peer)
             self.connection.end("this server failed")
 
