@@ -16,10 +16,12 @@ from pathlib import Path
 
 import trio
 
-from bookie.embedded import open_embedded
+from bookie.embedded import EmbeddedStore, open_embedded
 from bookie.entries import seal
 from bookie.settings import BookieSettings
+from core.errors import BrokerError
 from core.metadata.embedded import open_embedded as open_metadata
+from core.ports.ledger_store import LedgerWriter
 
 
 def cpu() -> float:
@@ -54,12 +56,14 @@ async def watch_loop(pauses: list[float]) -> None:
         before = now
 
 
-async def append(store, writer, payloads: list[bytes], entries: int, window: int) -> None:
+async def append(
+    store: EmbeddedStore, writer: LedgerWriter, payloads: list[bytes], entries: int, window: int
+) -> None:
     """Append runs with a bounded number in flight, as a link would."""
     sent = confirmed = 0
     wake = trio.Event()
 
-    def done(error) -> None:
+    def done(error: BrokerError | None) -> None:
         nonlocal confirmed
         assert error is None, error
         confirmed += len(payloads)

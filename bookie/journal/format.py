@@ -41,6 +41,7 @@ KEY: Final = -0x1000
 FENCE: Final = -0x2000
 FORCE: Final = -0x4000
 EXPLICIT_LAC: Final = -0x8000
+KINDS: Final = (KEY, FENCE, FORCE, EXPLICIT_LAC)
 
 _word = Struct(">i")
 _words = Struct(">ii")

@@ -41,7 +41,10 @@ def scan(read: Read, start: int) -> Iterator[entries.Run | format.Note]:
             if _anything_after(read, window.offset + TEAR_BYTES_MAX):
                 raise RottenError(window.offset)
             return
-        if format.kind(window.data, window.position) < 0:
+        kind = format.kind(window.data, window.position)
+        if kind < 0:
+            if kind not in format.KINDS and not _group_follows(read, window.offset):
+                return  # the head of a note whose end did not reach the disk
             yield format.parse_note(window.data[window.position + 4 : end])
             window.position = end
             continue

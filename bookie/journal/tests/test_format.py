@@ -1,0 +1,53 @@
+"""Journal bytes: the layout that was observed on a stock bookie, and laws."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie.journal import format
+
+
+def test_padding_as_observed():
+    # A record of 40 at 512, one of 136 at 556: padding at 696 says 320, the next group is at 1024.
+    padding = format.padding(696)
+    assert padding[:8] == (-0x100).to_bytes(4, "big", signed=True) + (320).to_bytes(4, "big")
+    assert 696 + len(padding) == 1024
+
+
+@given(st.integers(512, 2**31))
+def test_padding_always_ends_on_a_boundary_and_is_never_nothing(position):
+    padding = format.padding(position)
+    assert (position + len(padding)) % 512 == 0
+    assert 8 <= len(padding) < 8 + 512
+    assert format.padding_end(padding, 0) == len(padding)
+
+
+def test_header():
+    assert len(format.HEADER) == 512
+    assert format.HEADER[:8] == b"BKLG\x00\x00\x00\x06"
+    assert format.read_header(format.HEADER)
+    assert not format.read_header(bytes(512))
+    assert not format.read_header(b"")
+    with pytest.raises(ValueError, match="version is 7"):
+        format.read_header(b"BKLG\x00\x00\x00\x07".ljust(512, b"\0"))
+    with pytest.raises(ValueError, match="begin"):
+        format.read_header(b"nonsense".ljust(512, b"\0"))
+
+
+def test_notes():
+    key = format.key_note(7, b"k" * 20)
+    assert len(key) == 4 + 40
+    assert format.parse_note(key[4:]) == format.Note(7, format.KEY, b"k" * 20)
+    fence = format.fence_note(7)
+    assert format.parse_note(fence[4:]) == format.Note(7, format.FENCE, b"")
+    assert format.kind(fence, 0) == format.FENCE
+
+
+def test_names_and_marks():
+    assert format.file_name(0x1A1FE04C255) == "1a1fe04c255.txn"
+    assert format.journal_id("1a1fe04c255.txn") == 0x1A1FE04C255
+    mark = format.Mark(3, 1024)
+    assert format.decode_mark(mark.encode()) == mark
+    assert format.Mark(3, 2048) > mark < format.Mark(4, 512)
+    with pytest.raises(ValueError, match="16 bytes"):
+        format.decode_mark(b"short")

@@ -1,0 +1,137 @@
+"""Reading a journal after a crash: torn at every byte, zeroed, overwritten, rotten."""
+
+import pytest
+
+from bookie import entries
+from bookie.journal import format
+from bookie.journal.scan import TEAR_BYTES_MAX, RottenError, scan
+
+ZEROS_AHEAD = 4096
+
+
+def group(position, *blobs):
+    records = b"".join(blobs)
+    return records + format.padding(position + len(records))
+
+
+def journal(*groups):
+    """A file with a header and these groups (lists of records), zeroed ahead."""
+    data = format.HEADER
+    for blobs in groups:
+        data += group(len(data), *blobs)
+    return data + bytes(ZEROS_AHEAD)
+
+
+def found(data, start=512):
+    """What a scan of these bytes gives: (ledger, entry, payload), or notes."""
+    out = []
+    for item in scan(lambda offset, size: data[offset : offset + size], start):
+        if isinstance(item, entries.Run):
+            payloads = entries.payloads(item, item.first, item.last, 1 << 30)
+            out += [(item.ledger_id, item.first + i, p) for i, p in enumerate(payloads)]
+        else:
+            out.append(item)
+    return out
+
+
+def run(ledger_id, first, *payloads):
+    return entries.seal(ledger_id, first, first - 1, 0, payloads).blob
+
+
+FIRST = [format.key_note(1, b"k" * 20), run(1, 0, b"zero", b"one"), run(2, 0, b"other")]
+LAST = [run(1, 2, b"two", b"three " * 100), format.fence_note(2), run(1, 4, b"four")]
+FIRST_FOUND = [
+    format.Note(1, format.KEY, b"k" * 20),
+    (1, 0, b"zero"),
+    (1, 1, b"one"),
+    (2, 0, b"other"),
+]
+LAST_FOUND = [
+    (1, 2, b"two"),
+    (1, 3, b"three " * 100),
+    format.Note(2, format.FENCE, b""),
+    (1, 4, b"four"),
+]
+WHOLE = journal(FIRST, LAST)
+LAST_START = len(journal(FIRST)) - ZEROS_AHEAD
+
+
+def test_all_is_found():
+    assert found(WHOLE) == FIRST_FOUND + LAST_FOUND
+    assert found(WHOLE, LAST_START) == LAST_FOUND
+
+
+@pytest.mark.parametrize("tail", ["cut", "zeros"])
+def test_torn_at_every_byte_of_the_last_group(tail):
+    """Whatever prefix of the last group reached the disk, its whole records are found."""
+    end = len(WHOLE) - ZEROS_AHEAD
+    for torn in range(LAST_START, end):
+        data = WHOLE[:torn] + (b"" if tail == "cut" else bytes(len(WHOLE) - torn))
+        got = found(data)
+        assert got[: len(FIRST_FOUND)] == FIRST_FOUND
+        assert got == (FIRST_FOUND + LAST_FOUND)[: len(got)], torn
+    assert got == FIRST_FOUND + LAST_FOUND
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x01, 0x7F, 0xFF])
+def test_garbage_at_every_byte_of_the_last_group(byte):
+    """Rot in the unsynced group invents nothing: records before it, and none that is broken."""
+    end = len(WHOLE) - ZEROS_AHEAD
+    for place in range(LAST_START, end):
+        data = bytearray(WHOLE)
+        if data[place] == byte:
+            continue
+        data[place : place + 16] = bytes([byte]) * 16
+        got = [item for item in found(bytes(data)) if not isinstance(item, format.Note)]
+        known = [i for i in FIRST_FOUND + LAST_FOUND if not isinstance(i, format.Note)]
+        assert got == known[: len(got)], place
+        assert len(got) >= 3
+
+
+def test_sectors_that_arrived_in_any_order():
+    """A torn group may have its later sectors and lack earlier ones."""
+    end = len(WHOLE) - ZEROS_AHEAD
+    for hole in range(LAST_START, end, 512):
+        data = WHOLE[:hole] + bytes(512) + WHOLE[hole + 512 :]
+        got = found(data)
+        assert got == (FIRST_FOUND + LAST_FOUND)[: len(got)]
+        assert got[: len(FIRST_FOUND)] == FIRST_FOUND
+
+
+def test_rot_before_the_last_group_is_kept_for_its_readers_to_stumble_on():
+    """An acknowledged entry must not become "no such entry"."""
+    data = bytearray(WHOLE)
+    place = WHOLE.index(b"one")
+    data[place] ^= 1
+    got = found(bytes(data))
+    assert len(got) == len(FIRST_FOUND + LAST_FOUND)
+    (item,) = [
+        item
+        for item in scan(lambda offset, size: bytes(data[offset : offset + size]), 512)
+        if isinstance(item, entries.Run) and item.first <= 1 <= item.last and item.ledger_id == 1
+    ]
+    assert entries.count_intact(item) == 1
+
+
+def test_a_length_that_rots_with_much_behind_it_stops_the_start():
+    big = [run(1, 4 + i, b"x" * 1_000_000) for i in range(TEAR_BYTES_MAX // 1_000_000 + 2)]
+    data = bytearray(journal(FIRST, LAST, *[[blob] for blob in big]))
+    data[512] = 0x7F
+    with pytest.raises(RottenError):
+        found(bytes(data))
+
+
+def test_windows_do_not_show():
+    """Records across the scan's windows are found whole."""
+    blobs = [run(1, i, bytes([i % 256]) * 100_000) for i in range(100)]
+    data = journal(*[blobs[i : i + 7] for i in range(0, 100, 7)])
+    assert found(data) == [(1, i, bytes([i % 256]) * 100_000) for i in range(100)]
+
+
+def test_unknown_notes_are_passed_by():
+    lac = (20 + 8).to_bytes(4, "big") + (9).to_bytes(8, "big")
+    lac += (
+        format.EXPLICIT_LAC.to_bytes(8, "big", signed=True) + (8).to_bytes(4, "big") + b"12345678"
+    )
+    got = found(journal([lac, run(9, 0, b"x")]))
+    assert got == [format.Note(9, format.EXPLICIT_LAC, b"12345678"), (9, 0, b"x")]

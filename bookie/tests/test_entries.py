@@ -1,0 +1,89 @@
+"""Entry bytes: vectors seen on stock software, and laws."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie import entries
+from core.errors import Corrupted
+
+PAYLOADS = st.lists(st.binary(max_size=900), min_size=1, max_size=12)
+
+
+def test_an_entry_as_the_stock_client_sealed_it():
+    run = entries.seal(11, 3, 2, 6, [b"e3"])
+    assert run.blob[4:].hex() == (
+        "000000000000000b 0000000000000003 0000000000000002 0000000000000008 e2ad1433 6533"
+    ).replace(" ", "")
+
+
+def test_the_digest_vector_that_the_stock_reader_verified():
+    run = entries.seal(6, 0, -1, 0, [b"CRC32C-0"])
+    assert run.blob.hex() == (
+        "0000002c 0000000000000006 0000000000000000 ffffffffffffffff 0000000000000008"
+        " 32fe39e2 4352433332432d30"
+    ).replace(" ", "")
+
+
+def test_a_hundred_zeros_as_captured():
+    run = entries.seal(1, 0, -1, 0, [bytes(100)])
+    assert run.blob[4:40].hex() == (
+        "0000000000000001 0000000000000000 ffffffffffffffff 0000000000000064 2a194824"
+    ).replace(" ", "")
+
+
+@given(PAYLOADS, st.integers(0, 2**62), st.integers(0, 2**62), st.integers(-1, 2**40))
+def test_what_is_sealed_is_found_again(payloads, ledger_id, first, confirmed):
+    run = entries.seal(ledger_id, first, confirmed, 7, payloads)
+    assert entries.payloads(run, first, first + 99, 1 << 30) == payloads
+    assert entries.checked_payloads(run, first, first + 99, 1 << 30) == payloads
+    assert entries.run_at(run.blob, 0, len(run.blob)) == run
+    assert entries.count_intact(run) == len(payloads)
+    header = entries.header_of(run, run.last)
+    assert header.length == 7 + sum(map(len, payloads))
+    assert header.last_confirmed == confirmed
+
+
+@given(PAYLOADS, st.data())
+def test_a_cut_blob_gives_its_whole_records_only(payloads, data):
+    run = entries.seal(5, 10, 9, 0, payloads)
+    size = data.draw(st.integers(0, len(run.blob)))
+    found = entries.run_at(run.blob[:size], 0, size)
+    whole = sum(1 for end in run.offsets[1:] if end <= size)
+    assert (found.count if found is not None else 0) == whole
+
+
+@given(PAYLOADS, st.data())
+def test_any_flipped_bit_shows(payloads, data):
+    run = entries.seal(5, 10, 9, 0, payloads)
+    place = data.draw(st.integers(0, run.count - 1))
+    start, end = run.offsets[place], run.offsets[place + 1]
+    blob = bytearray(run.blob)
+    blob[data.draw(st.integers(start + 4, end - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    rotten = entries.Run(run.ledger_id, run.first, bytes(blob), run.offsets)
+    assert entries.count_intact(rotten) == place
+    with pytest.raises(Corrupted):
+        entries.checked_payloads(rotten, run.first, run.last, 1 << 30)
+
+
+@given(PAYLOADS, st.integers(0, 5000), st.data())
+def test_bytes_max_is_kept_but_for_the_first(payloads, bytes_max, data):
+    run = entries.seal(5, 0, -1, 0, payloads)
+    first = data.draw(st.integers(0, run.last))
+    found = entries.payloads(run, first, run.last, bytes_max)
+    assert found == payloads[first : first + len(found)]
+    assert len(found) == 1 or sum(map(len, found)) <= bytes_max
+    following = first + len(found)
+    if following <= run.last:
+        assert sum(map(len, found)) + len(payloads[following]) > bytes_max
+
+
+@given(PAYLOADS, st.data())
+def test_cut_and_rest_make_the_whole(payloads, data):
+    run = entries.seal(5, 3, -1, 0, payloads)
+    count = data.draw(st.integers(0, run.count - 1))
+    rest = entries.rest(run, count)
+    head = entries.cut(run, count)
+    assert head.blob + rest.blob == run.blob
+    assert rest.first == 3 + count
+    assert entries.payloads(rest, rest.first, rest.last, 1 << 30) == payloads[count:]
