@@ -105,10 +105,10 @@ class WriteCache:
 
     @property
     def is_congested(self) -> bool:
-        """Both halves are full: whoever can wait should."""
-        return self.leaving is not None and self.filling.bytes >= self.half_bytes
+        """The half is full and not swapped yet: whoever can wait should."""
+        return self.filling.bytes >= self.half_bytes
 
     @property
     def is_overfull(self) -> bool:
         """Nobody waited: nothing more is taken."""
-        return self.leaving is not None and self.filling.bytes >= 2 * self.half_bytes
+        return self.filling.bytes >= 2 * self.half_bytes

@@ -1,0 +1,118 @@
+"""Apache's BookieShell judges directories that our bookie wrote."""
+
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from bookie.embedded import open_embedded
+from bookie.settings import BookieSettings
+from bookie.tests.metadata_fake import DictMetadata
+from interop_tests.bookkeeper.bookshell import BookShell, build, missing
+
+pytestmark = [pytest.mark.bookshell, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
+KEY = "850bf1071c5e3d8c24235676f8816ae0cbe2f14f"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jars():
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    build()
+
+
+async def fill(directory: Path) -> None:
+    """Ledgers 0 to 2 with 25,000, 50 and 1 entries in two checkpoints; 3 is fenced and empty."""
+    settings = BookieSettings(checkpoint_interval_seconds=3600)
+    async with open_embedded(directory, DictMetadata(), settings, on_fatal=pytest.fail) as store:
+        writers = [await store.create({}) for _ in range(4)]
+        for count, writer in zip((25_000, 50, 1), writers, strict=False):
+            synced = trio.Event()
+            half = count // 2
+            if half:
+                writer.append([b"payload %d" % i for i in range(half)], lambda error: None)
+            writer.append(
+                [b"payload %d" % i for i in range(half, count)], lambda e, s=synced: s.set()
+            )
+            await synced.wait()
+        await store.checkpoint()
+        synced = trio.Event()
+        writers[1].append([b"late"] * 10, lambda error: synced.set())
+        await synced.wait()
+        await writers[0].close()
+        await store.open(writers[3].ledger_id, recover=True)
+
+
+def entry_ids(said: str, ledger_id: int) -> list[int]:
+    """Entries of a ledger that readjournal or readlog names, in their order."""
+    lines = re.findall(r"FormatUtil Entry \{([^}]*entrySize[^}]*)\}", said)
+    pairs = [dict(item.split("=") for item in line.split(", ")) for line in lines]
+    return [int(p["entryId"]) for p in pairs if int(p["ledgerId"]) == ledger_id]
+
+
+def test_a_directory_that_was_left_cleanly(tmp_path):
+    directory = tmp_path / "bookie"
+    trio.run(fill, directory)
+    shell = BookShell(directory, tmp_path)
+    journals = [int(path.stem, 16) for path in directory.glob("journal/current/*.txn")]
+    mark = struct.unpack(">qq", (directory / "ledgers/current/lastMark").read_bytes())
+
+    said = shell.run("lastmark")
+    assert f"Journal Id - {mark[0]}({mark[0]:x}.txn), Pos - {mark[1]}" in said
+
+    said = shell.run("readjournal", str(journals[0]))
+    assert [i for i in entry_ids(said, 0) if i >= 0] == list(range(25_000))
+    assert [i for i in entry_ids(said, 1) if i >= 0] == list(range(60))
+    assert re.search(rf"MasterKey \{{entryId=-4096, ledgerId=0, masterKey={KEY}", said)
+    assert re.search(r"Fenced \{entryId=-8192, ledgerId=3", said)
+
+    said = shell.run("readlogmetadata", "0")
+    assert re.search(r"Size of ledger's entries \{ledgerId=0, size=\d+\}", said)
+    assert re.search(r"Size of ledger's entries \{ledgerId=1, size=\d+\}", said)
+
+    said = shell.run("readlog", "0")
+    assert entry_ids(said, 0) == list(range(25_000))
+    assert entry_ids(said, 1) == list(range(60))
+    assert entry_ids(said, 2) == [0]
+
+    for ledger_id, count in ((0, 25_000), (1, 60), (2, 1)):
+        said = shell.run("ledger", str(ledger_id))
+        located = re.findall(r"entry (\d+)\s*:\s*\(log: 0, pos: \d+\)", said)
+        assert [int(i) for i in located] == list(range(count))
+
+    assert "Check passed" in shell.run("localconsistencycheck")
+    assert "completed successfully" in shell.run("check-db-ledgers-index")
+
+
+def test_a_directory_whose_process_was_killed(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-m", "bookie.tests.crash_child", str(tmp_path), "sync"],
+        stdout=subprocess.PIPE,
+    ) as child:
+        told = {}
+        for _ in range(600):
+            ledger_id, last = map(int, child.stdout.readline().split())
+            told[ledger_id] = last
+        child.kill()
+    shell = BookShell(tmp_path / "bookie", tmp_path)
+    current = tmp_path / "bookie" / "ledgers" / "current"
+    mark_id, _ = struct.unpack(">qq", (current / "lastMark").read_bytes())
+    assert f"Journal Id - {mark_id}" in shell.run("lastmark")
+
+    seen: dict[int, set[int]] = {ledger_id: set() for ledger_id in told}
+    for path in (tmp_path / "bookie/journal/current").glob("*.txn"):
+        said = shell.run("readjournal", str(int(path.stem, 16)))
+        for ledger_id in told:
+            seen[ledger_id].update(entry_ids(said, ledger_id))
+    for path in current.glob("*.log"):
+        said = shell.run("readlog", str(int(path.stem, 16)))
+        for ledger_id in told:
+            seen[ledger_id].update(entry_ids(said, ledger_id))
+    for ledger_id, last in told.items():
+        assert seen[ledger_id] >= set(range(last + 1))
+    assert "Check passed" in shell.run("localconsistencycheck")
