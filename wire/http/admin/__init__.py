@@ -1,0 +1,1 @@
+"""The admin REST interface, one file per resource."""

@@ -1,0 +1,67 @@
+"""What other brokers have and this server has not: answered as a broker without it would.
+
+A schema that is asked for is not found, as no topic has one; all else is 405 with a sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+
+from wire.http.asking import Ask
+from wire.http.routes import Handler, Table, not_here
+
+ANY: Final = "GET PUT POST DELETE"
+
+
+def _refuses(reason: str) -> Table:
+    async def refuse(_ask: Ask) -> None:
+        raise not_here(reason)
+
+    rows: list[tuple[str, str, Handler]] = [(ANY, "", refuse), (ANY, "/{rest:path}", refuse)]
+    return rows
+
+
+async def no_schema(_ask: Ask) -> None:
+    raise HTTPException(404, "the topic has no schema")
+
+
+async def schemas_not_kept(_ask: Ask) -> None:
+    raise not_here("schemas are not kept by this server yet")
+
+
+async def no_bookies(_ask: Ask) -> dict[str, Any]:
+    """Storage is inside this process, not on bookies that anybody could place on racks."""
+    return {}
+
+
+async def all_bookies(_ask: Ask) -> dict[str, Any]:
+    return {"bookies": []}
+
+
+SCHEMAS: Final[Table] = (
+    ("GET", "/{rest:path}", no_schema),
+    ("PUT POST DELETE", "/{rest:path}", schemas_not_kept),
+)
+BOOKIES: Final[Table] = (("GET", "/racks-info", no_bookies), ("GET", "/all", all_bookies))
+OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")
+FUNCTIONS: Final = _refuses("functions and connectors are not part of this server")
+
+TABLES: Final = {
+    "/admin/v2/schemas": SCHEMAS,
+    "/admin/v2/bookies": BOOKIES,
+    "/admin/v2/resourcegroups": _refuses("resource groups are not part of this server"),
+    "/admin/v2/resource-quotas": _refuses("resource quotas are not part of this server"),
+    "/admin/v2/worker": FUNCTIONS,
+    "/admin/v2/worker-stats": FUNCTIONS,
+    "/admin/v3/transactions": _refuses("Transactions are not enabled"),
+    "/admin/v3/functions": FUNCTIONS,
+    "/admin/v3/sources": FUNCTIONS,
+    "/admin/v3/sinks": FUNCTIONS,
+    "/admin/v3/packages": FUNCTIONS,
+    **{
+        f"/admin/{resource}": OLD
+        for resource in ("clusters", "properties", "namespaces", "persistent", "non-persistent")
+    },
+}

@@ -1,0 +1,166 @@
+"""Internal stats: the ledgers of a topic and where its cursors stand, in Pulsar's JSON names."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from core import administration
+from core.ledger.chain import Position
+from core.topic.statistics import statistics
+from core.topic.subscription import Subscription
+from core.topic.topic import Topic
+from wire.http.admin.reaching import each_stored, stored
+from wire.http.asking import Ask
+from wire.http.dates import iso_date
+from wire.http.routes import Table
+
+Json = dict[str, Any]
+
+STATES: Final = {
+    "IDLE": "LedgerOpened",
+    "OPENING": "CreatingLedger",
+    "WRITING": "LedgerOpened",
+    "ROLLING": "ClosingLedger",
+    "TERMINATED": "Terminated",
+    "CLOSED": "Closed",
+}
+"""From our states of a managed ledger to those that tools know."""
+NO_LEDGER: Final = {
+    "ledgerId": -1,
+    "entries": -1,
+    "size": -1,
+    "offloaded": False,
+    "underReplicated": False,
+}
+
+
+async def internal_stats(ask: Ask) -> Json:
+    return described(await stored(ask))
+
+
+async def partitioned_internal_stats(ask: Ask) -> Json:
+    names = await administration.partitions_of(ask.broker, ask.topic)
+    topics = await each_stored(ask)
+    return {
+        "metadata": {"partitions": len(names), "deleted": False},
+        "partitions": {topic.name.full: described(topic) for topic in topics},
+    }
+
+
+async def internal_info(ask: Ask) -> Json:
+    """What is stored of a topic besides its messages: ledgers and cursors."""
+    topic = await stored(ask)
+    return {
+        "version": 0,
+        "creationDate": iso_date(topic.created_ms),
+        "modificationDate": iso_date(topic.created_ms),
+        "ledgers": [
+            {
+                "ledgerId": segment.ledger_id,
+                "entries": segment.entries if segment.closed_ms else None,
+                "size": segment.size if segment.closed_ms else None,
+                "timestamp": segment.closed_ms or None,
+                "isOffloaded": False,
+            }
+            for segment in topic.ledger.chain.segments
+        ],
+        "cursors": {
+            name: _cursor_info(subscription)
+            for name, subscription in topic.subscriptions.items()
+            if subscription.cursor.durable
+        },
+    }
+
+
+def _cursor_info(subscription: Subscription) -> Json:
+    now = subscription.cursor.statistics()
+    return {
+        "version": 0,
+        "cursorsLedgerId": now.ledger_id,
+        "markDelete": {"ledgerId": now.mark_delete[0], "entryId": now.mark_delete[1]},
+        "individualDeletedMessages": [
+            {
+                "lowerEndpoint": {"ledgerId": after[0], "entryId": after[1]},
+                "upperEndpoint": {"ledgerId": last[0], "entryId": last[1]},
+            }
+            for after, last in now.holes
+        ],
+    }
+
+
+def described(topic: Topic) -> Json:
+    """A topic's ledgers and cursors."""
+    ledger = topic.ledger
+    now = ledger.statistics()
+    return {
+        "entriesAddedCounter": now.entries_added,
+        "numberOfEntries": now.entries,
+        "totalSize": now.size,
+        "currentLedgerEntries": now.open_entries,
+        "currentLedgerSize": now.open_size,
+        "lastLedgerCreatedTimestamp": iso_date(now.opened_ms or None),
+        "lastLedgerCreationFailureTimestamp": None,
+        "waitingCursorsCount": sum(
+            not each.cursor.backlog for each in topic.subscriptions.values() if each.consumers
+        ),
+        "pendingAddEntriesCount": now.pending_appends,
+        "lastConfirmedEntry": _text(ledger.chain.confirmed),
+        "state": STATES[now.state],
+        "ledgers": [
+            {
+                "ledgerId": segment.ledger_id,
+                "entries": segment.entries if segment.closed_ms else 0,
+                "size": segment.size if segment.closed_ms else 0,
+                "offloaded": False,
+                "underReplicated": False,
+            }
+            for segment in ledger.chain.segments
+        ],
+        "cursors": {
+            name: _cursor(topic, subscription) for name, subscription in topic.subscriptions.items()
+        },
+        "schemaLedgers": [],
+        "compactedLedger": NO_LEDGER,
+    }
+
+
+def _cursor(topic: Topic, subscription: Subscription) -> Json:
+    cursor = subscription.cursor
+    now = cursor.statistics()
+    chain = topic.ledger.chain
+    last_used = iso_date(cursor.last_active_ms)
+    holes = ",".join(f"({_text(after)}..{_text(last)}]" for after, last in now.holes)
+    return {
+        "markDeletePosition": _text(now.mark_delete),
+        "readPosition": _text(statistics(subscription).read),
+        "waitingReadOp": bool(subscription.consumers) and not now.backlog,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": int(subscription.outflow().acked),
+        "cursorLedger": now.ledger_id,
+        "cursorLedgerLastEntry": now.ledger_last_entry,
+        "individuallyDeletedMessages": f"[{holes}]",
+        # tools of both generations: the name was misspelt for years
+        "lastLedgerSwitchTimestamp": last_used,
+        "lastLedgerWitchTimestamp": last_used,
+        "state": "Open" if now.ledger_id >= 0 else "NoLedger",
+        "active": bool(subscription.consumers),
+        "numberOfEntriesSinceFirstNotAckedMessage": chain.entries_between(
+            now.mark_delete, chain.confirmed
+        ),
+        "totalNonContiguousDeletedMessagesRange": len(cursor.acks),
+        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingReplayRead": False,
+        "properties": {},
+    }
+
+
+def _text(position: Position) -> str:
+    return f"{position[0]}:{position[1]}"
+
+
+HERE: Final = "/{tenant}/{namespace}/{topic}"
+TABLE: Final[Table] = (
+    ("GET", f"{HERE}/internalStats", internal_stats),
+    ("GET", f"{HERE}/partitioned-internalStats", partitioned_internal_stats),
+    ("GET", f"{HERE}/internal-info", internal_info),
+)

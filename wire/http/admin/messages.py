@@ -1,0 +1,197 @@
+"""Looking at messages without consuming them: peek, get by id, examine; ids by time and at the end.
+
+The body of an answer is the payload as its producer had it before compression (a batch stays one);
+what the metadata says is in headers. What is encrypted stays so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Final
+
+import msgspec
+import trio
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from core.entry.header import read as read_header
+from core.entry.pulsar_metadata import message_count
+from core.errors import EntryNotFound, Invalid, LedgerNotFound
+from core.ledger.chain import Position
+from core.topic.seeking import find_by_time, mark_before
+from core.topic.topic import Topic
+from wire.http.admin.reaching import MessageId, Target, message_id, stored, subscription_of
+from wire.http.asking import Ask
+from wire.http.dates import iso_date
+from wire.http.decompress import CODECS, decompress
+from wire.http.front import MessageMetadata, StoredMessage
+from wire.http.routes import Table, not_here
+
+ENTRIES_PER_REST: Final = 1_000
+"""Positions stepped over before the loop gets its turn."""
+
+
+class LastMessageId(msgspec.Struct, frozen=True, rename="camel"):
+    """As `MessageId`, with the place in a batch."""
+
+    ledger_id: int
+    entry_id: int
+    partition_index: int
+    batch_index: int
+
+
+# -- one message -------------------------------------------------------------------------------
+
+
+async def peek(ask: Ask) -> Response:
+    """The n-th message that a subscription has not acknowledged, from 1 on."""
+    topic = await stored(ask)
+    cursor = subscription_of(topic, ask.subscription).cursor
+    wanted = max(ask.path_number("position"), 1)
+    chain = topic.ledger.chain
+    position = chain.after(cursor.mark_delete)
+    steps = 0
+    while chain.has(position):
+        if not cursor.acks.is_acked(position):
+            wanted -= 1
+            if not wanted:
+                return await _shown(ask, topic, position)
+        position = chain.after(position)
+        steps += 1
+        if steps % ENTRIES_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+    raise HTTPException(404, "the subscription has no such message before it")
+
+
+async def get(ask: Ask) -> Response:
+    topic = await stored(ask)
+    return await _shown(ask, topic, (ask.path_number("ledger"), ask.path_number("entry")))
+
+
+async def examine(ask: Ask) -> Response:
+    """The n-th message of the topic, from its beginning or its end."""
+    topic = await stored(ask)
+    chain = topic.ledger.chain
+    place = max(ask.number("messagePosition", 1), 1)
+    start = ask.text("initialPosition", "latest")
+    if start not in ("latest", "earliest"):
+        raise Invalid("initialPosition must be earliest or latest")
+    if place > chain.entries:
+        raise HTTPException(412, f"the topic has only {chain.entries} messages")
+    skipped = place - 1 if start == "earliest" else chain.entries - place
+    for segment in chain.segments:
+        entries = chain.last_entry_of(segment) + 1
+        if skipped < entries:
+            return await _shown(ask, topic, (segment.ledger_id, skipped))
+        skipped -= entries
+    raise EntryNotFound("the messages were deleted meanwhile")
+
+
+async def _shown(ask: Ask, topic: Topic, position: Position) -> Response:
+    read_entry = ask.options.read_entry
+    if read_entry is None:
+        raise not_here("messages are not shown by this server")
+    if position > topic.ledger.chain.confirmed or min(position) < 0:
+        raise EntryNotFound(f"there is no message {position[0]}:{position[1]}")
+    if all(segment.ledger_id != position[0] for segment in topic.ledger.chain.segments):
+        raise LedgerNotFound(f"ledger {position[0]} is none of this topic")
+    entry = read_entry((await topic.ledger.read(position, 1, 1)).payloads[0])
+    metadata = entry.metadata
+    payload = entry.payload
+    if not metadata.encryption_keys:
+        payload = decompress(payload, metadata.compression, metadata.uncompressed_size)
+    headers = {"X-Pulsar-Message-ID": f"{position[0]}:{position[1]}", **_headers(entry)}
+    return Response(payload, headers=headers, media_type="application/octet-stream")
+
+
+def _headers(entry: StoredMessage) -> dict[str, str]:
+    """What there is to say, under the names that admin tools look for."""
+    found: dict[str, object] = {
+        "X-Pulsar-Broker-Entry-METADATA-timestamp": iso_date(entry.broker_timestamp),
+        "X-Pulsar-Broker-Entry-METADATA-index": entry.index,
+        **_producers_headers(entry.metadata),
+        **_batch_headers(entry.metadata),
+    }
+    return {name: _safe(str(value)) for name, value in found.items() if value is not None}
+
+
+def _producers_headers(about: MessageMetadata) -> dict[str, object]:
+    encrypted = bool(about.encryption_keys)
+    return {
+        "X-Pulsar-producer-name": about.producer_name,
+        "X-Pulsar-sequence-id": about.sequence_id,
+        "X-Pulsar-publish-time": iso_date(about.publish_time),
+        "X-Pulsar-event-time": iso_date(about.event_time or None),
+        "X-Pulsar-deliver-at-time": iso_date(about.deliver_at_time),
+        "X-Pulsar-null-value": "true" if about.null_value else None,
+        "X-Pulsar-replicated-from": about.replicated_from,
+        "X-Pulsar-partition-key": about.partition_key,
+        "X-Pulsar-partition-key-b64-encoded": "true" if about.partition_key_is_base64 else None,
+        "X-Pulsar-Base64-ordering-key": _base64(about.ordering_key),
+        "X-Pulsar-Base64-schema-version-b64encoded": _base64(about.schema_version),
+        "X-Pulsar-compression": CODECS[about.compression][0] if about.compression else None,
+        "X-Pulsar-uncompressed-size": about.uncompressed_size or None,
+        "X-Pulsar-Is-Encrypted": "true" if encrypted else None,
+        "X-Pulsar-PROPERTY": json.dumps(dict(about.properties)),
+    }
+
+
+def _batch_headers(about: MessageMetadata) -> dict[str, object]:
+    chunked = about.uuid is not None
+    return {
+        "X-Pulsar-num-batch-message": about.batch_size,
+        "X-Pulsar-batch-size": about.uncompressed_size if about.batch_size is not None else None,
+        "X-Pulsar-uuid": about.uuid,
+        "X-Pulsar-chunk-id": about.chunk_id if chunked else None,
+        "X-Pulsar-num-chunks-from-msg": about.chunk_count if chunked else None,
+        "X-Pulsar-total-chunk-msg-size": about.chunks_bytes if chunked else None,
+    }
+
+
+def _safe(value: str) -> str:
+    """Headers are ASCII here, without line ends; JSON is so already."""
+    plain = value.replace("\r", " ").replace("\n", " ")
+    return plain if plain.isascii() else plain.encode("ascii", "backslashreplace").decode()
+
+
+def _base64(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+# -- ids ---------------------------------------------------------------------------------------
+
+
+async def last_message_id(ask: Ask) -> MessageId | LastMessageId:
+    topic = await stored(ask)
+    last = topic.ledger.chain.confirmed
+    if last[1] >= 0:
+        entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
+        count, is_batch = message_count(entry[read_header(entry).size :])
+        if is_batch:
+            return LastMessageId(*last, topic.name.partition_index, count - 1)
+    return message_id(topic, last)
+
+
+async def id_by_time(ask: Ask) -> MessageId:
+    """The first message published then or later; the end if there is none."""
+    topic = await stored(ask)
+    return message_id(topic, await find_by_time(topic.ledger, ask.path_number("timestamp")))
+
+
+async def backlog_bytes(ask: Ask) -> int:
+    """How many bytes lie behind a message, that included."""
+    topic = await stored(ask)
+    target = await ask.json(Target)
+    return topic.ledger.bytes_after(mark_before(topic.ledger.chain, target.position))
+
+
+HERE: Final = "/{tenant}/{namespace}/{topic}"
+TABLE: Final[Table] = (
+    ("GET", f"{HERE}/subscription/{{subscription}}/position/{{position}}", peek),
+    ("GET", f"{HERE}/ledger/{{ledger}}/entry/{{entry}}", get),
+    ("GET", f"{HERE}/examinemessage", examine),
+    ("GET", f"{HERE}/lastMessageId", last_message_id),
+    ("GET", f"{HERE}/messageid/{{timestamp}}", id_by_time),
+    ("PUT", f"{HERE}/backlogSize", backlog_bytes),
+)

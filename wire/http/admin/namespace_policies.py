@@ -1,0 +1,237 @@
+"""What a namespace decides, one path per policy: `/admin/v2/namespaces/T/N/<policy>`.
+
+Two tables say everything: policies that have an effect are fields of `NamespacePolicies`; those of
+`STORED` are kept and shown for tools, and have none here yet. GET of what is not decided is 204.
+
+Invariant: whatever is set reaches the catalog before it is answered, and topics that are loaded
+right after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from starlette.exceptions import HTTPException
+
+from core.errors import Invalid
+from core.policies import (
+    AutoSubscriptionCreation,
+    AutoTopicCreation,
+    BacklogQuota,
+    DelayedDelivery,
+    InactiveTopics,
+    NamespacePolicies,
+    QuotaType,
+    Retention,
+    decode,
+)
+from wire.http.asking import Ask
+from wire.http.routes import Handler, Table
+
+MEBIBYTE: Final = 1024 * 1024
+DEFAULTS: Final = NamespacePolicies()
+
+
+class Stored(Struct, frozen=True):
+    """A policy that is kept and has no effect here."""
+
+    field: str
+    """Its name among the policies of a namespace."""
+    kind: Any
+    unset: Any = None
+    per_cluster: bool = False
+    """Shown among the policies as a map from cluster to value."""
+
+
+HELD: Final[dict[str, tuple[str, Any]]] = {
+    "retention": ("retention_policies", Retention),
+    "messageTTL": ("message_ttl_in_seconds", int),
+    "deduplication": ("deduplication", bool),
+    "autoTopicCreation": ("auto_topic_creation", AutoTopicCreation),
+    "autoSubscriptionCreation": ("auto_subscription_creation", AutoSubscriptionCreation),
+    "encryptionRequired": ("encryption_required", bool),
+    "maxProducersPerTopic": ("max_producers_per_topic", int),
+    "maxConsumersPerTopic": ("max_consumers_per_topic", int),
+    "maxConsumersPerSubscription": ("max_consumers_per_subscription", int),
+    "maxSubscriptionsPerTopic": ("max_subscriptions_per_topic", int),
+    "maxTopicsPerNamespace": ("max_topics_per_namespace", int),
+    "maxUnackedMessagesPerConsumer": ("max_unacked_messages_per_consumer", int),
+    "maxUnackedMessagesPerSubscription": ("max_unacked_messages_per_subscription", int),
+    "compactionThreshold": ("compaction_threshold", int),
+    "subscriptionExpirationTime": ("subscription_expiration_time_minutes", int),
+    "inactiveTopicPolicies": ("inactive_topic_policies", InactiveTopics),
+    "delayedDelivery": ("delayed_delivery_policies", DelayedDelivery),
+    "subscriptionTypesEnabled": ("subscription_types_enabled", list[str]),
+    "replication": ("replication_clusters", list[str]),
+}
+"""By the last part of the path: the field of `NamespacePolicies`, and its type."""
+
+STORED: Final[dict[str, Stored]] = {
+    "schemaValidationEnforced": Stored("schema_validation_enforced", bool, False),
+    "schemaCompatibilityStrategy": Stored("schema_compatibility_strategy", str, "UNDEFINED"),
+    "schemaAutoUpdateCompatibilityStrategy": Stored(
+        "schema_auto_update_compatibility_strategy", str, "Full"
+    ),
+    "isAllowAutoUpdateSchema": Stored("is_allow_auto_update_schema", bool),
+    "persistence": Stored("persistence", dict[str, Any]),
+    "dispatchRate": Stored("topicDispatchRate", dict[str, Any], per_cluster=True),
+    "subscriptionDispatchRate": Stored("subscriptionDispatchRate", dict[str, Any], None, True),
+    "replicatorDispatchRate": Stored("replicatorDispatchRate", dict[str, Any], None, True),
+    "subscribeRate": Stored("clusterSubscribeRate", dict[str, Any], per_cluster=True),
+    "publishRate": Stored("publishMaxMessageRate", dict[str, Any], per_cluster=True),
+    "offloadThreshold": Stored("offload_threshold", int, -1),
+    "offloadThresholdInSeconds": Stored("offload_threshold_in_seconds", int, -1),
+    "offloadDeletionLagMs": Stored("offload_deletion_lag_ms", int),
+    "offloadPolicies": Stored("offload_policies", dict[str, Any]),
+    "subscriptionAuthMode": Stored("subscription_auth_mode", str, "None"),
+    "deduplicationSnapshotInterval": Stored("deduplicationSnapshotIntervalSeconds", int),
+    "antiAffinity": Stored("antiAffinityGroup", str),
+    "entryFilters": Stored("entryFilters", dict[str, Any]),
+    "allowedClusters": Stored("allowed_clusters", list[str]),
+    "dispatcherPauseOnAckStatePersistent": Stored(
+        "dispatcherPauseOnAckStatePersistentEnabled", bool, False
+    ),
+}
+"""By the last part of the path."""
+STORED_FIELDS: Final = {stored.field for stored in STORED.values()}
+
+
+def shown(policies: NamespacePolicies) -> dict[str, Any]:
+    """All policies of a namespace as tools read them."""
+    fields = msgspec.to_builtins(policies)
+    return {**fields.pop("extra"), **fields}
+
+
+def taken(body: Any) -> NamespacePolicies:
+    """All policies of a namespace as tools send them; what is not known is let go."""
+    if not isinstance(body, dict):
+        raise Invalid("policies are a JSON object")
+    known = decode(msgspec.json.encode(body), NamespacePolicies)
+    extra = {key: body[key] for key in STORED_FIELDS if body.get(key) is not None}
+    policies = msgspec.structs.replace(known, extra=extra)
+    _check_quotas(policies)
+    return policies
+
+
+async def changed(ask: Ask, **fields: Any) -> None:
+    """Write some policies and see that topics learn of it."""
+    catalog = ask.broker.catalog
+    policies = msgspec.structs.replace(await catalog.policies(ask.namespace), **fields)
+    _check_quotas(policies)
+    await catalog.set_policies(ask.namespace, policies)
+    ask.broker.policies_changed(ask.namespace)
+
+
+def _check_quotas(policies: NamespacePolicies) -> None:
+    """What is retained must be more than what may wait, or the quota could never be reached."""
+    retention = policies.retention_policies
+    if retention is None:
+        return
+    size, minutes = retention.retention_size_in_mb, retention.retention_time_in_minutes
+    if (size == 0) != (minutes == 0) or size < -1 or minutes < -1:
+        raise HTTPException(
+            412, "retention needs time and size: both 0, or neither; -1 stands for no limit"
+        )
+    for quota in policies.backlog_quota_map.values():
+        too_big = size > 0 and quota.limit_size >= size * MEBIBYTE
+        too_old = minutes > 0 and quota.limit_time >= minutes * 60
+        if too_big or too_old:
+            raise HTTPException(412, "the backlog quota must be below what retention keeps")
+
+
+def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
+    """Get, set and remove a policy that has an effect."""
+
+    async def get(ask: Ask) -> object:
+        return getattr(await ask.broker.catalog.policies(ask.namespace), field)
+
+    async def put(ask: Ask) -> None:
+        value = await ask.value(kind)
+        await changed(ask, **{field: getattr(DEFAULTS, field) if value is None else value})
+
+    async def remove(ask: Ask) -> None:
+        await changed(ask, **{field: getattr(DEFAULTS, field)})
+
+    return get, put, remove
+
+
+def _stored(stored: Stored) -> tuple[Handler, Handler, Handler]:
+    """Get, set and remove a policy that is only kept."""
+
+    async def get(ask: Ask) -> object:
+        extra = (await ask.broker.catalog.policies(ask.namespace)).extra
+        value = extra.get(stored.field, stored.unset)
+        if stored.per_cluster and isinstance(value, dict):
+            return value.get(ask.broker.settings.cluster)
+        return value
+
+    async def put(ask: Ask) -> None:
+        value = await ask.value(stored.kind)
+        await _keep(ask, stored, value)
+
+    async def remove(ask: Ask) -> None:
+        await _keep(ask, stored, None)
+
+    return get, put, remove
+
+
+async def _keep(ask: Ask, stored: Stored, value: Any) -> None:
+    extra = dict((await ask.broker.catalog.policies(ask.namespace)).extra)
+    extra.pop(stored.field, None)
+    if value is not None:
+        extra[stored.field] = {ask.broker.settings.cluster: value} if stored.per_cluster else value
+    await changed(ask, extra=extra)
+
+
+# -- backlog quotas: one policy with two types -------------------------------------------------
+
+
+async def quotas(ask: Ask) -> object:
+    return (await ask.broker.catalog.policies(ask.namespace)).backlog_quota_map
+
+
+async def set_quota(ask: Ask) -> None:
+    quota = await ask.json(BacklogQuota)
+    present = (await ask.broker.catalog.policies(ask.namespace)).backlog_quota_map
+    await changed(ask, backlog_quota_map={**present, quota_type(ask): quota})
+
+
+async def remove_quota(ask: Ask) -> None:
+    present = dict((await ask.broker.catalog.policies(ask.namespace)).backlog_quota_map)
+    present.pop(quota_type(ask), None)
+    await changed(ask, backlog_quota_map=present)
+
+
+def quota_type(ask: Ask) -> QuotaType:
+    """Of the request; by size unless it says so."""
+    text = ask.text("backlogQuotaType", "destination_storage")
+    if text == "destination_storage":
+        return "destination_storage"
+    if text == "message_age":
+        return "message_age"
+    raise Invalid("backlogQuotaType must be destination_storage or message_age")
+
+
+def _table() -> Table:
+    here = "/{tenant}/{namespace}"
+    rows: list[tuple[str, str, Handler]] = [
+        ("GET", f"{here}/backlogQuotaMap", quotas),
+        ("POST PUT", f"{here}/backlogQuota", set_quota),
+        ("DELETE", f"{here}/backlogQuota", remove_quota),
+    ]
+    made: dict[str, tuple[Handler, Handler, Handler]] = {
+        **{name: _held(*row) for name, row in HELD.items()},
+        **{name: _stored(row) for name, row in STORED.items()},
+    }
+    for name, (get, put, remove) in made.items():
+        rows += [
+            ("GET", f"{here}/{name}", get),
+            ("POST PUT", f"{here}/{name}", put),
+            ("DELETE", f"{here}/{name}", remove),
+        ]
+    return rows
+
+
+TABLE: Final[Table] = _table()

@@ -1,0 +1,226 @@
+"""`/admin/v2/namespaces`: their life, what is in them, and who may do what there.
+
+What they decide is `namespace_policies.py`'s. A namespace is one bundle here, whatever number of
+them its creator asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from core import administration
+from core.errors import Invalid, SubscriptionNotFound
+from core.names import TopicName
+from core.policies import AuthPolicies, Bundles, NamespacePolicies
+from core.topic.topic import Topic
+from wire.http.admin.namespace_policies import changed, shown, taken
+from wire.http.asking import Ask
+from wire.http.lookup import BUNDLE
+from wire.http.routes import Table, not_here, plain_text
+
+MODES: Final = {"PERSISTENT": (True,), "NON_PERSISTENT": (False,), "ALL": (True, False)}
+
+
+async def listed(ask: Ask) -> list[str]:
+    return await ask.broker.catalog.namespaces(ask.part("tenant"))
+
+
+async def get(ask: Ask) -> dict[str, Any]:
+    return shown(await ask.broker.catalog.policies(ask.namespace))
+
+
+async def create(ask: Ask) -> None:
+    """The body is a list of clusters in some tools, policies in others."""
+    body = await ask.value(Any)
+    if isinstance(body, list):
+        body = {"replication_clusters": body}
+    policies = msgspec.structs.replace(taken(body or {}), bundles=Bundles())
+    await ask.broker.catalog.create_namespace(ask.namespace, policies)
+
+
+async def delete(ask: Ask) -> None:
+    await administration.delete_namespace(ask.broker, ask.namespace, force=ask.flag("force"))
+
+
+async def topics(ask: Ask) -> list[str]:
+    """Full names, partitions as the topics they are."""
+    await ask.broker.catalog.policies(ask.namespace)
+    wanted = MODES.get(ask.text("mode", "PERSISTENT").upper())
+    if wanted is None:
+        raise Invalid("mode must be PERSISTENT, NON_PERSISTENT or ALL")
+    names = await ask.broker.topics_of(ask.namespace)
+    return [name for name in names if TopicName.parse(name).persistent in wanted]
+
+
+# -- bundles -----------------------------------------------------------------------------------
+
+
+async def bundles(ask: Ask) -> Bundles:
+    await ask.broker.catalog.policies(ask.namespace)
+    return Bundles()
+
+
+async def unload(ask: Ask) -> None:
+    await administration.unload_namespace(ask.broker, ask.namespace)
+
+
+async def unload_bundle(ask: Ask) -> None:
+    _check_bundle(ask)
+    await administration.unload_namespace(ask.broker, ask.namespace)
+
+
+async def split_bundle(ask: Ask) -> None:
+    _check_bundle(ask)
+    raise not_here("a namespace is one bundle in this server: there is nobody to share it with")
+
+
+def _check_bundle(ask: Ask) -> None:
+    if ask.part("bundle") != BUNDLE:
+        raise HTTPException(404, f"there is no bundle {ask.part('bundle')[:40]}, only {BUNDLE}")
+
+
+# -- backlogs and subscriptions of all topics --------------------------------------------------
+
+
+async def clear_backlog(ask: Ask) -> None:
+    """Everything published so far counts as acknowledged, for one subscription or for all."""
+    only = ask.subscription if "subscription" in ask.request.path_params else None
+    for topic in await _persistent_topics(ask):
+        for name, subscription in topic.subscriptions.items():
+            if only in (None, name):
+                subscription.skip_to(topic.ledger.chain.confirmed)
+
+
+async def unsubscribe(ask: Ask) -> None:
+    """A subscription ends on every topic that has it."""
+    found = False
+    for topic in await _persistent_topics(ask):
+        if ask.subscription in topic.subscriptions:
+            await topic.unsubscribe(ask.subscription, force=False)
+            found = True
+    if not found:
+        raise SubscriptionNotFound(f"no topic has a subscription {ask.subscription}")
+
+
+async def _persistent_topics(ask: Ask) -> list[Topic]:
+    await ask.broker.catalog.policies(ask.namespace)
+    names = [TopicName.parse(name) for name in await ask.broker.topics_of(ask.namespace)]
+    loaded = [await ask.broker.topic(name, create=False) for name in names if name.persistent]
+    return [topic for topic in loaded if isinstance(topic, Topic)]
+
+
+# -- permissions, kept for the day authorisation is switched on --------------------------------
+
+
+async def permissions(ask: Ask) -> dict[str, list[str]]:
+    return (await ask.broker.catalog.policies(ask.namespace)).auth_policies.namespace_auth
+
+
+async def grant(ask: Ask) -> None:
+    actions = await ask.value(list[str]) or []
+    auth = await _auth(ask)
+    auth.namespace_auth[ask.part("role")] = sorted(set(actions))
+    await changed(ask, auth_policies=auth)
+
+
+async def revoke(ask: Ask) -> None:
+    auth = await _auth(ask)
+    auth.namespace_auth.pop(ask.part("role"), None)
+    await changed(ask, auth_policies=auth)
+
+
+async def subscription_permissions(ask: Ask) -> dict[str, list[str]]:
+    return (await ask.broker.catalog.policies(ask.namespace)).auth_policies.subscription_auth
+
+
+async def grant_subscription(ask: Ask) -> None:
+    auth = await _auth(ask)
+    auth.subscription_auth[ask.subscription] = await ask.value(list[str]) or []
+    await changed(ask, auth_policies=auth)
+
+
+async def revoke_subscription(ask: Ask) -> None:
+    auth = await _auth(ask)
+    roles = auth.subscription_auth.get(ask.subscription, [])
+    auth.subscription_auth[ask.subscription] = [one for one in roles if one != ask.part("role")]
+    await changed(ask, auth_policies=auth)
+
+
+async def _auth(ask: Ask) -> AuthPolicies:
+    """A copy that is ours to change."""
+    present = (await ask.broker.catalog.policies(ask.namespace)).auth_policies
+    return AuthPolicies(
+        dict(present.namespace_auth), dict(present.topic_auth), dict(present.subscription_auth)
+    )
+
+
+# -- properties --------------------------------------------------------------------------------
+
+
+async def properties(ask: Ask) -> dict[str, str]:
+    return (await _policies(ask)).properties
+
+
+async def set_properties(ask: Ask) -> None:
+    given = await ask.value(dict[str, str]) or {}
+    await changed(ask, properties={**(await _policies(ask)).properties, **given})
+
+
+async def clear_properties(ask: Ask) -> None:
+    await changed(ask, properties={})
+
+
+async def get_property(ask: Ask) -> Response:
+    found = (await _policies(ask)).properties.get(ask.part("key"))
+    if found is None:
+        raise HTTPException(404, f"there is no property {ask.part('key')}")
+    return plain_text(found)
+
+
+async def set_property(ask: Ask) -> None:
+    present = (await _policies(ask)).properties
+    await changed(ask, properties={**present, ask.part("key"): ask.part("value")})
+
+
+async def remove_property(ask: Ask) -> Response:
+    present = dict((await _policies(ask)).properties)
+    before = present.pop(ask.part("key"), "")
+    await changed(ask, properties=present)
+    return plain_text(before)
+
+
+async def _policies(ask: Ask) -> NamespacePolicies:
+    return await ask.broker.catalog.policies(ask.namespace)
+
+
+HERE: Final = "/{tenant}/{namespace}"
+TABLE: Final[Table] = (
+    ("GET", "/{tenant}", listed),
+    ("GET", HERE, get),
+    ("PUT", HERE, create),
+    ("DELETE", HERE, delete),
+    ("GET", f"{HERE}/topics", topics),
+    ("GET", f"{HERE}/bundles", bundles),
+    ("PUT", f"{HERE}/unload", unload),
+    ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle),
+    ("PUT", f"{HERE}/{{bundle}}/split", split_bundle),
+    ("POST", f"{HERE}/clearBacklog", clear_backlog),
+    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog),
+    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe),
+    ("GET", f"{HERE}/permissions", permissions),
+    ("GET", f"{HERE}/permissions/subscription", subscription_permissions),
+    ("POST", f"{HERE}/permissions/subscription/{{subscription}}", grant_subscription),
+    ("DELETE", f"{HERE}/permissions/subscription/{{subscription}}/{{role}}", revoke_subscription),
+    ("POST", f"{HERE}/permissions/{{role}}", grant),
+    ("DELETE", f"{HERE}/permissions/{{role}}", revoke),
+    ("GET", f"{HERE}/properties", properties),
+    ("PUT", f"{HERE}/properties", set_properties),
+    ("DELETE", f"{HERE}/properties", clear_properties),
+    ("GET", f"{HERE}/property/{{key}}", get_property),
+    ("DELETE", f"{HERE}/property/{{key}}", remove_property),
+    ("PUT", f"{HERE}/property/{{key}}/{{value}}", set_property),
+)

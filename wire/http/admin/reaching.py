@@ -1,0 +1,86 @@
+"""From the name in a path to the topics it stands for, loaded; or the status that says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from core import administration
+from core.broker import AnyTopic
+from core.errors import SubscriptionNotFound
+from core.ledger.chain import Position
+from core.topic.subscription import Subscription
+from core.topic.topic import Topic
+from wire.http.asking import Ask
+from wire.http.routes import not_here
+
+
+class MessageId(Struct, frozen=True, rename="camel"):
+    """A position as admin tools write and read it."""
+
+    ledger_id: int
+    entry_id: int
+    partition_index: int = -1
+
+
+class Target(Struct, frozen=True, rename="camel"):
+    """Where a cursor is to stand: a position as tools send it."""
+
+    ledger_id: int = 2**63 - 1
+    entry_id: int = 2**63 - 1
+    partition_index: int = -1
+    batch_index: int = -1
+    is_excluded: bool = False
+    properties: dict[str, str] = {}
+
+    @property
+    def position(self) -> Position:
+        return (self.ledger_id, self.entry_id)
+
+
+def message_id(topic: AnyTopic, position: Position) -> MessageId:
+    return MessageId(position[0], position[1], topic.name.partition_index)
+
+
+async def one(ask: Ask) -> AnyTopic:
+    """The one topic of that name; 405 for a partitioned one."""
+    name = ask.topic
+    if not name.partitioned and await ask.broker.catalog.partitions(name):
+        raise not_here(f"{name} is partitioned: ask for one of its partitions")
+    return await ask.broker.topic(name, create=False)
+
+
+async def stored(ask: Ask) -> Topic:
+    """The one persistent topic of that name; 405 for any other."""
+    return _persistent(await one(ask))
+
+
+async def each(ask: Ask) -> list[AnyTopic]:
+    """All partitions, or the one topic."""
+    return await administration.loaded(ask.broker, ask.topic)
+
+
+async def each_stored(ask: Ask) -> list[Topic]:
+    """All partitions, or the one topic; 405 for those that store nothing."""
+    return [_persistent(topic) for topic in await each(ask)]
+
+
+def _persistent(topic: AnyTopic) -> Topic:
+    if not isinstance(topic, Topic):
+        raise not_here(f"{topic.name} is not persistent: it stores nothing")
+    return topic
+
+
+def subscription_of(topic: Topic, name: str) -> Subscription:
+    """`SubscriptionNotFound` if there is none."""
+    found = topic.subscriptions.get(name)
+    if found is None:
+        raise SubscriptionNotFound(f"subscription {name} does not exist on {topic.name}")
+    return found
+
+
+def having(topics: Sequence[Topic], name: str) -> list[tuple[Topic, Subscription]]:
+    """The topics that have a subscription of that name: at least one, or `SubscriptionNotFound`."""
+    found = [(topic, topic.subscriptions[name]) for topic in topics if name in topic.subscriptions]
+    return found or [(topics[0], subscription_of(topics[0], name))]

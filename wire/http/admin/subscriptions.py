@@ -1,0 +1,185 @@
+"""Subscriptions of a topic, and moving their cursors: skip, expire, reset.
+
+On a partitioned topic what makes sense for each partition alone is done on all; what counts
+messages in order is refused, as other brokers do.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from core.errors import AlreadyExists, BrokerError, NotAllowed, SubscriptionNotFound
+from core.ledger.cursor import Cursor
+from core.topic.seeking import find_by_time, mark_before
+from core.topic.subscription import Subscription
+from core.topic.topic import Topic
+from wire.http.admin.reaching import Target, each, each_stored, having, stored, subscription_of
+from wire.http.asking import Ask
+from wire.http.routes import Table, not_here
+
+ENTRIES_PER_REST: Final = 1_000
+"""Entries skipped before the loop gets its turn."""
+
+
+async def listed(ask: Ask) -> list[str]:
+    """Of all partitions together."""
+    return sorted({name for topic in await each(ask) for name in topic.subscriptions})
+
+
+async def create(ask: Ask) -> None:
+    """A durable subscription; the body says where it begins, by default at the end."""
+    target = await ask.json(Target)
+    topics = await each_stored(ask)
+    if any(ask.subscription in topic.subscriptions for topic in topics):
+        raise AlreadyExists(f"subscription {ask.subscription} exists on {ask.topic}")
+    for topic in topics:
+        mark = _mark(topic, target)
+        subscription = await topic.subscription(
+            ask.subscription, start=mark, properties=target.properties
+        )
+        subscription.replicated = ask.flag("replicated")
+
+
+async def delete(ask: Ask) -> None:
+    """On every partition; unless forced, on none if a consumer is attached to one."""
+    topics = await each(ask)
+    force = ask.flag("force")
+    present = [topic for topic in topics if ask.subscription in topic.subscriptions]
+    if not present:
+        raise SubscriptionNotFound(f"subscription {ask.subscription} does not exist")
+    for topic in present:
+        if topic.subscriptions[ask.subscription].consumers and not force:
+            raise NotAllowed(f"subscription {ask.subscription} has active consumers")
+    for topic in present:
+        await topic.unsubscribe(ask.subscription, force=force)
+
+
+async def properties(ask: Ask) -> dict[str, str]:
+    _topic, subscription = having(await each_stored(ask), ask.subscription)[0]
+    return subscription.cursor.properties
+
+
+async def set_properties(ask: Ask) -> None:
+    given = await ask.value(dict[str, str]) or {}
+    for _topic, subscription in having(await each_stored(ask), ask.subscription):
+        cursor = subscription.cursor
+        cursor.properties.clear()
+        cursor.properties.update(given)
+        cursor.touched()
+        await _saved(cursor)
+
+
+# -- moving on ---------------------------------------------------------------------------------
+
+
+async def skip(ask: Ask) -> None:
+    """The next so many count as acknowledged."""
+    topic = await stored(ask)
+    subscription = subscription_of(topic, ask.subscription)
+    left = ask.path_number("count")
+    while left > 0 and subscription.cursor.backlog:
+        subscription.skip(min(left, ENTRIES_PER_REST))
+        left -= ENTRIES_PER_REST
+        await trio.lowlevel.checkpoint()
+    await _saved(subscription.cursor)
+
+
+async def skip_all(ask: Ask) -> None:
+    for topic, subscription in having(await each_stored(ask), ask.subscription):
+        subscription.skip_to(topic.ledger.chain.confirmed)
+        await _saved(subscription.cursor)
+
+
+async def expire(ask: Ask) -> None:
+    """What is older than so many seconds counts as acknowledged."""
+    for topic, subscription in having(await each_stored(ask), ask.subscription):
+        await _expire(ask, topic, [subscription])
+
+
+async def expire_all(ask: Ask) -> None:
+    for topic in await each_stored(ask):
+        await _expire(ask, topic, list(topic.subscriptions.values()))
+
+
+async def _expire(ask: Ask, topic: Topic, subscriptions: list[Subscription]) -> None:
+    now_ms = ask.broker.clock.wall_ms()
+    young = await find_by_time(topic.ledger, now_ms - ask.path_number("seconds") * 1000)
+    for subscription in subscriptions:
+        subscription.expire_to((young[0], young[1] - 1))
+
+
+async def expire_to(ask: Ask) -> None:
+    """Everything up to a position counts as acknowledged; that itself, unless it is excluded."""
+    target = await ask.json(Target)
+    topic = await stored(ask)
+    ledger_id, entry_id = target.position
+    last = (ledger_id, entry_id - 1) if target.is_excluded else target.position
+    subscription_of(topic, ask.subscription).expire_to(min(last, topic.ledger.chain.confirmed))
+
+
+# -- moving anywhere ---------------------------------------------------------------------------
+
+
+async def reset_to_time(ask: Ask) -> None:
+    """Everything published since then is delivered again, on every partition."""
+    for topic, subscription in having(await each_stored(ask), ask.subscription):
+        first = await find_by_time(topic.ledger, ask.path_number("timestamp"))
+        subscription.reset(mark_before(topic.ledger.chain, first))
+        await _saved(subscription.cursor)
+
+
+async def reset_to_position(ask: Ask) -> None:
+    """That message is the next, or the one behind it if it is excluded."""
+    target = await ask.json(Target)
+    topic = await stored(ask)
+    subscription = subscription_of(topic, ask.subscription)
+    subscription.reset(_mark(topic, target))
+    await _saved(subscription.cursor)
+
+
+def _mark(topic: Topic, target: Target) -> tuple[int, int]:
+    chain = topic.ledger.chain
+    if target.is_excluded and chain.has(target.position):
+        return target.position
+    return mark_before(chain, target.position)
+
+
+async def analyze(_ask: Ask) -> None:
+    raise not_here("backlogs are not analysed by this server; see the topic's stats")
+
+
+async def _saved(cursor: Cursor) -> None:
+    """Wait until a cursor's state is stored."""
+    stored_now = trio.Event()
+    failures: list[BrokerError] = []
+
+    def done(error: BrokerError | None) -> None:
+        if error is not None:
+            failures.append(error)
+        stored_now.set()
+
+    cursor.when_saved(done)
+    await stored_now.wait()
+    if failures:
+        raise failures[0]
+
+
+HERE: Final = "/{tenant}/{namespace}/{topic}"
+ONE: Final = f"{HERE}/subscription/{{subscription}}"
+TABLE: Final[Table] = (
+    ("GET", f"{HERE}/subscriptions", listed),
+    ("PUT", ONE, create),
+    ("DELETE", ONE, delete),
+    ("GET", f"{ONE}/properties", properties),
+    ("PUT", f"{ONE}/properties", set_properties),
+    ("POST", f"{ONE}/skip/{{count}}", skip),
+    ("POST", f"{ONE}/skip_all", skip_all),
+    ("POST", f"{ONE}/expireMessages", expire_to),
+    ("POST", f"{ONE}/expireMessages/{{seconds}}", expire),
+    ("POST", f"{HERE}/all_subscription/expireMessages/{{seconds}}", expire_all),
+    ("POST", f"{ONE}/resetcursor", reset_to_position),
+    ("POST", f"{ONE}/resetcursor/{{timestamp}}", reset_to_time),
+    ("POST", f"{ONE}/analyzeBacklog", analyze),
+)

@@ -1,0 +1,40 @@
+"""Which resource is where: every table of the admin interface by the path it is mounted at."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wire.http.admin import (
+    absent,
+    brokers,
+    clusters,
+    internal_stats,
+    messages,
+    namespace_policies,
+    namespaces,
+    subscriptions,
+    tenants,
+    topic_policies,
+    topic_stats,
+    topics,
+)
+from wire.http.routes import Table
+
+TOPICS: Final[Table] = (
+    *topics.TABLE,
+    *topic_stats.TABLE,
+    *internal_stats.TABLE,
+    *subscriptions.TABLE,
+    *messages.TABLE,
+    *topic_policies.TABLE,
+)
+TABLES: Final[dict[str, Table]] = {
+    "/admin/v2/clusters": clusters.TABLE,
+    "/admin/v2/tenants": tenants.TABLE,
+    "/admin/v2/namespaces": (*namespaces.TABLE, *namespace_policies.TABLE),
+    "/admin/v2/persistent": TOPICS,
+    "/admin/v2/non-persistent": TOPICS,
+    "/admin/v2/brokers": brokers.BROKERS,
+    "/admin/v2/broker-stats": brokers.STATS,
+    **absent.TABLES,
+}

@@ -1,0 +1,42 @@
+"""`/admin/v2/tenants`: who administers what, and where it may live."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core import administration
+from core.catalog import Tenant
+from wire.http.asking import Ask
+from wire.http.routes import Table
+
+
+async def listed(ask: Ask) -> list[str]:
+    return await ask.broker.catalog.tenants()
+
+
+async def get(ask: Ask) -> Tenant:
+    return await ask.broker.catalog.get_tenant(ask.part("tenant"))
+
+
+async def create(ask: Ask) -> None:
+    tenant = await ask.json(Tenant)
+    await ask.broker.catalog.put_tenant(ask.part("tenant"), tenant, create=True)
+
+
+async def update(ask: Ask) -> None:
+    tenant = await ask.json(Tenant)
+    await ask.broker.catalog.put_tenant(ask.part("tenant"), tenant, create=False)
+
+
+async def delete(ask: Ask) -> None:
+    force = ask.flag("force")
+    await administration.delete_tenant(ask.broker, ask.part("tenant"), force=force)
+
+
+TABLE: Final[Table] = (
+    ("GET", "", listed),
+    ("GET", "/{tenant}", get),
+    ("PUT", "/{tenant}", create),
+    ("POST", "/{tenant}", update),
+    ("DELETE", "/{tenant}", delete),
+)

@@ -1,0 +1,188 @@
+"""What one topic decides for itself: `/admin/v2/persistent/T/N/topic/<policy>`.
+
+As for namespaces: fields of `TopicPolicies` have an effect, those of `STORED` are kept for tools.
+`?applied=true` asks for what holds, whoever decided it. Policies belong to the whole topic: asked
+of a partition, they are those of the topic it is a partition of.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from core.errors import TopicNotFound
+from core.policies import (
+    AutoSubscriptionCreation,
+    BacklogQuota,
+    DelayedDelivery,
+    Effective,
+    InactiveTopics,
+    Retention,
+    TopicPolicies,
+)
+from wire.http.admin.namespace_policies import quota_type
+from wire.http.asking import Ask
+from wire.http.routes import Handler, Table
+
+DEFAULTS: Final = TopicPolicies()
+
+
+class Held(Struct, frozen=True):
+    """A policy that has an effect."""
+
+    field: str
+    """Of `TopicPolicies`."""
+    kind: Any
+    applied: str = ""
+    """Of `Effective`, where that can be asked for."""
+
+
+HELD: Final[dict[str, Held]] = {
+    "retention": Held("retention", Retention, "retention"),
+    "messageTTL": Held("message_ttl", int, "message_ttl_seconds"),
+    "maxProducers": Held("max_producers", int, "max_producers_per_topic"),
+    "maxConsumers": Held("max_consumers", int, "max_consumers_per_topic"),
+    "maxConsumersPerSubscription": Held(
+        "max_consumers_per_subscription", int, "max_consumers_per_subscription"
+    ),
+    "maxSubscriptionsPerTopic": Held("max_subscriptions", int, "max_subscriptions_per_topic"),
+    "maxUnackedMessagesOnConsumer": Held(
+        "max_unacked_on_consumer", int, "max_unacked_per_consumer"
+    ),
+    "maxUnackedMessagesOnSubscription": Held(
+        "max_unacked_on_subscription", int, "max_unacked_per_subscription"
+    ),
+    "maxMessageSize": Held("max_message_size", int),
+    "inactiveTopicPolicies": Held("inactive_topics", InactiveTopics, "inactive_topics"),
+    "delayedDelivery": Held("delayed_delivery", DelayedDelivery, "delayed_delivery"),
+    "autoSubscriptionCreation": Held("auto_subscription_creation", AutoSubscriptionCreation),
+    "subscriptionTypesEnabled": Held("subscription_types", list[str], "subscription_types"),
+    "deduplicationEnabled": Held("deduplication", bool, "deduplication"),
+    "deduplication": Held("deduplication", bool, "deduplication"),
+    "compactionThreshold": Held("compaction_threshold", int, "compaction_threshold"),
+}
+"""By the last part of the path."""
+
+STORED: Final[dict[str, Any]] = {
+    "persistence": dict[str, Any],
+    "dispatchRate": dict[str, Any],
+    "subscriptionDispatchRate": dict[str, Any],
+    "replicatorDispatchRate": dict[str, Any],
+    "publishRate": dict[str, Any],
+    "subscribeRate": dict[str, Any],
+    "deduplicationSnapshotInterval": int,
+    "offloadPolicies": dict[str, Any],
+    "schemaValidationEnforced": bool,
+    "schemaCompatibilityStrategy": str,
+    "replication": list[str],
+    "entryFilters": dict[str, Any],
+}
+"""By the last part of the path: the type."""
+
+
+async def _policies(ask: Ask) -> TopicPolicies:
+    """Of a topic that exists."""
+    name = ask.topic
+    if not await ask.broker.catalog.partitions(name) and not await ask.broker.exists(name):
+        raise TopicNotFound(f"topic {name} does not exist")
+    return await ask.broker.catalog.topic_policies(name)
+
+
+async def _changed(ask: Ask, **fields: Any) -> None:
+    policies = msgspec.structs.replace(await _policies(ask), **fields)
+    await ask.broker.catalog.set_topic_policies(ask.topic, policies)
+    ask.broker.policies_changed(ask.topic.namespace)
+
+
+async def _applied(ask: Ask) -> Effective:
+    await _policies(ask)
+    return await ask.broker.catalog.effective(ask.topic)
+
+
+def _held(name: str, held: Held) -> tuple[Handler, Handler, Handler]:
+    """Get, set and remove a policy that has an effect."""
+
+    async def get(ask: Ask) -> object:
+        if held.applied and ask.flag("applied"):
+            return getattr(await _applied(ask), held.applied)
+        return getattr(await _policies(ask), held.field)
+
+    async def put(ask: Ask) -> None:
+        # numbers come in the query from some tools, in the body from others
+        sent = ask.text(name)
+        value = int(sent) if sent.lstrip("-").isdigit() else await ask.value(held.kind)
+        await _changed(ask, **{held.field: value})
+
+    async def remove(ask: Ask) -> None:
+        await _changed(ask, **{held.field: getattr(DEFAULTS, held.field)})
+
+    return get, put, remove
+
+
+def _stored(name: str, kind: Any) -> tuple[Handler, Handler, Handler]:
+    """Get, set and remove a policy that is only kept."""
+
+    async def get(ask: Ask) -> object:
+        return (await _policies(ask)).extra.get(name)
+
+    async def put(ask: Ask) -> None:
+        await _keep(ask, name, await ask.value(kind))
+
+    async def remove(ask: Ask) -> None:
+        await _keep(ask, name, None)
+
+    return get, put, remove
+
+
+async def _keep(ask: Ask, name: str, value: Any) -> None:
+    extra = dict((await _policies(ask)).extra)
+    extra.pop(name, None)
+    if value is not None:
+        extra[name] = value
+    await _changed(ask, extra=extra)
+
+
+# -- backlog quotas: one policy with two types -------------------------------------------------
+
+
+async def quotas(ask: Ask) -> object:
+    if ask.flag("applied"):
+        return (await _applied(ask)).backlog_quotas
+    return (await _policies(ask)).backlog_quotas
+
+
+async def set_quota(ask: Ask) -> None:
+    quota = await ask.json(BacklogQuota)
+    present = (await _policies(ask)).backlog_quotas
+    await _changed(ask, backlog_quotas={**present, quota_type(ask): quota})
+
+
+async def remove_quota(ask: Ask) -> None:
+    present = dict((await _policies(ask)).backlog_quotas)
+    present.pop(quota_type(ask), None)
+    await _changed(ask, backlog_quotas=present)
+
+
+def _table() -> Table:
+    here = "/{tenant}/{namespace}/{topic}"
+    rows: list[tuple[str, str, Handler]] = [
+        ("GET", f"{here}/backlogQuotaMap", quotas),
+        ("POST PUT", f"{here}/backlogQuota", set_quota),
+        ("DELETE", f"{here}/backlogQuota", remove_quota),
+    ]
+    made: dict[str, tuple[Handler, Handler, Handler]] = {
+        **{name: _held(name, held) for name, held in HELD.items()},
+        **{name: _stored(name, kind) for name, kind in STORED.items()},
+    }
+    for name, (get, put, remove) in made.items():
+        rows += [
+            ("GET", f"{here}/{name}", get),
+            ("POST PUT", f"{here}/{name}", put),
+            ("DELETE", f"{here}/{name}", remove),
+        ]
+    return rows
+
+
+TABLE: Final[Table] = _table()

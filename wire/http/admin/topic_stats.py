@@ -1,0 +1,293 @@
+"""Stats of topics, in Pulsar's JSON names: what comes in and goes out, who is attached, what waits.
+
+Counters are since the topic was loaded, rates since the sample before the last (`core.sampling`).
+A partitioned topic's figures are the sums of its partitions', subscriptions merged by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from core import administration
+from core.broker import AnyTopic
+from core.entry.header import read as read_header
+from core.entry.pulsar_metadata import publish_time
+from core.rates import Outflow
+from core.topic.consumer import Consumer
+from core.topic.producer import Producer
+from core.topic.statistics import SubscriptionStatistics, statistics
+from core.topic.subscription import Subscription
+from core.topic.topic import Topic
+from core.topic.volatile import VolatileSubscription, VolatileTopic
+from wire.http.admin.reaching import one
+from wire.http.asking import Ask
+from wire.http.dates import iso_date
+from wire.http.routes import Table, not_here
+
+Json = dict[str, Any]
+
+
+async def stats(ask: Ask) -> Json:
+    topic = await one(ask)
+    return await described(ask, topic)
+
+
+async def partitioned_stats(ask: Ask) -> Json:
+    """Sums, and with `perPartition` (the default) each partition by its full name."""
+    name = ask.topic
+    if name.partitioned or not await ask.broker.catalog.partitions(name):
+        await ask.broker.topic(name, create=False)  # a missing one is 404 first
+        raise not_here(f"{name} is not partitioned")
+    names = await administration.partitions_of(ask.broker, name)
+    parts = {}
+    for each in names:
+        topic = await ask.broker.topic(each, by_order=True)
+        parts[each.full] = await described(ask, topic)
+    total = summed(list(parts.values()))
+    shown = parts if ask.text("perPartition", "true") == "true" else {}
+    return {**total, "metadata": {"partitions": len(names), "deleted": False}, "partitions": shown}
+
+
+# -- one topic ---------------------------------------------------------------------------------
+
+
+async def described(ask: Ask, topic: AnyTopic) -> Json:
+    """All figures of one topic."""
+    want = not ask.flag("excludePublishers")
+    publishers = [_publisher(producer) for producer in topic.producers.all()] if want else []
+    subscriptions = {}
+    for name, subscription in topic.subscriptions.items():
+        shown = _subscription(topic, subscription, consumers=not ask.flag("excludeConsumers"))
+        subscriptions[name] = shown
+        if ask.flag("getEarliestTimeInBacklog"):
+            shown["earliestMsgPublishTimeInBacklog"] = await _oldest_time(topic, subscription)
+    stored = _storage(topic) if isinstance(topic, Topic) else _nothing_stored(topic)
+    return {
+        **_flow(topic),
+        **stored,
+        "publishers": publishers,
+        "waitingPublishers": len(topic.producers.waiting),
+        "subscriptions": subscriptions,
+        "replication": {},
+        "deduplicationStatus": "Enabled" if topic.policies.deduplication else "Disabled",
+        "topicEpoch": topic.producers.epoch if topic.producers.epoch >= 0 else None,
+        "ownerBroker": ask.options.broker_id,
+        "topicCreationTimeStamp": topic.created_ms,
+        "lastPublishTimeStamp": topic.last_published_ms,
+        "compaction": {},
+        "ongoingTxnCount": 0,
+        "abortedTxnCount": 0,
+        "committedTxnCount": 0,
+    }
+
+
+def _flow(topic: AnyTopic) -> Json:
+    rates = topic.rates.per_second
+    out_rates, out = Outflow(), topic.outflow_before
+    for subscription in topic.subscriptions.values():
+        out_rates = out_rates.plus(subscription.rates.per_second)
+        out = out.plus(subscription.outflow())
+    chunked = any(producer.chunks_in for producer in topic.producers.all())
+    return {
+        "msgRateIn": float(rates.messages),
+        "msgThroughputIn": float(rates.bytes),
+        "msgRateOut": float(out_rates.messages),
+        "msgThroughputOut": float(out_rates.bytes),
+        "msgInCounter": topic.messages_in,
+        "bytesInCounter": topic.bytes_in,
+        "msgOutCounter": int(out.messages),
+        "bytesOutCounter": int(out.bytes),
+        "averageMsgSize": rates.bytes / rates.messages if rates.messages else 0.0,
+        "msgChunkPublished": chunked,
+    }
+
+
+def _storage(topic: Topic) -> Json:
+    durable = [each.cursor for each in topic.subscriptions.values() if each.cursor.durable]
+    quotas = topic.policies.backlog_quotas
+    by_size, by_age = quotas.get("destination_storage"), quotas.get("message_age")
+    return {
+        "storageSize": topic.ledger.size,
+        "backlogSize": topic.backlog_bytes(),
+        "backlogQuotaLimitSize": by_size.limit_size if by_size is not None else -1,
+        "backlogQuotaLimitTime": by_age.limit_time if by_age is not None else -1,
+        "offloadedStorageSize": 0,
+        "lastOffloadLedgerId": 0,
+        "lastOffloadSuccessTimeStamp": 0,
+        "lastOffloadFailureTimeStamp": 0,
+        "nonContiguousDeletedMessagesRanges": sum(len(cursor.acks) for cursor in durable),
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    }
+
+
+def _nothing_stored(topic: VolatileTopic) -> Json:
+    dropped = sum(each.dropped for each in topic.subscriptions.values())
+    return {"storageSize": 0, "backlogSize": 0, "msgDropCounter": dropped}
+
+
+def _publisher(producer: Producer) -> Json:
+    rates = producer.rates.per_second
+    request = producer.request
+    return {
+        "accessMode": request.mode.value,
+        "producerId": producer.id,
+        "producerName": producer.name,
+        "msgRateIn": float(rates.messages),
+        "msgThroughputIn": float(rates.bytes),
+        "averageMsgSize": rates.bytes / rates.messages if rates.messages else 0.0,
+        "chunkedMessageRate": float(rates.chunks),
+        "supportsPartialProducer": False,
+        "address": f"/{request.address}",
+        "connectedSince": iso_date(producer.connected_ms),
+        "clientVersion": request.client_version,
+        "metadata": dict(request.metadata),
+    }
+
+
+# -- subscriptions -----------------------------------------------------------------------------
+
+
+def _subscription(
+    topic: AnyTopic, subscription: Subscription | VolatileSubscription, *, consumers: bool
+) -> Json:
+    rates, total = subscription.rates.per_second, subscription.outflow()
+    attached = list(subscription.consumers)
+    shown: Json = {
+        "type": subscription.kind or None,
+        "msgRateOut": float(rates.messages),
+        "msgThroughputOut": float(rates.bytes),
+        "msgOutCounter": int(total.messages),
+        "bytesOutCounter": int(total.bytes),
+        "messageAckRate": float(rates.acked),
+        "msgRateRedeliver": float(rates.redelivered),
+        "msgRateExpired": float(rates.expired),
+        "chunkedMessageRate": 0.0,
+        "isReplicated": subscription.replicated,
+        "isDurable": subscription.cursor.durable,
+        "lastConsumedFlowTimestamp": max((each.last_flow_ms for each in attached), default=0),
+        "lastConsumedTimestamp": max((each.last_consumed_ms for each in attached), default=0),
+        "lastAckedTimestamp": max((each.last_acked_ms for each in attached), default=0),
+        "msgBacklog": subscription.cursor.backlog,
+        "consumers": [],
+    }
+    if isinstance(subscription, VolatileSubscription):
+        shown["msgDropCounter"] = subscription.dropped
+        now = SubscriptionStatistics(read=(-1, -1))
+    else:
+        assert isinstance(topic, Topic)
+        now = statistics(subscription)
+        shown |= _of_cursor(topic, subscription, now)
+    if consumers:
+        shown["consumers"] = [_consumer(consumer, now) for consumer in attached]
+    return shown
+
+
+def _of_cursor(topic: Topic, subscription: Subscription, now: SubscriptionStatistics) -> Json:
+    cursor = subscription.cursor
+    keyed = subscription.kind == "Key_Shared"
+    mode = ("STICKY" if now.sticky else "AUTO_SPLIT") if keyed else None
+    return {
+        "msgBacklogNoDelayed": cursor.backlog - now.delayed,
+        "backlogSize": topic.ledger.bytes_after(cursor.mark_delete) if cursor.backlog else 0,
+        "msgDelayed": now.delayed,
+        "msgInReplay": now.in_replay,
+        "unackedMessages": now.unacked,
+        "blockedSubscriptionOnUnackedMsgs": now.blocked,
+        "activeConsumerName": now.active.name if now.active is not None else None,
+        "totalMsgExpired": subscription.messages_expired,
+        "lastExpireTimestamp": subscription.last_expired_ms,
+        "lastMarkDeleteAdvancedTimestamp": 0,
+        "earliestMsgPublishTimeInBacklog": 0,
+        "keySharedMode": mode,
+        "allowOutOfOrderDelivery": now.out_of_order,
+        "drainingHashesCount": now.draining_hashes,
+        "drainingHashesClearedTotal": now.drained_total,
+        "consumersAfterMarkDeletePosition": {},
+        "nonContiguousDeletedMessagesRanges": len(cursor.acks),
+        "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+        "delayedMessageIndexSizeInBytes": 0,
+        "subscriptionProperties": dict(cursor.properties),
+        "filterProcessedMsgCount": 0,
+        "filterAcceptedMsgCount": 0,
+        "filterRejectedMsgCount": 0,
+        "filterRescheduledMsgCount": 0,
+    }
+
+
+def _consumer(consumer: Consumer, now: SubscriptionStatistics) -> Json:
+    rates = consumer.rates.per_second
+    ranges = [list(each) for each in now.hash_ranges.get(consumer.name, ())]
+    return {
+        "consumerName": consumer.name,
+        "availablePermits": consumer.permits,
+        "unackedMessages": consumer.unacked,
+        "avgMessagesPerEntry": 0,
+        "blockedConsumerOnUnackedMsgs": consumer.blocked,
+        "msgRateOut": float(rates.messages),
+        "msgThroughputOut": float(rates.bytes),
+        "msgRateRedeliver": float(rates.redelivered),
+        "messageAckRate": float(rates.acked),
+        "chunkedMessageRate": 0.0,
+        "msgOutCounter": consumer.messages_out,
+        "bytesOutCounter": consumer.bytes_out,
+        "address": f"/{consumer.request.address}",
+        "connectedSince": iso_date(consumer.connected_ms),
+        "clientVersion": consumer.request.client_version,
+        "lastAckedTimestamp": consumer.last_acked_ms,
+        "lastConsumedTimestamp": consumer.last_consumed_ms,
+        "lastConsumedFlowTimestamp": consumer.last_flow_ms,
+        "keyHashRanges": [str(each) for each in ranges],
+        "keyHashRangeArrays": ranges or None,
+        "metadata": dict(consumer.request.metadata),
+    }
+
+
+async def _oldest_time(topic: AnyTopic, subscription: Subscription | VolatileSubscription) -> int:
+    """When the first message before a subscription was published; -1 if there is none."""
+    if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
+        return -1
+    first = subscription.cursor.read_from
+    if not topic.ledger.chain.has(first):
+        return -1
+    entry = (await topic.ledger.read(first, 1, 1)).payloads[0]
+    return publish_time(entry[read_header(entry).size :])
+
+
+# -- sums --------------------------------------------------------------------------------------
+
+SUMMED_LISTS: Final = ("publishers", "consumers")
+LATEST: Final = ("TimeStamp", "Timestamp")
+
+
+def summed(parts: list[Json]) -> Json:
+    """Numbers add up, times are the latest, lists follow each other, names are the first's."""
+    total: Json = {}
+    for part in parts:
+        for key, value in part.items():
+            total[key] = _joined(key, total[key], value) if key in total else value
+    return total
+
+
+def _joined(key: str, left: Any, right: Any) -> Any:
+    if key == "subscriptions":
+        return {
+            name: summed([side[name] for side in (left, right) if name in side])
+            for name in {**left, **right}
+        }
+    if key in SUMMED_LISTS:
+        return left + right
+    if isinstance(left, bool):
+        return left or right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        if key.endswith(LATEST):
+            return max(left, right)
+        # an average of averages, and limits, stay what they are
+        return left if key == "averageMsgSize" or "Limit" in key else left + right
+    return left if left is not None else right
+
+
+HERE: Final = "/{tenant}/{namespace}/{topic}"
+TABLE: Final[Table] = (
+    ("GET", f"{HERE}/stats", stats),
+    ("GET", f"{HERE}/partitioned-stats", partitioned_stats),
+)

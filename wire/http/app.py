@@ -1,0 +1,68 @@
+"""HTTP's door: waits, almost weightless, until somebody knocks.
+
+The web stack (Starlette, Hypercorn, h11, h2) costs 0.12 to 0.18 s and 7 MB to import, which is
+half of what this server may take to start and much of what it may weigh while it idles; and many
+servers are never asked anything over HTTP. So the sockets listen from the start, and this module
+imports nothing of it: it waits until one of them has a connection, which meanwhile stands in the
+kernel's queue, then imports the stack in a thread and serves.
+
+Why in a thread: importing is one long computation. In a thread it gives the loop its turn every
+switch interval (the server sets 0.5 ms). What was measured stands in `README.md`.
+
+Invariant: nothing imported here imports Starlette or Hypercorn (a test asks a fresh interpreter).
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Sequence
+
+import trio
+
+from core.broker import Broker
+from wire.http.exposition import Family
+from wire.http.front import Front, HttpOptions
+
+log = logging.getLogger(__name__)
+
+Door = tuple[socket.socket, ssl.SSLContext | None]
+
+
+async def serve_http(
+    broker: Broker,
+    options: HttpOptions,
+    sockets: Sequence[Door],
+    *,
+    extra_metrics: Callable[[], Iterable[Family]] = tuple,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve on bound, listening sockets until cancelled; they are closed at the end.
+
+    Clients may connect as soon as this is started.
+    """
+    task_status.started()
+    try:
+        await _first_connection([sock for sock, _ in sockets])
+        log.info("the first HTTP connection: loading the web server")
+        await trio.to_thread.run_sync(importlib.import_module, "wire.http.stack")
+        from wire.http import stack
+
+        await stack.serve(Front(broker, options, extra_metrics), sockets)
+    finally:
+        for sock, _ in sockets:
+            sock.close()
+
+
+async def _first_connection(sockets: Sequence[socket.socket]) -> None:
+    """Return when one of the sockets has a connection to accept."""
+    async with trio.open_nursery() as nursery:
+
+        async def wait(sock: socket.socket) -> None:
+            await trio.lowlevel.wait_readable(sock)
+            nursery.cancel_scope.cancel()
+
+        for sock in sockets:
+            nursery.start_soon(wait, sock)

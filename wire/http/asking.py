@@ -1,0 +1,131 @@
+"""One request as handlers see it: names from its path, flags from its query, a body within limits.
+
+Paths are matched while they are still URL-encoded, and decoded piece by piece here, so that a slash
+within a subscription's name is no separator.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+from core.broker import Broker
+from core.errors import Invalid, InvalidName
+from core.names import NamespaceName, TopicName, check_subscription
+from core.policies import decode
+from wire.http.front import Front, HttpOptions
+
+Kind = TypeVar("Kind")
+
+DISCONNECTED: Final = 499
+"""Nobody will see it: the client has gone before its request was whole."""
+
+
+class Ask:
+    """See the module's docstring."""
+
+    __slots__ = ("front", "request")
+
+    def __init__(self, front: Front, request: Request) -> None:
+        self.front = front
+        self.request = request
+
+    @property
+    def broker(self) -> Broker:
+        return self.front.broker
+
+    @property
+    def options(self) -> HttpOptions:
+        return self.front.options
+
+    # -- the path -----------------------------------------------------------------------------
+
+    def part(self, key: str) -> str:
+        """One decoded part of the path."""
+        try:
+            return unquote(self.request.path_params[key], errors="strict")
+        except UnicodeDecodeError as error:
+            raise InvalidName(f"{key} is not UTF-8") from error
+
+    @property
+    def domain(self) -> str:
+        """`persistent` or `non-persistent`: where the routes of topics are mounted."""
+        return str(self.request.scope["root_path"].rpartition("/")[2])
+
+    @property
+    def namespace(self) -> NamespaceName:
+        return NamespaceName.parse(f"{self.part('tenant')}/{self.part('namespace')}")
+
+    @property
+    def topic(self) -> TopicName:
+        namespace, local = self.namespace, self.part("topic")
+        return TopicName.parse(f"{self.domain}://{namespace}/{local}")
+
+    @property
+    def subscription(self) -> str:
+        name = self.part("subscription")
+        check_subscription(name)
+        return name
+
+    def path_number(self, key: str) -> int:
+        return _number(key, self.part(key))
+
+    # -- the query ----------------------------------------------------------------------------
+
+    def flag(self, key: str) -> bool:
+        return self.request.query_params.get(key, "").lower() == "true"
+
+    def text(self, key: str, default: str = "") -> str:
+        return self.request.query_params.get(key, default)
+
+    def number(self, key: str, default: int) -> int:
+        text = self.request.query_params.get(key)
+        return default if text is None else _number(key, text)
+
+    # -- the body -----------------------------------------------------------------------------
+
+    async def body(self) -> bytes:
+        """All of it; 413 beyond the limit, and then none of it is kept."""
+        limit = self.options.body_bytes_max
+        parts, size = [], 0
+        try:
+            async with aclosing(self.request.stream()) as stream:
+                async for part in stream:
+                    size += len(part)
+                    if size > limit:
+                        raise HTTPException(413, f"a body may have at most {limit} bytes")
+                    parts.append(part)
+        except ClientDisconnect as error:
+            raise HTTPException(DISCONNECTED, "the client has gone") from error
+        return b"".join(parts)
+
+    async def json(self, kind: type[Kind]) -> Kind:
+        """The body as a Struct; absent, empty and `null` give its defaults."""
+        return decode(await self.body(), kind)
+
+    async def value(self, kind: Any) -> Any:
+        """The body as a plain value of that kind; None when absent, empty or `null`."""
+        body = (await self.body()).strip()
+        if not body or body == b"null":
+            return None
+        return plain(body, kind)
+
+
+def plain(body: bytes, kind: Any) -> Any:
+    """JSON as lenient as Jackson reads it: numbers and truth values may come as strings."""
+    try:
+        return msgspec.convert(msgspec.json.decode(body), kind, strict=False)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"the body makes no sense: {error}") from error
+
+
+def _number(key: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise Invalid(f"{key} must be a number, not {text[:40]!r}") from error

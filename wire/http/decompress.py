@@ -1,0 +1,64 @@
+"""A payload as its producer had it before compression, for peeking. Pure.
+
+Invariant: what a message claims about its size is believed only up to a limit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import cramjam
+import zstandard
+
+from core.errors import Corrupted
+
+SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
+"""What a payload may claim to be uncompressed."""
+
+
+def _lz4(payload: bytes, size: int) -> bytes:
+    return bytes(cramjam.lz4.decompress_block(payload, output_len=size))
+
+
+def _zlib(payload: bytes, size: int) -> bytes:
+    return zlib.decompressobj().decompress(payload, size)
+
+
+def _zstd(payload: bytes, size: int) -> bytes:
+    return zstandard.ZstdDecompressor().decompress(payload, max_output_size=size)
+
+
+def _snappy(payload: bytes, size: int) -> bytes:
+    # the size within the payload decides what is allocated, so that is what must be believable
+    if cramjam.snappy.decompress_raw_len(payload) != size:
+        return b""
+    return bytes(cramjam.snappy.decompress_raw(payload))
+
+
+CODECS: Final[Mapping[int, tuple[str, Callable[[bytes, int], bytes]]]] = {
+    1: ("LZ4", _lz4),
+    2: ("ZLIB", _zlib),
+    3: ("ZSTD", _zstd),
+    4: ("SNAPPY", _snappy),
+}
+"""By the number in a message's metadata."""
+
+
+def decompress(payload: bytes, codec: int, size: int) -> bytes:
+    """`size` is what the metadata says of it uncompressed."""
+    if codec == 0:
+        return payload
+    if codec not in CODECS:
+        raise Corrupted(f"the message is compressed in an unknown way, {codec}")
+    if size > SIZE_BYTES_MAX:
+        raise Corrupted(f"the message claims to have {size} bytes")
+    name, undo = CODECS[codec]
+    try:
+        found = undo(payload, size)
+    except (ValueError, RuntimeError, OSError, zlib.error, zstandard.ZstdError) as error:
+        raise Corrupted(f"the message is no {name}: {error}") from error
+    if len(found) != size:
+        raise Corrupted(f"the message has {len(found)} bytes uncompressed and claims {size}")
+    return found

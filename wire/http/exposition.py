@@ -1,0 +1,95 @@
+"""Metrics in Prometheus' text format: families of samples, written out. Pure.
+
+Written by hand, since it is one page and has to be done in slices: with thousands of topics a
+library that renders everything at one go would stop the loop for a second. Its parser is the oracle
+in the tests.
+
+Invariant: the samples of a family stand together below its `# TYPE` line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Family(Struct):
+    """One metric, with a sample per combination of labels."""
+
+    name: str
+    kind: Literal["gauge", "counter", "histogram", "summary", "untyped"]
+    about: str
+    samples: list[str]
+    """Lines, ready to be written."""
+
+    def add(self, value: float, labels: str = "", suffix: str = "") -> None:
+        """`labels` as `label_text` gives them."""
+        self.samples.append(f"{self.name}{suffix}{labels} {number(value)}")
+
+
+def gauge(name: str, about: str, value: float | None = None) -> Family:
+    """A gauge; with a value, the only one it has."""
+    return _family(name, "gauge", about, value)
+
+
+def counter(name: str, about: str, value: float | None = None) -> Family:
+    """A counter; with a value, the only one it has."""
+    return _family(name, "counter", about, value)
+
+
+def _family(
+    name: str, kind: Literal["gauge", "counter"], about: str, value: float | None
+) -> Family:
+    family = Family(name, kind, about, [])
+    if value is not None:
+        family.add(value)
+    return family
+
+
+def histogram(
+    name: str, about: str, bounds: Sequence[float], counts: Sequence[int], total: float
+) -> Family:
+    """Counts per bucket, those beyond the last bound at the end of `counts`."""
+    family = Family(name, "histogram", about, [])
+    below = 0
+    for bound, count in zip((*bounds, float("inf")), counts, strict=True):
+        below += count
+        family.add(below, label_text((("le", number(bound)),)), "_bucket")
+    family.add(total, suffix="_sum")
+    family.add(below, suffix="_count")
+    return family
+
+
+def label_text(labels: Iterable[tuple[str, str]]) -> str:
+    """`{name="value",...}`, escaped."""
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def text(families: Iterable[Family]) -> str:
+    """The whole page; families without samples are left out."""
+    parts = []
+    for family in families:
+        if family.samples:
+            about = family.about.replace("\\", r"\\").replace("\n", r"\n")
+            parts.append(f"# HELP {family.name} {about}\n# TYPE {family.name} {family.kind}\n")
+            parts.append("\n".join(family.samples))
+            parts.append("\n")
+    return "".join(parts)
+
+
+def number(value: float) -> str:
+    """As the format spells it: whole numbers without a point, infinity as +Inf."""
+    if value == float("inf"):
+        return "+Inf"
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,115 @@
+"""What HTTP is given by whoever composes the server. Light: it is imported at start-up.
+
+HTTP may not know the Pulsar wire, the link's life or the storage tier; what it must ask of them are
+the three functions of `HttpOptions` and `Front`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from core.broker import Broker
+from wire.http.exposition import Family
+
+
+class MessageMetadata(Protocol):
+    """What a producer said about a message: the part that peeking shows."""
+
+    @property
+    def producer_name(self) -> str: ...
+    @property
+    def sequence_id(self) -> int: ...
+    @property
+    def publish_time(self) -> int: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def event_time(self) -> int: ...
+    @property
+    def deliver_at_time(self) -> int | None: ...
+    @property
+    def batch_size(self) -> int | None: ...
+    @property
+    def partition_key(self) -> str | None: ...
+    @property
+    def partition_key_is_base64(self) -> bool: ...
+    @property
+    def ordering_key(self) -> bytes | None: ...
+    @property
+    def null_value(self) -> bool: ...
+    @property
+    def compression(self) -> int: ...
+    @property
+    def uncompressed_size(self) -> int: ...
+    @property
+    def encryption_keys(self) -> tuple[str, ...]: ...
+    @property
+    def schema_version(self) -> bytes | None: ...
+    @property
+    def uuid(self) -> str | None: ...
+    @property
+    def chunk_id(self) -> int: ...
+    @property
+    def chunk_count(self) -> int: ...
+    @property
+    def chunks_bytes(self) -> int: ...
+    @property
+    def replicated_from(self) -> str | None: ...
+
+
+class StoredMessage(Protocol):
+    """An entry taken apart; the payload as its producer compressed and encrypted it."""
+
+    @property
+    def broker_timestamp(self) -> int | None: ...
+    @property
+    def index(self) -> int | None: ...
+    @property
+    def metadata(self) -> MessageMetadata: ...
+    @property
+    def payload(self) -> bytes: ...
+
+
+def always_ready() -> str | None:
+    """For servers whose storage cannot fail: tests."""
+    return None
+
+
+class HttpOptions(Struct, frozen=True):
+    """What an operator may turn, and what the composition root knows."""
+
+    version: str = "Magnetar"
+    broker_url: str = ""
+    """Where Pulsar clients are sent: `pulsar://host:port`."""
+    broker_url_tls: str = ""
+    http_url: str = ""
+    http_url_tls: str = ""
+    connections_max: int = 1_000
+    """More wait to be accepted until others leave; idle ones leave after `idle_seconds`."""
+    idle_seconds: float = 75.0
+    """A connection without a request for so long is closed."""
+    body_bytes_max: int = 1024 * 1024
+    """A larger request is refused with 413."""
+    configuration: Mapping[str, str] = {}
+    """The settings in force, for admin tools to show."""
+    readiness: Callable[[], str | None] = always_ready
+    """Why the server cannot take writes now; None while it can."""
+    read_entry: Callable[[bytes], StoredMessage] | None = None
+    """Takes a stored entry apart; without it messages are not shown."""
+
+    @property
+    def broker_id(self) -> str:
+        """`host:port`, as brokers call each other."""
+        return (self.http_url or self.http_url_tls).partition("://")[2]
+
+
+class Front(Struct, frozen=True):
+    """Everything a handler may use."""
+
+    broker: Broker
+    options: HttpOptions
+    extra_metrics: Callable[[], Iterable[Family]]
+    """Metrics of parts that HTTP does not know: the link, the storage tier."""

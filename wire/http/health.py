@@ -1,0 +1,28 @@
+"""Whether the process lives (`/healthz`), and whether it can take writes (`/readyz`).
+
+Orchestrators restart what does not live and send no work to what is not ready: a full disk is the
+second, so `/healthz` says nothing of storage.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from wire.http.asking import Ask
+from wire.http.routes import Table, plain_text, refusal
+
+
+async def healthz(_ask: Ask) -> Response:
+    """That this is answered is the answer."""
+    return plain_text("ok")
+
+
+async def readyz(ask: Ask) -> Response:
+    """503 with a reason while writes are refused."""
+    reason = ask.options.readiness()
+    return plain_text("ok") if reason is None else refusal(503, reason)
+
+
+ROUTES: Final[Table] = (("GET", "/healthz", healthz), ("GET", "/readyz", readyz))

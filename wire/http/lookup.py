@@ -1,0 +1,55 @@
+"""HTTP lookup: which broker serves a topic. One server has every topic: itself.
+
+The C++ client insists on `brokerUrlTls`, if empty; Java takes whichever fits its own scheme.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from core.errors import NamespaceNotFound
+from wire.http.asking import Ask
+from wire.http.routes import Table, plain_text
+
+BUNDLE: Final = "0x00000000_0xffffffff"
+"""A namespace is not cut: all its topics are in one bundle."""
+
+
+async def lookup(ask: Ask) -> dict[str, str]:
+    """Where to connect for a topic, whether or not it exists yet."""
+    await _check(ask)
+    listener = ask.text("listenerName")
+    if listener:
+        raise HTTPException(404, f"the broker do not have {listener} listener")
+    options = ask.options
+    return {
+        "brokerUrl": options.broker_url,
+        "brokerUrlTls": options.broker_url_tls,
+        "httpUrl": options.http_url,
+        "httpUrlTls": options.http_url_tls,
+        "nativeUrl": options.broker_url,
+    }
+
+
+async def bundle(ask: Ask) -> Response:
+    """Which part of the namespace's hash space a topic falls into."""
+    await _check(ask)
+    return plain_text(BUNDLE)
+
+
+async def _check(ask: Ask) -> None:
+    if not await ask.broker.catalog.has_namespace(ask.topic.namespace):
+        raise NamespaceNotFound(f"namespace {ask.namespace} does not exist")
+
+
+LOOKUPS: Final[Table] = (
+    ("GET", "/{tenant}/{namespace}/{topic}", lookup),
+    ("GET", "/{tenant}/{namespace}/{topic}/bundle", bundle),
+)
+TABLES: Final = {
+    "/lookup/v2/topic/persistent": LOOKUPS,
+    "/lookup/v2/topic/non-persistent": LOOKUPS,
+}

@@ -1,0 +1,90 @@
+"""From tables of (method, path, handler) to Starlette's routes, and from results to HTTP.
+
+A handler is `async def name(ask: Ask) -> object`. What it returns: None is 204 without a body, a
+`Response` goes as it is, anything else is sent as JSON. What it raises is told as
+`{"reason": ...}`.
+
+Routes end with a slash inside, and requests are given one if they have none (`stack.py`): so a
+mount and what is mounted need no word on who brings it, and clients may do as they like.
+
+Invariant: one path is one route, whatever its methods, so that a method that is not there is
+answered 405 and not 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from wire.http.asking import Ask
+from wire.http.front import Front
+
+Handler = Callable[[Ask], Awaitable[object]]
+Table = Sequence[tuple[str, str, Handler]]
+"""Methods (several with a space between), path below the mount, handler."""
+
+JSON: Final = "application/json"
+
+
+def routes(front: Front, table: Table) -> list[BaseRoute]:
+    """The routes of one table, in its order."""
+    by_path: dict[str, dict[str, Handler]] = {}
+    for methods, path, handler in table:
+        for method in methods.split():
+            known = by_path.setdefault(path + "/", {})
+            assert method not in known, f"{method} {path} is there twice"
+            known[method] = handler
+    return [
+        Route(path, endpoint(front, handlers), methods=list(handlers))
+        for path, handlers in by_path.items()
+    ]
+
+
+def mounted(front: Front, tables: Mapping[str, Table]) -> list[BaseRoute]:
+    """Each table below its own path, longest first."""
+    return [Mount(path, routes=routes(front, tables[path])) for path in sorted(tables, key=_last)]
+
+
+def _last(path: str) -> tuple[int, str]:
+    return (-len(path), path)
+
+
+def endpoint(
+    front: Front, handlers: Mapping[str, Handler]
+) -> Callable[[Request], Awaitable[Response]]:
+    """What Starlette calls for one path."""
+
+    async def respond(request: Request) -> Response:
+        handler = handlers.get(request.method) or handlers["GET"]  # HEAD is a GET without a body
+        return answer(await handler(Ask(front, request)))
+
+    return respond
+
+
+def answer(value: object) -> Response:
+    """What a handler returned, as HTTP."""
+    if value is None:
+        return Response(status_code=204)
+    if isinstance(value, Response):
+        return value
+    return Response(msgspec.json.encode(value), media_type=JSON)
+
+
+def plain_text(text: str) -> Response:
+    return Response(text, media_type="text/plain")
+
+
+def refusal(status: int, reason: str) -> Response:
+    """An error, as all clients read it."""
+    return Response(msgspec.json.encode({"reason": reason}), status, media_type=JSON)
+
+
+def not_here(what: str) -> HTTPException:
+    """405 for what exists elsewhere and not in this server."""
+    return HTTPException(405, what)

@@ -1,0 +1,178 @@
+"""The web application and the server below it. Heavy: imported with the first connection.
+
+Hypercorn's own `serve` makes its sockets itself, has no limit of connections and wants TLS as file
+names; so its connection handler, `TCPServer`, is run here under trio's own `serve_listeners`, on
+the sockets and contexts we were given. One connection costs one task; when `connections_max` are
+there, further ones wait in the kernel's queue. Idle ones are closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+import trio
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+from hypercorn.utils import wrap_app
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from core.errors import BrokerError
+from wire.http import health, lookup, metrics
+from wire.http.admin import tables
+from wire.http.errors import status_of
+from wire.http.front import Front
+from wire.http.routes import mounted, refusal, routes
+
+log = logging.getLogger(__name__)
+
+Door = tuple[socket.socket, ssl.SSLContext | None]
+"""A bound, listening socket, and the certificate it serves with."""
+
+READ_SECONDS_MAX: Final = 120.0
+"""Without a byte from a client, whatever it is in the middle of, its connection is closed."""
+HEADER_BYTES_MAX: Final = 16 * 1024
+HANDSHAKE_SECONDS_MAX: Final = 10.0
+
+
+def application(front: Front) -> ASGIApp:
+    """Everything that is served over HTTP."""
+    app = Starlette(
+        routes=[
+            *routes(front, metrics.ROUTES),
+            *routes(front, health.ROUTES),
+            *mounted(front, lookup.TABLES),
+            *mounted(front, tables.TABLES),
+        ],
+        exception_handlers={
+            BrokerError: _told,
+            HTTPException: _refused,
+            Exception: _failed,
+        },
+    )
+    app.router.redirect_slashes = False
+    return EncodedPaths(app)
+
+
+class EncodedPaths:
+    """Has paths matched as they were sent (see `asking.py`), with a slash at their end."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            raw = scope.get("raw_path") or quote(scope["path"]).encode()
+            path = raw.partition(b"?")[0].decode("ascii", "replace")
+            scope = {**scope, "path": path.rstrip("/") + "/"}
+        await self._app(scope, receive, send)
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, BrokerError)
+    status = status_of(error)
+    if status >= 500:
+        log.warning("%s %s: %s", _request.method, _request.url.path, error)
+    return refusal(status, str(error))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    reason = error.detail
+    if error.status_code == 404 and reason == "Not Found":
+        reason = f"there is no {_path(request)} here"
+    elif error.status_code == 405 and reason == "Method Not Allowed":
+        reason = f"{request.method} is not allowed on {_path(request)}"
+    response = refusal(error.status_code, reason)
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _path(request: Request) -> str:
+    return str(request.url.path[:200].rstrip("/"))
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    """Our own mistake: Starlette raises it again, and the server logs it."""
+    return refusal(500, "this server failed; its log says why")
+
+
+# -- serving -----------------------------------------------------------------------------------
+
+
+async def serve(
+    front: Front,
+    doors: Sequence[Door],
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Accept and answer until cancelled. The sockets are ours from here on."""
+    options = front.options
+    config = _config(options.idle_seconds)
+    app: Any = application(front)  # the two spell the types of ASGI differently
+    wrapped = wrap_app(app, options.body_bytes_max, "asgi")
+    context = WorkerContext(None)
+    room = trio.Semaphore(options.connections_max)
+
+    async def handle(stream: Any) -> None:
+        try:
+            await TCPServer(wrapped, config, context, ConnectionState({}), stream).run()
+        except Exception:
+            log.exception("an HTTP connection failed")
+        finally:
+            room.release()
+
+    listeners = [_Listener(_listener(*door), room) for door in doors]
+    task_status.started()
+    await trio.serve_listeners(handle, listeners)
+
+
+def _config(idle_seconds: float) -> Config:
+    config = Config()
+    config.keep_alive_timeout = idle_seconds
+    config.read_timeout = READ_SECONDS_MAX  # type: ignore[assignment]  # any number of seconds
+    config.ssl_handshake_timeout = HANDSHAKE_SECONDS_MAX
+    config.h11_max_incomplete_size = HEADER_BYTES_MAX
+    config.include_server_header = False
+    config.accesslog = None
+    errors = logging.getLogger(f"{__name__}.hypercorn")
+    errors.setLevel(logging.WARNING)
+    config.errorlog = errors
+    return config
+
+
+def _listener(sock: socket.socket, context: ssl.SSLContext | None) -> trio.abc.Listener[Any]:
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    if context is None:
+        return listener
+    return trio.SSLListener(listener, context, https_compatible=True)
+
+
+class _Listener(trio.abc.Listener[Any]):
+    """Accepts while there is room."""
+
+    def __init__(self, listener: trio.abc.Listener[Any], room: trio.Semaphore) -> None:
+        self._listener = listener
+        self._room = room
+
+    async def accept(self) -> Any:
+        """A connection that has its place: its handler gives it back."""
+        await self._room.acquire()
+        try:
+            return await self._listener.accept()
+        except BaseException:
+            self._room.release()
+            raise
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()

@@ -1,0 +1,93 @@
+"""What holds for every path: bodies, names, methods, refusals."""
+
+from typing import Any
+
+import trio
+
+from wire.http.front import Front
+from wire.http.stack import application
+from wire.http.tests.visitor import OPTIONS, Visitor
+
+NAMESPACE = "/admin/v2/namespaces/public/default"
+
+
+async def test_unknown_paths_are_refused_in_json(visitor: Visitor) -> None:
+    for path in ("/", "/admin", "/admin/v2", "/admin/v2/nothing", "/admin/v2/brokers/a/b/c/d"):
+        assert path.rstrip("/") in await visitor.fails(404, "GET", path)
+
+
+async def test_unknown_methods_are_refused_in_json(visitor: Visitor) -> None:
+    response = await visitor.ask("PATCH", "/admin/v2/clusters")
+    assert response.status_code == 405
+    assert response.json() == {"reason": "PATCH is not allowed on /admin/v2/clusters"}
+    assert "GET" in response.headers["allow"]
+
+
+async def test_paths_of_the_first_version_are_refused(visitor: Visitor) -> None:
+    assert "first version" in await visitor.fails(405, "GET", "/admin/namespaces/p/c/n")
+    await visitor.fails(404, "GET", "/admin/v2/persistent/p/c/n/t/nothing")
+
+
+async def test_a_slash_at_the_end_changes_nothing(visitor: Visitor) -> None:
+    assert await visitor.get("/admin/v2/clusters/") == ["standalone"]
+    assert (await visitor.ask("GET", "/metrics/")).status_code == 200
+
+
+async def test_bodies_have_a_limit(visitor: Visitor) -> None:
+    parts = iter([b"x" * 6_000, b"x" * 6_000])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": next(parts), "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    front = Front(visitor.broker, OPTIONS, tuple)
+    path = "/admin/v2/tenants/t"
+    scope = {"type": "http", "method": "PUT", "path": path, "query_string": b"", "headers": []}
+    await application(front)(scope, receive, send)
+    assert sent[0]["status"] == 413
+    assert sent[1]["body"] == b'{"reason":"a body may have at most 10000 bytes"}'
+
+
+async def test_bodies_may_be_absent_empty_or_null(visitor: Visitor) -> None:
+    for number, body in enumerate((None, b"", b"null", b" null\n", b"{}")):
+        await visitor.does("PUT", f"/admin/v2/tenants/t{number}", body)
+        await visitor.does("PUT", f"/admin/v2/namespaces/public/n{number}", body)
+
+
+async def test_bodies_that_are_no_json_are_refused(visitor: Visitor) -> None:
+    await visitor.fails(400, "PUT", "/admin/v2/tenants/t", b"{")
+    await visitor.fails(400, "POST", f"{NAMESPACE}/retention", b"[1]")
+    await visitor.fails(400, "POST", f"{NAMESPACE}/messageTTL", b'"soon"')
+
+
+async def test_names_are_decoded_once(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/a%20%25b%C3%A9")
+    listed = await visitor.get("/admin/v2/persistent/public/default")
+    assert listed == ["persistent://public/default/a %bé"]
+    subscription = "/admin/v2/persistent/public/default/a%20%25b%C3%A9/subscription/s%2Fone"
+    await visitor.does("PUT", subscription)
+    assert await visitor.get(
+        "/admin/v2/persistent/public/default/a%20%25b%C3%A9/subscriptions"
+    ) == ["s/one"]
+
+
+async def test_names_that_may_not_be_are_412(visitor: Visitor) -> None:
+    await visitor.fails(412, "PUT", "/admin/v2/tenants/a%20b")
+    await visitor.fails(412, "PUT", "/admin/v2/persistent/public/default/%FF")
+    await visitor.fails(412, "PUT", "/admin/v2/persistent/public/default/a%2Fb")
+
+
+async def test_numbers_that_are_none_are_400(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/a")
+    await visitor.fails(400, "GET", "/admin/v2/persistent/public/default/a/messageid/now")
+
+
+async def test_many_ask_at_once(visitor: Visitor) -> None:
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            path = f"/admin/v2/persistent/public/default/t{number}"
+            nursery.start_soon(visitor.does, "PUT", path)
+    assert len(await visitor.get("/admin/v2/persistent/public/default")) == 50

@@ -1,0 +1,104 @@
+"""An HTTP client inside the process, and a broker on fakes behind it: what all tests here use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import trio
+
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.metadata.memory import MemoryMetadata
+from core.names import TopicName
+from core.testing.ledgers import MemoryLedgers
+from core.topic.topic import Topic
+from wire.http.exposition import Family
+from wire.http.front import Front, HttpOptions
+from wire.http.stack import application
+
+OPTIONS = HttpOptions(
+    version="Magnetar 1",
+    broker_url="pulsar://127.0.0.1:6650",
+    http_url="http://127.0.0.1:8080",
+    body_bytes_max=10_000,
+)
+
+
+class Visitor:
+    """Asks, and reads what is answered."""
+
+    def __init__(self, broker: Broker, client: httpx.AsyncClient) -> None:
+        self.broker = broker
+        self.client = client
+
+    async def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        """A body that is bytes is sent as it is, any other as JSON."""
+        if isinstance(body, bytes):
+            more["content"] = body
+        elif body is not None:
+            more["json"] = body
+        return await self.client.request(method, path, **more)
+
+    async def get(self, path: str, **more: Any) -> Any:
+        """The JSON of a successful GET; None for 204."""
+        response = await self.ask("GET", path, **more)
+        assert response.status_code in (200, 204), (path, response.status_code, response.text)
+        return response.json() if response.status_code == 200 else None
+
+    async def does(self, method: str, path: str, body: Any = None, **more: Any) -> None:
+        """A write that succeeds without a body."""
+        response = await self.ask(method, path, body, **more)
+        assert response.status_code == 204, (path, response.status_code, response.text)
+        assert response.content == b""
+
+    async def fails(self, status: int, method: str, path: str, body: Any = None) -> str:
+        """A request that is refused so; returns the reason."""
+        response = await self.ask(method, path, body)
+        assert response.status_code == status, (path, response.status_code, response.text)
+        assert set(response.json()) == {"reason"}
+        return str(response.json()["reason"])
+
+    async def topic(self, name: str) -> Topic:
+        """A persistent topic, loaded."""
+        found = await self.broker.topic(TopicName.parse(name))
+        assert isinstance(found, Topic)
+        return found
+
+    async def publish(self, name: str, payloads: Sequence[bytes]) -> list[tuple[int, int]]:
+        """Store messages one by one; returns where each is."""
+        topic = await self.topic(name)
+        places = []
+        for payload in payloads:
+            stored = trio.Event()
+            results: list[Any] = []
+
+            def done(
+                result: Any, stored: trio.Event = stored, results: list[Any] = results
+            ) -> None:
+                results.append(result)
+                stored.set()
+
+            topic.publish([payload], None, done)
+            await stored.wait()
+            places.append(results[0])
+        return places
+
+
+@asynccontextmanager
+async def visiting(
+    options: HttpOptions = OPTIONS, families: Sequence[Family] = ()
+) -> AsyncIterator[Visitor]:
+    """A broker on fakes and a visitor of its HTTP side."""
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        app = application(Front(broker, options, lambda: families))
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            yield Visitor(broker, client)
+        nursery.cancel_scope.cancel()
