@@ -1,0 +1,123 @@
+"""What namespaces decide."""
+
+from typing import Any
+
+import pytest
+from trio.testing import wait_all_tasks_blocked
+
+from wire.http.admin.namespace_policies import HELD, STORED
+from wire.http.tests.visitor import Visitor
+
+HERE = "/admin/v2/namespaces/public/default"
+RATE = {"dispatchThrottlingRateInMsg": 10, "ratePeriodInSecond": 1}
+VALUES: dict[str, Any] = {
+    "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 20},
+    "autoTopicCreation": {
+        "allowAutoTopicCreation": True,
+        "topicType": "partitioned",
+        "defaultNumPartitions": 3,
+    },
+    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": False},
+    "inactiveTopicPolicies": {
+        "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+        "maxInactiveDurationSeconds": 10,
+        "deleteWhileInactive": True,
+    },
+    "delayedDelivery": {"tickTime": 100, "active": True, "maxDeliveryDelayInMillis": 0},
+    "subscriptionTypesEnabled": ["Shared"],
+    "replication": ["standalone"],
+    "allowedClusters": ["standalone"],
+    "persistence": {"bookkeeperEnsemble": 1},
+    "offloadPolicies": {"x": 1},
+    "entryFilters": {"entryFilterNames": ""},
+}
+BOOLEANS = {
+    "deduplication",
+    "encryptionRequired",
+    "schemaValidationEnforced",
+    "isAllowAutoUpdateSchema",
+    "dispatcherPauseOnAckStatePersistent",
+}
+TEXTS = {
+    "schemaCompatibilityStrategy",
+    "schemaAutoUpdateCompatibilityStrategy",
+    "subscriptionAuthMode",
+    "antiAffinity",
+}
+
+
+def value_of(policy: str) -> Any:
+    if policy in VALUES:
+        return VALUES[policy]
+    if policy.endswith("Rate"):
+        return RATE
+    if policy in TEXTS:
+        return "FULL"
+    return True if policy in BOOLEANS else 7
+
+
+@pytest.mark.parametrize("policy", [*HELD, *STORED])
+async def test_every_policy_is_set_shown_and_removed(visitor: Visitor, policy: str) -> None:
+    before = await visitor.get(f"{HERE}/{policy}")
+    await visitor.does("POST", f"{HERE}/{policy}", value_of(policy))
+    assert await visitor.get(f"{HERE}/{policy}") == value_of(policy)
+    await visitor.does("DELETE", f"{HERE}/{policy}")
+    if policy != "replication":
+        assert await visitor.get(f"{HERE}/{policy}") == before
+
+
+async def test_what_is_not_decided_is_204(visitor: Visitor) -> None:
+    assert (await visitor.ask("GET", f"{HERE}/retention")).status_code == 204
+    assert (await visitor.ask("GET", f"{HERE}/messageTTL")).status_code == 204
+
+
+async def test_policies_of_missing_namespaces_are_404(visitor: Visitor) -> None:
+    missing = "/admin/v2/namespaces/public/missing"
+    await visitor.fails(404, "GET", f"{missing}/retention")
+    await visitor.fails(404, "POST", f"{missing}/messageTTL", 10)
+    await visitor.fails(404, "DELETE", f"{missing}/dispatchRate")
+
+
+async def test_rates_are_shown_by_cluster_among_the_policies(visitor: Visitor) -> None:
+    await visitor.does("POST", f"{HERE}/dispatchRate", RATE)
+    assert (await visitor.get(HERE))["topicDispatchRate"] == {"standalone": RATE}
+
+
+async def test_topics_that_are_loaded_learn_of_it(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    await visitor.does("POST", f"{HERE}/messageTTL", 30)
+    await wait_all_tasks_blocked()
+    assert topic.policies.message_ttl_seconds == 30
+
+
+async def test_quotas_by_size_and_by_age(visitor: Visitor) -> None:
+    by_size = {"limitSize": 1000, "limitTime": -1, "policy": "producer_exception"}
+    by_age = {"limitSize": -1, "limitTime": 60, "policy": "consumer_backlog_eviction"}
+    await visitor.does(
+        "POST", f"{HERE}/backlogQuota", {"limit": "1000", "policy": "producer_exception"}
+    )
+    await visitor.does("POST", f"{HERE}/backlogQuota?backlogQuotaType=message_age", by_age)
+    assert await visitor.get(f"{HERE}/backlogQuotaMap") == {
+        "destination_storage": by_size,
+        "message_age": by_age,
+    }
+    await visitor.does("DELETE", f"{HERE}/backlogQuota")
+    assert await visitor.get(f"{HERE}/backlogQuotaMap") == {"message_age": by_age}
+    await visitor.fails(400, "DELETE", f"{HERE}/backlogQuota?backlogQuotaType=other")
+    await visitor.fails(400, "POST", f"{HERE}/backlogQuota", {"policy": "other"})
+
+
+async def test_a_quota_must_be_below_what_is_retained(visitor: Visitor) -> None:
+    retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 1}
+    await visitor.does("POST", f"{HERE}/retention", retention)
+    await visitor.fails(412, "POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20})
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 1 << 19})
+    await visitor.fails(412, "POST", f"{HERE}/retention", {"retentionTimeInMinutes": 5})
+
+
+async def test_removing_retention_frees_the_quota(visitor: Visitor) -> None:
+    retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
+    await visitor.does("POST", f"{HERE}/retention", retention)
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20})
+    await visitor.does("POST", f"{HERE}/retention", b"null")
+    assert await visitor.get(f"{HERE}/retention") is None

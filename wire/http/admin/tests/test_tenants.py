@@ -1,0 +1,30 @@
+"""Tenants."""
+
+from wire.http.tests.visitor import Visitor
+
+HERE = "/admin/v2/tenants"
+
+
+async def test_a_tenant_comes_changes_and_goes(visitor: Visitor) -> None:
+    body = {"adminRoles": ["me"], "allowedClusters": ["standalone"]}
+    await visitor.does("PUT", f"{HERE}/t", body)
+    assert await visitor.get(HERE) == ["public", "t"]
+    assert await visitor.get(f"{HERE}/t") == body
+    await visitor.fails(409, "PUT", f"{HERE}/t", body)
+    await visitor.does("POST", f"{HERE}/t", {"allowedClusters": ["standalone"]})
+    assert (await visitor.get(f"{HERE}/t"))["adminRoles"] == []
+    await visitor.does("DELETE", f"{HERE}/t")
+    await visitor.fails(404, "GET", f"{HERE}/t")
+
+
+async def test_a_tenant_lives_where_there_is_a_cluster(visitor: Visitor) -> None:
+    await visitor.fails(400, "PUT", f"{HERE}/t", {"allowedClusters": ["nowhere"]})
+
+
+async def test_a_tenant_with_namespaces_goes_only_by_force(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/t", None)
+    await visitor.does("PUT", "/admin/v2/namespaces/t/n", None)
+    await visitor.does("PUT", "/admin/v2/persistent/t/n/a", None)
+    await visitor.fails(409, "DELETE", f"{HERE}/t")
+    await visitor.does("DELETE", f"{HERE}/t?force=true")
+    assert await visitor.get(HERE) == ["public"]

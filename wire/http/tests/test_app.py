@@ -1,0 +1,167 @@
+"""The door: light until somebody knocks, then a real web server on the sockets it was given."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import httpx
+import pytest
+import trio
+
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.metadata.memory import MemoryMetadata
+from core.testing.ledgers import MemoryLedgers
+from wire.http.app import serve_http
+from wire.http.exposition import gauge
+from wire.http.front import HttpOptions
+
+HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "wire.http.stack")
+
+
+def door() -> socket.socket:
+    sock = socket.create_server(("127.0.0.1", 0))
+    sock.setblocking(False)
+    return sock
+
+
+def url(sock: socket.socket, scheme: str = "http") -> str:
+    return f"{scheme}://127.0.0.1:{sock.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def serving(
+    *doors: tuple[socket.socket, ssl.SSLContext | None], options: HttpOptions | None = None
+) -> AsyncIterator[None]:
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    extra = [gauge("magnetar_extra", "Of another part", 7)]
+    serve = partial(serve_http, extra_metrics=lambda: extra)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        await nursery.start(serve, broker, options or HttpOptions(), doors)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+def test_the_door_imports_nothing_heavy() -> None:
+    """In a fresh interpreter, since this one has imported everything already."""
+    program = f"import sys, wire.http.app; print([m for m in {HEAVY} if m in sys.modules])"
+    answer = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.strip() == "[]"
+
+
+LAZY = """
+import socket, sys, trio
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.metadata.memory import MemoryMetadata
+from core.testing.ledgers import MemoryLedgers
+from wire.http.app import serve_http
+from wire.http.front import HttpOptions
+
+async def main():
+    sock = socket.create_server(("127.0.0.1", 0))
+    sock.setblocking(False)
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        await nursery.start(serve_http, broker, HttpOptions(), [(sock, None)])
+        await trio.testing.wait_all_tasks_blocked()
+        print("hypercorn" in sys.modules)
+        stream = await trio.open_tcp_stream("127.0.0.1", sock.getsockname()[1])
+        await stream.send_all(b"GET /healthz HTTP/1.0\\r\\n\\r\\n")
+        print((await stream.receive_some()).split(b"\\r\\n")[0].decode())
+        print("hypercorn" in sys.modules)
+        nursery.cancel_scope.cancel()
+
+import trio.testing
+trio.run(main)
+"""
+
+
+def test_the_web_server_is_loaded_by_the_first_connection() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-c", LAZY], capture_output=True, text=True, check=True
+    )
+    before, status, after = answer.stdout.splitlines()
+    assert (before, after) == ("False", "True")
+    assert status.startswith("HTTP/1.1 200")
+
+
+async def test_requests_are_answered_on_the_given_socket() -> None:
+    sock = door()
+    async with serving((sock, None)), httpx.AsyncClient(base_url=url(sock)) as client:
+        assert (await client.get("/healthz")).text == "ok"
+        page = await client.get("/metrics")
+        assert "magnetar_extra 7" in page.text
+        assert "server" not in page.headers
+    assert sock.fileno() == -1
+
+
+async def test_tls_beside_plain(
+    tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    server_context, client_context = tls_contexts
+    plain, secure = door(), door()
+    async with serving((plain, None), (secure, server_context)):
+        async with httpx.AsyncClient(verify=client_context) as client:
+            for base in (url(plain), url(secure, "https")):
+                assert (await client.get(f"{base}/admin/v2/clusters")).json() == ["standalone"]
+
+
+async def test_more_connections_than_allowed_wait_their_turn() -> None:
+    sock = door()
+    options = HttpOptions(connections_max=2, idle_seconds=0.05)
+    port = sock.getsockname()[1]
+    async with serving((sock, None), options=options):
+        silent = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(5)]
+        async with httpx.AsyncClient(base_url=url(sock), timeout=5) as client:
+            # served once the silent ones, which were first, have been closed for their silence
+            assert (await client.get("/healthz")).text == "ok"
+        for stream in silent:
+            await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x00\x01\x02\x03" * 100, b"GET " + b"/" * 100_000, b"POST / HTTP/1.1\r\n", b"\r\n" * 1_000],
+)
+async def test_nonsense_costs_its_connection_only(sent: bytes) -> None:
+    sock = door()
+    async with serving((sock, None)):
+        stream = await trio.open_tcp_stream("127.0.0.1", sock.getsockname()[1])
+        async with stream:
+            await stream.send_all(sent)
+            await stream.send_eof()
+            with trio.fail_after(5):
+                while True:
+                    try:
+                        if not await stream.receive_some():
+                            break
+                    except trio.BrokenResourceError:
+                        break
+        async with httpx.AsyncClient(base_url=url(sock)) as client:
+            assert (await client.get("/healthz")).text == "ok"
+
+
+async def test_a_client_that_vanishes_in_its_body_disturbs_nobody() -> None:
+    sock = door()
+    async with serving((sock, None)):
+        stream = await trio.open_tcp_stream("127.0.0.1", sock.getsockname()[1])
+        head = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{"
+        await stream.send_all(head)
+        await stream.aclose()
+        async with httpx.AsyncClient(base_url=url(sock)) as client:
+            assert (await client.get("/admin/v2/tenants")).json() == ["public"]
