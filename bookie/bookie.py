@@ -124,8 +124,9 @@ class Bookie:
         self.counters.bytes_added += size
 
     def _check_room(self) -> None:
-        if self.failed is not None or self._journal.failed is not None:
-            raise self.failed or self._journal.failed or AssertionError
+        failed = self.failed or self._journal.failed
+        if failed is not None:
+            raise failed
         if not self._disk.writable:
             raise StorageFull(f"the disk is {self._disk.usage.used_part:.0%} full")
         if self._cache.is_overfull or (
@@ -162,8 +163,9 @@ class Bookie:
     async def fence(self, ledger_id: int, master_key: bytes) -> None:
         """Let nobody add to a ledger any more; true, also after a crash, when this returns."""
         state = self._ledgers.get(ledger_id) or self._touch(ledger_id, master_key)
-        if self._journal.failed is not None:
-            raise self._journal.failed
+        failed = self.failed or self._journal.failed
+        if failed is not None:
+            raise failed
         state.fenced = True
         if not state.keyed:
             self._journal_key(ledger_id, state)

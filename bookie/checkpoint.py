@@ -100,7 +100,7 @@ class Checkpointer:
         self.deleted: set[int] = set()
         """Ledgers that are gone: nothing of them is written any more."""
         self.relieved: Callable[[], None] | None = None
-        """Called when a half of the write cache is free again: who was held may go on."""
+        """Called when an empty half of the write cache fills: who was held may go on."""
         self.count = 0
         self.seconds = Histogram.of_latency()
         self._shelves = shelves
@@ -112,6 +112,8 @@ class Checkpointer:
         self._leaving_rows: dict[int, LedgerRow] = {}
         self._wanted = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
+        self._retirer = trio.CapacityLimiter(1)
+        self._retiring = False
 
     def want(self) -> None:
         """A half is full: do not wait for the interval."""
@@ -123,20 +125,24 @@ class Checkpointer:
 
     async def run(self, interval_seconds: float) -> None:
         """Until cancelled. OSError means that the disk failed; a full disk is waited for."""
-        while True:
-            with trio.move_on_after(interval_seconds):
-                await self._wanted.wait()
-            self._wanted = trio.Event()
-            try:
-                with trio.CancelScope(shield=True):
-                    await self.checkpoint()
-            except OSError as error:
-                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                log.error("no room for a checkpoint, trying again soon: %s", error)
-                self._shelves.entry_log.abandon()
-                await trio.sleep(1)
-                self.want()
+        async with trio.open_nursery() as nursery:
+            while True:
+                with trio.move_on_after(interval_seconds):
+                    await self._wanted.wait()
+                self._wanted = trio.Event()
+                try:
+                    with trio.CancelScope(shield=True):
+                        await self.checkpoint()
+                except OSError as error:
+                    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                        raise
+                    log.error("no room for a checkpoint, trying again soon: %s", error)
+                    self._shelves.entry_log.abandon()
+                    await trio.sleep(1)
+                    self.want()
+                if not self._retiring:
+                    self._retiring = True
+                    nursery.start_soon(self.retire)
 
     async def checkpoint(self) -> None:
         """See the module's docstring."""
@@ -149,21 +155,37 @@ class Checkpointer:
                 self._leaving_mark = mark
                 self._leaving_rows, self.rows = self.rows, {}
                 self._cache.swap()
+                self._relieve()
             half = self._cache.leaving
             assert half is not None
             await trio.to_thread.run_sync(self._write, half, limiter=self._limiter)
             self._cache.drop()
-            if self.relieved is not None:
-                self.relieved()
             self._mark = self._leaving_mark
             self._leaving_rows = {}
             self.count += 1
             self.seconds.add(time.perf_counter() - started)
         if self._cache.filling.bytes >= self._cache.half_bytes:
             self.want()
-        if self._journal.delivered is not None:
-            self._journal.delivered()  # there is room again: whoever waited looks
-        await trio.to_thread.run_sync(self._retire, self._mark, limiter=self._limiter)
+
+    def _relieve(self) -> None:
+        """There is room again: whoever waited looks."""
+        if self.relieved is not None:
+            self.relieved()
+
+    async def retire(self) -> None:
+        """Give up journals that no replay needs any more.
+
+        On its own: making a spare of an old journal takes as long as writing one, and the next
+        half of the write cache does not wait for that.
+        """
+        try:
+            await trio.to_thread.run_sync(self._retire, self._mark, limiter=self._retirer)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            log.error("no room for a spare journal: %s", error)
+        finally:
+            self._retiring = False
 
     def _write(self, half: Half) -> None:
         write_out(self._shelves, half, self._leaving_rows, self.deleted)

@@ -108,7 +108,12 @@ class Collector:
                 log.warning("this round of garbage collection ends early: %s", error)
 
     async def collect(self, compact_below: float) -> None:
-        """One round."""
+        """One round.
+
+        The order matters: first the logs, then the ledgers, then who of them lives. A ledger that
+        is born meanwhile is in none of these logs.
+        """
+        finished = await self._finished_logs()
         local = await self._in_thread(self._shelves.ledgers.ledger_ids)
         gone = [
             ledger_id
@@ -118,8 +123,10 @@ class Collector:
         if gone:
             await self._forget(gone)
         live = set(local).difference(gone)
-        await self._look_at_logs(live)
-        for log_id in sorted(self._contents):
+        await self._look_at_logs(finished, live)
+        for log_id in finished:
+            if log_id not in self._contents:
+                continue
             if not self._contents[log_id]:
                 await self._unlink(log_id)
             elif self._live_part(log_id) < compact_below:
@@ -150,10 +157,14 @@ class Collector:
 
     # -- logs ---------------------------------------------------------------------------------
 
-    async def _look_at_logs(self, live: set[int]) -> None:
+    async def _finished_logs(self) -> list[int]:
+        """Logs that are not written any more, whose every entry and ledger is indexed."""
+        async with self._shelves.lock:
+            writing = self._shelves.entry_log.log_id
+            return [i for i in log_ids(self._shelves.directories.ledgers) if i != writing]
+
+    async def _look_at_logs(self, finished: list[int], live: set[int]) -> None:
         """Learn what new logs hold, and forget what does not live."""
-        writing = self._shelves.entry_log.log_id
-        finished = [i for i in log_ids(self._shelves.directories.ledgers) if i != writing]
         for log_id in finished:
             if log_id not in self._contents:
                 try:

@@ -140,6 +140,7 @@ class EmbeddedStore:
     async def checkpoint(self) -> None:
         """Do now what the interval would do later (tests, benchmarks, an operator's wish)."""
         await self._parts.checkpointer.checkpoint()
+        await self._parts.checkpointer.retire()
 
     async def collect(self, *, compact_below: float) -> None:
         """Likewise: give back the space of deleted ledgers now."""
@@ -234,12 +235,19 @@ async def _running(
         spares_max=settings.journal_spares_max,
     )
     clock = SystemClock()
+    told: list[str] = []
+
+    def failed(reason: str) -> None:
+        if not told:
+            told.append(reason)
+            on_fatal(reason)
+
     journal = Journal(
         files,
         max(last_id + 1, clock.wall_ms()),
         settings.journal_size_max_bytes,
         synced=settings.sync,
-        on_failed=on_fatal,
+        on_failed=failed,
     )
     # Everything before is on the shelves, synced: the new journal is where a replay begins.
     write_last_mark(directories, journal.synced)
@@ -249,16 +257,16 @@ async def _running(
     bookie = Bookie(settings, shelves, journal, cache, checkpointer, disk)
     collector = Collector(shelves, bookie, checkpointer, metadata, settings)
 
-    def failed(reason: str) -> None:
-        if bookie.failed is None:
-            bookie.failed = StorageFailed(reason)
-            on_fatal(reason)
-
     async with trio.open_nursery() as nursery:
         flusher = Flusher(journal)
         bookie.wake = flusher.wake
         nursery.start_soon(flusher.run)
-        keep = Housekeeping(settings, checkpointer, collector, disk, failed)
+
+        def shelves_failed(reason: str) -> None:
+            bookie.failed = StorageFailed(reason)
+            failed(reason)
+
+        keep = Housekeeping(settings, checkpointer, collector, disk, shelves_failed)
         nursery.start_soon(keep.run)
         client = LedgerClient(settings.bookie_id, bookie, metadata, clock, flusher.later)
         try:
@@ -287,3 +295,4 @@ async def _stop(
         except OSError as error:
             # The journal has it all: the next start replays it.
             log.error("the last checkpoint failed: %s", error)
+    bookie.failed = bookie.failed or StorageFailed("the store is closed")

@@ -80,6 +80,7 @@ class Housekeeping:
 
     async def _checkpoints(self) -> None:
         try:
+            await self._checkpointer.retire()
             await self._checkpointer.run(self._settings.checkpoint_interval_seconds)
         except (OSError, StorageFailed) as error:
             self._failed(f"a checkpoint failed: {error}")

@@ -144,6 +144,9 @@ class Journal:
                         self._commit(batches)
                     except OSError as error:
                         self._broken = StorageFailed(f"the journal cannot be written: {error}")
+                    except Exception as error:  # noqa: BLE001 - our own mistake must not leave
+                        # appends waiting for ever: it ends the process as a broken disk does.
+                        self._broken = StorageFailed(f"the journal is broken: {error!r}")
                 self._tell(batches)
             if stopping:
                 break

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 import trio
+import trio.testing
 
 from bookie.embedded import open_embedded
 from bookie.settings import BookieSettings
@@ -207,6 +208,54 @@ async def test_garbage_comes_back(tmp_path):
     async with opened(tmp_path, metadata, settings) as store:
         reader = await store.open(kept.ledger_id, recover=False)
         assert await reader.read(0, 499, 1 << 20) == [b"%d" % kept.ledger_id * 100] * 500
+
+
+async def test_a_ledger_born_during_a_collection_is_safe(tmp_path):
+    settings = msgspec.structs.replace(SETTINGS, entry_log_size_max_bytes=5_000)
+
+    class Busy(DictMetadata):
+        store = None
+
+        async def get(self, path):
+            store, self.store = self.store, None
+            if store is not None:
+                self.born = await store.create({})
+                for _ in range(5):
+                    await append(self.born, *[b"x" * 100] * 30)
+                    await store.checkpoint()
+            return await super().get(path)
+
+    metadata = Busy()
+    async with opened(tmp_path, metadata, settings) as store:
+        for _ in range(3):
+            writer = await store.create({})
+            await append(writer, *[b"y" * 100] * 40)
+            await store.checkpoint()
+            await store.delete(writer.ledger_id)
+        metadata.store = store
+        await store.collect(compact_below=0.9)
+        assert store.statistics().entry_logs_unlinked >= 1
+        assert await metadata.born.read(0, 149, 1 << 20) == [b"x" * 100] * 150
+        await store.collect(compact_below=0.9)
+        assert await metadata.born.read(0, 149, 1 << 20) == [b"x" * 100] * 150
+
+
+async def test_idle_restarts_leave_one_journal(tmp_path):
+    metadata = DictMetadata()
+    for _ in range(4):
+        async with opened(tmp_path, metadata):
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.fail_after(5):
+                while len(list((tmp_path / "bookie/journal/current").glob("*.txn"))) > 1:
+                    await trio.lowlevel.checkpoint()
+
+
+async def test_a_closed_store_refuses(tmp_path):
+    async with opened(tmp_path, DictMetadata()) as store:
+        writer = await store.create({})
+        await append(writer, b"x")
+    with pytest.raises(StorageFailed, match="closed"):
+        await store._client._link.fence(writer.ledger_id, b"")
 
 
 async def test_metadata_trouble_ends_a_round_and_deletes_nothing(tmp_path):

@@ -30,7 +30,7 @@ class Storage(Struct, frozen=True):
     ] = 16
     journal_queue_bytes: Annotated[
         int, Meta(description="Waiting for the journal: beyond it nobody is read.", ge=64 * 1024)
-    ] = 64 * 1024 * 1024
+    ] = 16 * 1024 * 1024
     write_cache_max_size_mb: Annotated[
         int, Meta(description="Entries gathered, in two halves, before they are sorted away.", ge=2)
     ] = 32
