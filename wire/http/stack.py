@@ -31,7 +31,7 @@ from core.errors import BrokerError
 from wire.http import health, lookup, metrics
 from wire.http.admin import tables
 from wire.http.errors import status_of
-from wire.http.front import Front
+from wire.http.front import Front, HttpOptions
 from wire.http.routes import mounted, refusal, routes
 
 log = logging.getLogger(__name__)
@@ -110,16 +110,10 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 # -- serving -----------------------------------------------------------------------------------
 
 
-async def serve(
-    front: Front,
-    doors: Sequence[Door],
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
+async def serve(options: HttpOptions, application: ASGIApp, doors: Sequence[Door]) -> None:
     """Accept and answer until cancelled. The sockets are ours from here on."""
-    options = front.options
     config = _config(options.idle_seconds)
-    app: Any = application(front)  # the two spell the types of ASGI differently
+    app: Any = application  # the two libraries spell the types of ASGI differently
     wrapped = wrap_app(app, options.body_bytes_max, "asgi")
     context = WorkerContext(None)
     room = trio.Semaphore(options.connections_max)
@@ -133,7 +127,6 @@ async def serve(
             room.release()
 
     listeners = [_Listener(_listener(*door), room) for door in doors]
-    task_status.started()
     await trio.serve_listeners(handle, listeners)
 
 

@@ -115,10 +115,12 @@ async def test_tls_beside_plain(
 ) -> None:
     server_context, client_context = tls_contexts
     plain, secure = door(), door()
-    async with serving((plain, None), (secure, server_context)):
-        async with httpx.AsyncClient(verify=client_context) as client:
-            for base in (url(plain), url(secure, "https")):
-                assert (await client.get(f"{base}/admin/v2/clusters")).json() == ["standalone"]
+    async with (
+        serving((plain, None), (secure, server_context)),
+        httpx.AsyncClient(verify=client_context) as client,
+    ):
+        for base in (url(plain), url(secure, "https")):
+            assert (await client.get(f"{base}/admin/v2/clusters")).json() == ["standalone"]
 
 
 async def test_more_connections_than_allowed_wait_their_turn() -> None:
