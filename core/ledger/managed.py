@@ -7,17 +7,22 @@ messages) at once, and its position when storage confirms it:
     state      append              leaves for
     IDLE       waits, opens one    OPENING
     OPENING    waits               WRITING, or IDLE with every waiting append failed
-    WRITING    goes to storage     ROLLING when the ledger is full, IDLE when a write failed
-    ROLLING    waits               OPENING once what is in flight is confirmed
+    WRITING    goes to storage     ROLLING when the ledger is full or a write failed
+    ROLLING    waits               OPENING once nothing is in flight and the ledger is sealed
+                                   (IDLE if nobody waits)
     TERMINATED is refused          -
     CLOSED     is refused          -   (unloaded, deleted, or another owner took over)
 
+OPENING and ROLLING have one task each that is in charge of leaving them; it runs in the broker's
+nursery, so that a caller who is cancelled leaves nothing half done.
+
 Invariants: appends are confirmed in the order they came, each exactly once; the list of ledgers in
 the metadata store names a ledger before anything is written into it; `confirmed` never goes back;
-nothing above `confirmed` is ever read. All metadata writes are conditional: if another owner has
-written, this one lets go (`Fenced`).
+nothing above `confirmed` is ever read; no index is given twice (a failed append leaves a gap). All
+metadata writes are conditional: if another owner has written, this one lets go (`Fenced`).
 
-What is not here: cursors (`cursor.py`), who reads, what the entries mean.
+What is not here: opening again (`recovery.py`), cursors (`cursor.py`), who reads, what the entries
+mean.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from __future__ import annotations
 import enum
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import trio
@@ -33,12 +38,14 @@ from msgspec import Struct
 
 from core.clock import Clock
 from core.entry import header
-from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, LedgerNotFound, Terminated
-from core.ledger import formats
+from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
+from core.ledger import formats, recovery
 from core.ledger.chain import Chain, Position, Segment
+from core.ledger.readers import Readers
+from core.ledger.recovery import FIRST_INDEX, NEXT_INDEX
 from core.ledger.tail_cache import Slice, Tail, TailCache
 from core.ledger.trim import RollLimits, should_roll
-from core.ports.ledger_store import LedgerReader, LedgerStore, LedgerWriter
+from core.ports.ledger_store import LedgerStore, LedgerWriter
 from core.ports.metadata_store import ABSENT, MetadataStore
 
 if TYPE_CHECKING:
@@ -48,13 +55,6 @@ log = logging.getLogger(__name__)
 
 Appended = Callable[[Position | BrokerError], None]
 """Told the position of the first entry of a run, or why it is not stored."""
-
-NEXT_INDEX = "magnetar.next-index"
-"""Property of the whole log: the index its next entry gets, kept when ledgers are trimmed."""
-FIRST_INDEX = "magnetar.first-index"
-"""Property of one ledger: the index of its first message."""
-READERS_MAX = 8
-"""Ledgers kept open for reading per topic."""
 
 
 class State(enum.Enum):
@@ -115,10 +115,21 @@ class Storage(Struct, frozen=True):
     """Has a cursor saved soon."""
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class ManagedLedger:
     """See the module's docstring."""
 
-    def __init__(self, storage: Storage, name: str, advanced: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        advanced: Callable[[], None],
+        lost: Callable[[], None] = _nothing,
+    ) -> None:
+        """`advanced` is called when more may be read, `lost` when another owner takes over."""
         self.name = name
         self.path = f"/managed-ledgers/{name}"
         self.state = State.IDLE
@@ -132,128 +143,103 @@ class ManagedLedger:
         """Whether anybody reads close behind: only then is the tail cached."""
         self._storage = storage
         self._advanced = advanced
+        self._lost = lost
         self._tail = Tail(storage.cache)
         self._version = ABSENT
+        self._refusal: BrokerError | None = None
+        """Why nothing is appended any more."""
+        self._terminated_at: Position | None = None
         self._writer: LedgerWriter | None = None
         self._opened_ms = 0
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
-        self._readers: dict[int, LedgerReader] = {}
+        self._readers = Readers(storage.ledgers)
         self._metadata_lock = trio.Lock()
+        self._ending_lock = trio.Lock()
+        """Closing, deleting and terminating happen one at a time."""
         self._changed = trio.lowlevel.ParkingLot()
 
     # -- opening and closing ------------------------------------------------------------------
 
     async def open(self) -> None:
         """Read the chain and find its end; an unclosed last ledger is recovered (and so fenced)."""
-        found = await self._storage.metadata.get(self.path)
-        if found is None:
+        stored = await self._storage.metadata.get(self.path)
+        if stored is None:
             self._version = await self._storage.metadata.put(self.path, self._encoded(), ABSENT)
             return
-        self._version = found.version
-        info = formats.decode_managed_ledger(found.value)
-        self.properties = dict(info.properties)
-        index = 0
-        for ledger in info.ledgers:
-            index = int(ledger.properties.get(FIRST_INDEX, index))
-            segment = Segment(
-                ledger.ledger_id, index, ledger.entries, ledger.size, ledger.closed_ms
-            )
-            self.chain.segments.append(segment)
-            index += ledger.entries
-        await self._find_end()
-        if info.terminated is not None:
-            self.state = State.TERMINATED
-
-    async def _find_end(self) -> None:
-        """Recover the last ledger, drop empty ones, learn the last position and the next index."""
-        before = len(self.chain.segments)
-        for segment in self.chain.segments[:-1]:
-            if not segment.closed_ms:
-                await self._learn_end(segment)
-                before = -1
-        while self.chain.segments:
-            segment = self.chain.segments[-1]
-            reader = await self._recovered(segment)
-            if reader is not None and reader.last_confirmed >= 0:
-                break
-            self.chain.segments.pop()
-            await self._storage.ledgers.delete(segment.ledger_id)
-        else:
-            self.next_index = int(self.properties.get(NEXT_INDEX, 0))
-            if before:
-                await self._save()
-            return
-        assert reader is not None
-        last = reader.last_confirmed
-        self._readers[segment.ledger_id] = reader
-        if not segment.closed_ms:
-            await self._learn_end(segment)
-            before = -1
-        (entry,) = await reader.read(last, last, 1)
-        self.next_index = max(
-            header.read(entry).index + 1,
-            int(self.properties.get(NEXT_INDEX, 0)),
-            segment.first_index,
-        )
-        self.chain.confirmed = (segment.ledger_id, last)
-        if before != len(self.chain.segments):
+        self._version = stored.version
+        found = await recovery.find(self._storage, self.name, stored)
+        self.chain.segments = found.segments
+        self.chain.confirmed = found.confirmed
+        self.properties = found.properties
+        self.next_index = found.next_index
+        if found.terminated is not None:
+            self._terminated_at = found.terminated
+            self._end(State.TERMINATED, Terminated("the topic is terminated"))
+        if found.changed:
             await self._save()
-
-    async def _recovered(self, segment: Segment) -> LedgerReader | None:
-        try:
-            return await self._storage.ledgers.open(
-                segment.ledger_id, recover=not segment.closed_ms
-            )
-        except LedgerNotFound:
-            log.warning("%s: ledger %d is listed but gone", self.name, segment.ledger_id)
-            return None
-
-    async def _learn_end(self, segment: Segment) -> None:
-        """A ledger whose writer vanished: take its end from storage, sealing it if need be."""
-        reader = await self._recovered(segment)
-        if reader is not None:
-            info = await self._storage.ledgers.info(segment.ledger_id)
-            segment.entries, segment.size = reader.last_confirmed + 1, info.length
-        segment.closed_ms = self._storage.clock.wall_ms()
+        await self._delete_ledgers(found.doomed)
 
     async def close(self) -> None:
         """Let what is in flight finish, seal the open ledger and take no more."""
-        await self._seal()
-        self._stop(Fenced("the topic is being unloaded"))
+        self._refusal = self._refusal or Fenced("the topic is being unloaded")
+        async with self._ending_lock:
+            await self._seal()
+            self._stop(Fenced("the topic is being unloaded"))
 
     async def delete(self) -> None:
         """Forget everything: first the list, then the ledgers it named."""
         await self.close()
-        await self._storage.metadata.delete(self.path)
-        for segment in self.chain.segments:
-            await self._storage.ledgers.delete(segment.ledger_id)
-        self.chain.segments.clear()
+        try:
+            await self._storage.metadata.delete(self.path, self._version)
+        except BadVersion as error:
+            raise Fenced("another owner has taken this topic over") from error
+        segments, self.chain.segments = self.chain.segments, []
+        await self._delete_ledgers(segment.ledger_id for segment in segments)
 
     async def terminate(self) -> Position:
         """No entry will ever follow the last one; returns where that is."""
-        await self._seal()
-        if self.state is not State.TERMINATED:
-            self.state = State.TERMINATED
-            await self._save()
-            self._fail_waiting(Terminated("the topic is terminated"))
+        async with self._ending_lock:
+            if self.state is State.TERMINATED:
+                return self.chain.confirmed
+            if self._refusal is not None:
+                raise Fenced("the topic is being unloaded")
+            self._refusal = Terminated("the topic is terminated")
+            try:
+                await self._seal()
+                self._terminated_at = self.chain.confirmed
+                await self._save()
+            except BaseException:
+                if self.state is not State.CLOSED:
+                    self._refusal = self._terminated_at = None
+                raise
+            self._end(State.TERMINATED, self._refusal)
         return self.chain.confirmed
 
+    def let_go(self, reason: Fenced) -> None:
+        """Another owner has taken over: nothing more is written by this one."""
+        if self.state is not State.CLOSED:
+            log.error("%s: %s", self.name, reason)
+            self._stop(reason)
+            self._lost()
+
     def _stop(self, reason: BrokerError) -> None:
-        self.state = State.CLOSED
-        self._fail_waiting(reason)
+        self._end(State.CLOSED, reason)
         self._tail.clear()
         self._readers.clear()
 
+    def _end(self, state: State, reason: BrokerError) -> None:
+        self.state = state
+        self._refusal = reason
+        self._fail(self._taken_waiting(), reason)
+        self._changed.unpark_all()
+
     async def _seal(self) -> None:
-        """Wait for what is in flight and close the ledger being written, if there is one."""
-        while self.state in (State.OPENING, State.ROLLING):
+        """Wait for what is in flight and seal the ledger being written, if there is one."""
+        while self.state in (State.OPENING, State.WRITING, State.ROLLING):
+            if self.state is State.WRITING:
+                self._begin_roll()
             await self._changed.park()
-        if self.state is not State.WRITING:
-            return
-        self.state = State.ROLLING
-        await self._close_writer()
-        self.state = State.IDLE
 
     @property
     def terminated(self) -> bool:
@@ -263,12 +249,8 @@ class ManagedLedger:
 
     def append(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
         """Store a run; `done` hears the position of its first entry. Plain call."""
-        state = self.state
-        if state is State.TERMINATED:
-            done(Terminated("the topic is terminated"))
-            return
-        if state is State.CLOSED:
-            done(Fenced("the topic is being unloaded"))
+        if self._refusal is not None:
+            done(self._refusal)
             return
         messages = len(payloads) if counts is None else sum(counts)
         now_ms = self._storage.clock.wall_ms()
@@ -276,6 +258,7 @@ class ManagedLedger:
         self.next_index += messages
         self.pending_bytes += sum(map(len, payloads))
         append = Append(heads, payloads, counts, messages, done)
+        state = self.state
         if state is State.WRITING:
             self._write(append)
         else:
@@ -303,16 +286,15 @@ class ManagedLedger:
         segment.entries = first + entries
         self.chain.confirmed = (segment.ledger_id, segment.entries - 1)
         self.entries_added += entries
-        if self.tailed:
+        if self.tailed and self.state is not State.CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
         append.done((segment.ledger_id, first))
         self._advanced()
-        if self.state is State.WRITING and self._is_full(segment):
-            self.state = State.ROLLING
-            self._storage.spawn(self._roll)
-        elif not self._in_flight and self.state is not State.WRITING:
-            self._changed.unpark_all()
+        if self.state is not State.WRITING:
+            self._wake_if_idle()
+        elif self._is_full(segment):
+            self._begin_roll()
 
     def _is_full(self, segment: Segment) -> bool:
         roll = self._storage.roll
@@ -324,93 +306,107 @@ class ManagedLedger:
         return should_roll(roll, segment.entries, segment.size, age_ms)
 
     def _write_failed(self, append: Append, error: BrokerError) -> None:
-        """Everything behind it fails too, so that no later message is stored before it."""
+        """Everything behind it fails too, so that no later message is stored before it.
+
+        What was not in flight yet fails here; what is in flight fails (or not) in its turn. The
+        writer may be good for nothing more, so the ledger ends where it was confirmed.
+        """
+        behind = self._taken_waiting()
         if self.state is State.WRITING:
             log.warning("%s: a write failed: %s", self.name, error)
-            self.state = State.ROLLING if self._in_flight else State.IDLE
-            self._writer_lost()
-        elif not self._in_flight and self.state is State.ROLLING:
-            self.state = State.IDLE
-            self._changed.unpark_all()
-        self._fail_waiting(error)
+            self._begin_roll()
+        else:
+            self._wake_if_idle()
         append.done(error)
+        self._fail(behind, error)
 
-    def _writer_lost(self) -> None:
-        """A writer that failed once writes no more; its ledger ends where it was confirmed."""
-        self._writer = None
-        segment = self.chain.segments[-1]
-        segment.closed_ms = self._storage.clock.wall_ms()
+    def _wake_if_idle(self) -> None:
+        """Whoever ends the ledger waits for the last run in flight."""
+        if not self._in_flight:
+            self._changed.unpark_all()
 
-    def _fail_waiting(self, error: BrokerError) -> None:
+    def _taken_waiting(self) -> Iterable[Append]:
         waiting, self._waiting = self._waiting, deque()
-        for append in waiting:
+        return waiting
+
+    def _fail(self, appends: Iterable[Append], error: BrokerError) -> None:
+        for append in appends:
             self.pending_bytes -= sum(map(len, append.payloads))
             append.done(error)
 
     # -- opening and rolling ledgers ----------------------------------------------------------
 
     async def _open_writer(self) -> None:
-        """Create a ledger, name it in the list, then let the waiting appends into it."""
-        ledgers = self._storage.ledgers
+        """In charge while OPENING: let the waiting appends into a ledger, or fail them."""
         try:
-            writer = await ledgers.create(
-                {
-                    "application": b"pulsar",
-                    "component": b"managed-ledger",
-                    "pulsar/managed-ledger": self.name.encode(),
-                }
-            )
-            first_index = self.next_index - sum(append.messages for append in self._waiting)
-            self.chain.segments.append(Segment(writer.ledger_id, first_index))
-            try:
-                await self._save()
-            except BrokerError:
-                self.chain.segments.pop()
-                await ledgers.delete(writer.ledger_id)
-                raise
+            writer = await self._new_ledger()
         except BrokerError as error:
             log.warning("%s: cannot open a ledger: %s", self.name, error)
             if self.state is State.OPENING:
                 self.state = State.IDLE
-            self._fail_waiting(error)
+            self._fail(self._taken_waiting(), error)
             self._changed.unpark_all()
             return
         self._writer = writer
-        self._readers[writer.ledger_id] = writer
         self._opened_ms = self._storage.clock.wall_ms()
         self.state = State.WRITING
         self._changed.unpark_all()
-        waiting, self._waiting = self._waiting, deque()
-        for append in waiting:
+        for append in self._taken_waiting():
             self._write(append)
 
-    async def _roll(self) -> None:
-        await self._close_writer()
-        if self.state is State.ROLLING:
-            self.state = State.IDLE
-        if self._waiting and self.state is State.IDLE:
-            self.state = State.OPENING
-            await self._open_writer()
-        self._changed.unpark_all()
+    async def _new_ledger(self) -> LedgerWriter:
+        """Create a ledger and name it in the list, before anything is written into it."""
+        writer = await self._storage.ledgers.create(
+            {
+                "application": b"pulsar",
+                "component": b"managed-ledger",
+                "pulsar/managed-ledger": self.name.encode(),
+            }
+        )
+        first_index = self.next_index - sum(append.messages for append in self._waiting)
+        segment = Segment(writer.ledger_id, first_index)
+        self.chain.segments.append(segment)
+        try:
+            await self._save()
+        except BrokerError:
+            self.chain.segments.remove(segment)
+            await self._delete_ledgers([writer.ledger_id])
+            raise
+        return writer
 
-    async def _close_writer(self) -> None:
+    def _begin_roll(self) -> None:
+        self.state = State.ROLLING
+        self._storage.spawn(self._roll)
+
+    async def _roll(self) -> None:
+        """In charge while ROLLING: seal the ledger, and begin the next one if anybody waits."""
         while self._in_flight:
             await self._changed.park()
-        writer, self._writer = self._writer, None
-        if writer is None:
-            return
-        segment = self.chain.segments[-1]
+        writer = self._writer
+        assert writer is not None, "only a ledger being written is ended"
+        try:
+            await self._end_ledger(writer, self.chain.segments[-1])
+        except BrokerError as error:
+            # what the list does not say, opening the topic again will find out
+            log.warning("%s: ledger %d has a ragged end: %s", self.name, writer.ledger_id, error)
+        if self.state is State.ROLLING:
+            self.state = State.OPENING if self._waiting else State.IDLE
+            if self._waiting:
+                await self._open_writer()
+        self._changed.unpark_all()
+
+    async def _end_ledger(self, writer: LedgerWriter, segment: Segment) -> None:
         try:
             info = await writer.close()
-        except BrokerError as error:
-            log.warning("%s: cannot seal ledger %d: %s", self.name, writer.ledger_id, error)
-        else:
-            segment.size = info.length
+        finally:
+            self._writer = None  # until now it answers reads: who opens the ledger would fence it
+        segment.size = info.length
         segment.closed_ms = self._storage.clock.wall_ms()
         await self._save()
 
     async def roll_if_old(self) -> None:
         """Called now and then: a ledger may also end because of its age."""
+        await self._seal_ragged()
         if self.state is State.WRITING and self.chain.segments[-1].entries:
             age_ms = self._storage.clock.wall_ms() - self._opened_ms
             segment = self.chain.segments[-1]
@@ -420,13 +416,23 @@ class ManagedLedger:
     async def roll(self) -> None:
         """End the ledger being written, so that it may be trimmed; the next append begins one."""
         if self.state is State.WRITING and self.chain.segments[-1].entries:
-            self.state = State.ROLLING
-            await self._roll()
+            self._begin_roll()
+            while self.state in (State.ROLLING,):
+                await self._changed.park()
+
+    async def _seal_ragged(self) -> None:
+        """Ledgers that could not be sealed when they ended, because storage was in trouble."""
+        if self.state not in (State.IDLE, State.WRITING):
+            return
+        written = self.chain.segments[-1] if self._writer is not None else None
+        for segment in list(self.chain.segments):
+            if not segment.closed_ms and segment is not written:
+                await recovery.seal(self._storage, self.name, segment)
 
     # -- metadata -----------------------------------------------------------------------------
 
     def _encoded(self) -> bytes:
-        terminated = self.chain.confirmed if self.state is State.TERMINATED else None
+        self.properties[NEXT_INDEX] = str(self.next_index)
         return formats.encode_managed_ledger(
             formats.ManagedLedgerInfo(
                 ledgers=[
@@ -439,23 +445,27 @@ class ManagedLedger:
                     )
                     for segment in self.chain.segments
                 ],
-                terminated=terminated,
+                terminated=self._terminated_at,
                 properties=self.properties,
             )
         )
 
     async def _save(self) -> None:
-        """Write the list, unless another owner has: then this one lets go."""
+        """Write the list, unless another owner has: then this one lets go.
+
+        Shielded: were the call cut off, the version would be lost, and with it the topic.
+        """
         async with self._metadata_lock:
-            self.properties[NEXT_INDEX] = str(self.next_index)
+            if self.state is State.CLOSED:
+                raise Fenced("the topic is being unloaded")
             try:
-                self._version = await self._storage.metadata.put(
-                    self.path, self._encoded(), self._version
-                )
+                with trio.CancelScope(shield=True):
+                    self._version = await self._storage.metadata.put(
+                        self.path, self._encoded(), self._version
+                    )
             except BadVersion as error:
-                log.error("%s: another owner has taken this topic over", self.name)
                 reason = Fenced("another owner has taken this topic over")
-                self._stop(reason)
+                self.let_go(reason)
                 raise reason from error
 
     async def set_property(self, key: str, value: str) -> None:
@@ -469,15 +479,27 @@ class ManagedLedger:
 
     async def trim(self, doomed: list[int]) -> None:
         """Delete whole ledgers from the front: first from the list, then from storage."""
-        gone = [s for s in self.chain.segments if s.ledger_id in doomed and s.closed_ms]
+        chain = self.chain
+        gone = [s for s in chain.segments if s.ledger_id in doomed and s.closed_ms]
         if not gone:
             return
-        self.chain.segments = [s for s in self.chain.segments if s not in gone]
-        await self._save()
-        for segment in gone:
-            self._readers.pop(segment.ledger_id, None)
-            await self._storage.ledgers.delete(segment.ledger_id)
+        chain.segments = [s for s in chain.segments if s not in gone]
+        try:
+            await self._save()
+        except BrokerError:
+            chain.segments = gone + chain.segments
+            raise
+        await self._delete_ledgers(segment.ledger_id for segment in gone)
         log.info("%s: trimmed %d ledgers", self.name, len(gone))
+
+    async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
+        """Nobody names them any more: at worst one stays and takes room."""
+        for ledger_id in ledger_ids:
+            self._readers.forget(ledger_id)
+            try:
+                await self._storage.ledgers.delete(ledger_id)
+            except BrokerError as error:
+                log.warning("%s: ledger %d is left over: %s", self.name, ledger_id, error)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -488,12 +510,10 @@ class ManagedLedger:
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`."""
         ledger_id, entry_id = position
-        reader = self._readers.get(ledger_id)
-        if reader is None:
-            reader = await self._storage.ledgers.open(ledger_id, recover=False)
-            while len(self._readers) >= READERS_MAX:
-                self._readers.pop(next(iter(self._readers)))
-            self._readers[ledger_id] = reader
+        writer = self._writer
+        writes_it = writer is not None and writer.ledger_id == ledger_id
+        reader = writer if writes_it else await self._readers.get(ledger_id)
+        assert reader is not None
         last = min(entry_id + entries_max - 1, reader.last_confirmed)
         if last < entry_id:
             raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")

@@ -1,0 +1,41 @@
+"""The ledgers of one topic that are open for reading: a few, the oldest goes first.
+
+Invariant: what is read is sealed or being written by ourselves, so that the end a reader knows of
+is never behind what has been confirmed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.ports.ledger_store import LedgerReader, LedgerStore
+
+READERS_MAX: Final = 8
+"""Ledgers kept open for reading per topic, besides the one being written."""
+
+
+class Readers:
+    """See the module's docstring."""
+
+    __slots__ = ("_open", "_store")
+
+    def __init__(self, store: LedgerStore) -> None:
+        self._store = store
+        self._open: dict[int, LedgerReader] = {}
+
+    async def get(self, ledger_id: int) -> LedgerReader:
+        """A reader of a ledger that nobody writes any more; one left unsealed is sealed."""
+        reader = self._open.get(ledger_id)
+        if reader is None:
+            reader = await self._store.open(ledger_id, recover=True)
+            while len(self._open) >= READERS_MAX:
+                del self._open[next(iter(self._open))]
+            self._open[ledger_id] = reader
+        return reader
+
+    def forget(self, ledger_id: int) -> None:
+        """It is deleted."""
+        self._open.pop(ledger_id, None)
+
+    def clear(self) -> None:
+        self._open.clear()
