@@ -132,6 +132,10 @@ class Tail:
             self._dropped = 0
         return size
 
+    @property
+    def holds(self) -> bool:
+        return len(self._runs) > self._dropped
+
     def clear(self) -> None:
         """Forget everything (the topic is unloaded or truncated)."""
         self._cache.removed(self, sum(self._sizes[self._dropped :]))
@@ -161,7 +165,9 @@ class TailCache:
         self.bytes += size
 
     def removed(self, tail: Tail, size: int) -> None:
-        self._order = deque(other for other in self._order if other is not tail)
+        # thousands of idle topics are unloaded one by one: what holds nothing has no mention
+        if tail.holds:
+            self._order = deque(other for other in self._order if other is not tail)
         self.bytes -= size
 
     def evict(self) -> None:

@@ -1,0 +1,115 @@
+"""A workbench for what lies under a topic: fakes joined the way the broker joins the real ones.
+
+Tasks that are spawned run in the nursery of the test; cursors and subscriptions that ask to be seen
+to are gathered in lists, so that a test decides when they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
+from core.errors import BrokerError
+from core.ledger.chain import Position
+from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger, Storage
+from core.ledger.tail_cache import TailCache
+from core.ledger.trim import RollLimits
+from core.metadata.memory import MemoryMetadata
+from core.testing.clock import FixedClock
+from core.testing.ledgers import MemoryLedgers
+from core.topic.environment import Environment
+from core.topic.subscription import Subscription
+
+NAME = "public/default/persistent/t"
+NO_AGE = RollLimits(entries_max=3, age_ms_min=0)
+"""Ledgers of three entries, so that a test sees several."""
+
+
+class Bench:
+    """See the module's docstring; use `bench()`."""
+
+    def __init__(self, nursery: trio.Nursery, roll: RollLimits, *, sync_at_once: bool) -> None:
+        self.ledgers = MemoryLedgers(sync_at_once=sync_at_once)
+        self.metadata = MemoryMetadata()
+        self.clock = FixedClock()
+        self.cache = TailCache(1024 * 1024)
+        self.dirty_cursors: list[Cursor] = []
+        self.dirty: list[Subscription] = []
+        self.storage = Storage(
+            self.ledgers,
+            self.metadata,
+            self.cache,
+            self.clock,
+            roll,
+            nursery.start_soon,
+            self.dirty_cursors.append,
+        )
+        self.env = Environment(self.storage, self.clock, nursery.start_soon, self.dirty.append)
+
+    async def ledger(self, name: str = NAME) -> ManagedLedger:
+        """A managed ledger, opened from the stores as they are."""
+        ledger = ManagedLedger(self.storage, name, lambda: None)
+        await ledger.open()
+        return ledger
+
+    async def flush_cursors(self) -> None:
+        """What the broker does every moment."""
+        dirty, self.dirty_cursors[:] = list(self.dirty_cursors), []
+        for cursor in dirty:
+            cursor.flush()
+        await settled()
+
+    async def dispatch(self) -> None:
+        """What the link does at the end of each sweep, until there is nothing more to do."""
+        await settled()
+        while self.dirty:
+            dirty, self.dirty[:] = list(self.dirty), []
+            for subscription in dirty:
+                if subscription.dispatch():
+                    subscription.look()
+            await settled()
+
+
+@asynccontextmanager
+async def bench(roll: RollLimits = NO_AGE, *, sync_at_once: bool = True) -> AsyncIterator[Bench]:
+    """Fakes for the length of a block."""
+    async with trio.open_nursery() as nursery:
+        yield Bench(nursery, roll, sync_at_once=sync_at_once)
+        nursery.cancel_scope.cancel()
+
+
+async def settled() -> None:
+    """Every task has done what it could."""
+    await trio.testing.wait_all_tasks_blocked()
+
+
+class Told:
+    """A `done` that remembers what it was told, and that it was told once."""
+
+    def __init__(self, log: list[object] | None = None, name: object = None) -> None:
+        self.result: Position | BrokerError | None = None
+        self.times = 0
+        self._log = log
+        self._name = name
+
+    def __call__(self, result: Position | BrokerError | None) -> None:
+        assert not self.times, "told twice"
+        self.times += 1
+        self.result = result
+        if self._log is not None:
+            self._log.append(self._name)
+
+
+async def stored(ledger: ManagedLedger, *payloads: bytes) -> list[Position]:
+    """Append each payload as a run of its own, and wait until all have a place."""
+    told = [Told() for _ in payloads]
+    for payload, done in zip(payloads, told, strict=True):
+        ledger.append([payload], None, done)
+    await settled()
+    places = [done.result for done in told]
+    assert all(isinstance(place, tuple) for place in places), places
+    return places  # type: ignore[return-value]  # as just asserted
