@@ -49,7 +49,8 @@ def bars(results: Sequence[Joined], figure: str, unit: str, top: float) -> tuple
         for result in group:
             value = result.figures[figure]
             length = (WIDTH - LEFT - 220) * value / largest
-            label = f"{value:,.2f} {unit}  {result.server}"
+            digits = 0 if value >= 100 else 2
+            label = f"{value:,.{digits}f} {unit}  {result.server}"
             drawn += bar(y, length, COLOURS[servers.index(result.server) % len(COLOURS)], label)
             y += BAR + 2
         y += GAP

@@ -19,7 +19,7 @@ from bench.drive.server import NotReadyError, wait_until_ready
 VERSION = "4.2.4"
 HERE = Path(__file__).resolve().parent
 JARS = HERE.parent / "out" / "peers" / f"pulsar-{VERSION}"
-WARMUP_SECONDS = 40.0
+WARMUP_SECONDS = 60.0
 POLL_SECONDS = 0.02
 BOOKKEEPER = "org.apache.pulsar.metadata.bookkeeper"
 
