@@ -1,0 +1,113 @@
+"""Entry logs: written, finished, cut short, read back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie.entries import checked_payloads, payloads, seal
+from bookie.entry_log import format
+from bookie.entry_log.reader import EntryLogReader
+from bookie.entry_log.writer import EntryLogWriter, log_ids
+from core.errors import Corrupted
+
+
+def run(ledger_id, first, *bodies):
+    return seal(ledger_id, first, -1, 0, bodies)
+
+
+def test_the_first_location_is_apaches(tmp_path):
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    assert writer.append(run(1, 0, b"x")) == 0x404
+    writer.sync()
+    assert (tmp_path / "0.log").read_bytes()[:8] == b"BKLO\x00\x00\x00\x01"
+    assert (tmp_path / "lastId").read_text() == "0"
+
+
+def test_what_was_appended_is_read_from_its_location(tmp_path):
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    one, two = run(1, 0, b"a", b"bb"), run(2, 5, b"c" * 100_000)
+    places = [writer.append(one), writer.append(two)]
+    writer.sync()
+    reader = EntryLogReader(tmp_path)
+    assert reader.read(1, 0, places[0], 1 << 20) == one
+    assert reader.read(1, 1, places[0] + one.offsets[1], 60).first == 1
+    assert reader.read(2, 5, places[1], 100) == two  # asked for less than the entry has
+    with pytest.raises(Corrupted):
+        reader.read(2, 6, places[1], 1 << 20)
+    with pytest.raises(Corrupted):
+        reader.read(1, 0, places[0] + 1, 1 << 20)
+    with pytest.raises(Corrupted):
+        reader.read(1, 0, places[1] + 200_000, 1 << 20)
+    with pytest.raises(FileNotFoundError):
+        reader.read(1, 0, (9 << 32) | 1028, 1 << 20)
+    reader.close()
+
+
+def test_finished_logs_have_a_map_and_unfinished_ones_are_read_through(tmp_path):
+    writer = EntryLogWriter(tmp_path, 5000)
+    for i in range(10):
+        writer.append(run(i % 3, 10 * i, *[b"x" * 100] * 10))
+    writer.sync()
+    assert len(log_ids(tmp_path)) == 5
+    reader = EntryLogReader(tmp_path)
+    finished, last = log_ids(tmp_path)[:-1], log_ids(tmp_path)[-1]
+    assert all(reader.ledgers_map_offset(i) for i in finished)
+    assert not reader.ledgers_map_offset(last)
+    for log_id in (*finished, last):
+        scanned = {}
+        for _, found in reader.scan(log_id):
+            assert checked_payloads(found, found.first, found.last, 1 << 20)
+            scanned[found.ledger_id] = scanned.get(found.ledger_id, 0) + len(found.blob)
+        assert reader.ledgers(log_id) == scanned
+    reader.close()
+    # A new writer never appends to what is there.
+    again = EntryLogWriter(tmp_path, 5000)
+    assert again.append(run(1, 0, b"x")) >> 32 == last + 1
+
+
+def test_a_scan_stops_where_a_crash_cut_the_log(tmp_path):
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    writer.append(run(1, 0, b"abc", b"def"))
+    writer.sync()
+    path = tmp_path / "0.log"
+    whole = path.read_bytes()
+    for size in range(1024, len(whole) + 1):
+        path.write_bytes(whole[:size])
+        reader = EntryLogReader(tmp_path)
+        found = [p for _, r in reader.scan(0) for p in payloads(r, r.first, r.last, 1 << 20)]
+        assert found == [b"abc", b"def"][: (size - 1024) // 43]
+        reader.close()
+
+
+def test_large_entries_are_scanned(tmp_path):
+    writer = EntryLogWriter(tmp_path, 1 << 30)
+    bodies = [bytes([i]) * 3_000_000 for i in range(4)]
+    for i, body in enumerate(bodies):
+        writer.append(run(1, i, body))
+    writer.finish()
+    reader = EntryLogReader(tmp_path)
+    found = [p for _, r in reader.scan(0) for p in payloads(r, r.first, r.last, 1 << 30)]
+    assert found == bodies
+    reader.close()
+
+
+@given(st.dictionaries(st.integers(0, 2**62), st.integers(1, 2**40), max_size=50))
+def test_maps(ledgers):
+    assert format.read_ledgers_map(format.ledgers_map(ledgers), len(ledgers)) == ledgers
+
+
+def test_maps_in_batches_and_damaged_ones():
+    ledgers = {i: i + 1 for i in range(25_000)}
+    data = format.ledgers_map(ledgers)
+    assert data.count(b"\xff" * 15 + b"\xfe") == 3
+    assert format.read_ledgers_map(data, 25_000) == ledgers
+    with pytest.raises(ValueError, match="names"):
+        format.read_ledgers_map(data, 24_999)
+    with pytest.raises(ValueError, match="damaged"):
+        format.read_ledgers_map(b"\0" * 100, 1)
+
+
+@pytest.mark.parametrize("data", [b"", b"BKLG".ljust(1024, b"\0"), b"BKLO\0\0\0\x09".ljust(1024)])
+def test_headers_that_are_none(data):
+    with pytest.raises(ValueError, match="it"):
+        format.read_header(data)

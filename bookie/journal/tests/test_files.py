@@ -1,0 +1,88 @@
+"""Journal files: fresh ones, spares, zeros behind the last group."""
+
+import pytest
+
+from bookie.journal import files, format
+from bookie.journal.files import JournalFiles
+
+MIB = 1024 * 1024
+
+
+def make(directory, spares_max=1, size_max=MIB):
+    return JournalFiles(directory, size_max=size_max, ahead=MIB, spares_max=spares_max)
+
+
+def page(fill=b"r"):
+    import mmap
+
+    data = mmap.mmap(-1, 4096)
+    data[:] = fill * 4096
+    return memoryview(data)
+
+
+def test_a_fresh_journal_is_a_header_and_zeros(tmp_path):
+    made = make(tmp_path).create(0xABC, synced=True)
+    made.write(page())
+    made.sync()
+    made.close()
+    data = (tmp_path / "abc.txn").read_bytes()
+    assert data[:512] == format.HEADER
+    assert data[512:4608] == b"r" * 4096
+    assert data.count(0, 4608) == len(data) - 4608
+    assert files.journals(tmp_path) == [0xABC]
+
+
+def test_an_old_journal_comes_back_with_nothing_of_what_it_held(tmp_path):
+    journals = make(tmp_path)
+    old = journals.create(1, synced=True)
+    while old.position < MIB - 4096:
+        old.write(page(b"S"))
+    old.close()
+    journals.retire([1])
+    assert not (tmp_path / "1.txn").exists()
+    assert (tmp_path / "spare.0").exists()
+    # A restart finds the spare; the next journal is that file.
+    new = make(tmp_path).create(2, synced=True)
+    new.write(page(b"n"))
+    new.close()
+    data = (tmp_path / "2.txn").read_bytes()
+    assert len(data) == MIB
+    assert data[:512] == format.HEADER
+    assert b"S" not in data
+    assert data.count(0, 4608) == len(data) - 4608
+
+
+def test_unfinished_files_and_too_many_spares_are_dropped(tmp_path):
+    for name in ("spare.dirty", "spare.fresh", "spare.0", "spare.1"):
+        (tmp_path / name).write_bytes(bytes(MIB))
+    make(tmp_path, spares_max=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["spare.0"]
+    make(tmp_path, spares_max=1, size_max=2 * MIB)
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_spares_wanted(tmp_path):
+    journals = make(tmp_path, spares_max=0)
+    journals.create(1, synced=True).close()
+    journals.retire([1])
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_id_is_never_used_twice(tmp_path):
+    journals = make(tmp_path)
+    journals.create(5, synced=True).close()
+    with pytest.raises(AssertionError):
+        journals.create(5, synced=True)
+
+
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_writer_faster_than_the_zeros(tmp_path, synced):
+    made = make(tmp_path, size_max=64 * MIB).create(1, synced=synced)
+    for i in range(600):
+        made.write(page(bytes([1 + i % 255])))
+    made.sync()
+    made.close()
+    data = (tmp_path / "1.txn").read_bytes()
+    for i in range(600):
+        assert data[512 + 4096 * i : 512 + 4096 * (i + 1)] == bytes([1 + i % 255]) * 4096
+    assert data.count(0, 512 + 4096 * 600) == len(data) - 512 - 4096 * 600

@@ -1,0 +1,20 @@
+"""Thresholds with a gap between them."""
+
+from bookie import disk
+
+
+def test_between_the_marks_the_answer_stays(tmp_path, monkeypatch):
+    used = 0.5
+    monkeypatch.setattr(disk, "look", lambda directory: disk.DiskUsage(used, 1))
+    watch = disk.DiskWatch(tmp_path, threshold=0.95, low_mark=0.90)
+    steps = [(0.94, True), (0.96, False), (0.92, False), (0.90, True), (0.94, True)]
+    for used, writable in steps:  # noqa: B007 - `look` reads it
+        before = watch.writable
+        assert watch.check() == (before != writable)
+        assert watch.writable == writable
+
+
+def test_a_real_look(tmp_path):
+    usage = disk.look(tmp_path)
+    assert 0 < usage.used_part < 1
+    assert usage.free_bytes > 0
