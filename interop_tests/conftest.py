@@ -8,6 +8,8 @@ from typing import Any
 import pulsar
 import pytest
 
+from .pulsar.java.driver import Driver, build
+
 NUMBERS = itertools.count()
 
 
@@ -46,3 +48,12 @@ def connect() -> Iterator[Callable[..., pulsar.Client]]:
 @pytest.fixture
 def client(magnetar, connect) -> pulsar.Client:
     return connect(magnetar.pulsar_url)
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory) -> Iterator[Driver]:
+    """The Java client, in a process of its own."""
+    build()
+    driver = Driver(tmp_path_factory.mktemp("java"))
+    yield driver
+    driver.close()

@@ -1,0 +1,76 @@
+package magnetar.interop;
+
+import static magnetar.interop.Scene.DEADLINE_SECONDS;
+import static magnetar.interop.Scene.drain;
+import static magnetar.interop.Scene.errorOf;
+import static magnetar.interop.Scene.map;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.ProducerAccessMode;
+
+/** Who may write: the access modes of producers. */
+final class Access {
+    static void register(Map<String, Main.Family> families) {
+        families.put("access.exclusive", Access::exclusive);
+        families.put("access.queue", Access::queue);
+        families.put("access.fencing", Access::fencing);
+    }
+
+    private static Object exclusive(Scene scene) throws Exception {
+        try (var holder = scene.producer().accessMode(ProducerAccessMode.Exclusive).create()) {
+            String second = errorOf(
+                    () -> scene.producer().accessMode(ProducerAccessMode.Exclusive).create());
+            holder.send("mine".getBytes());
+            return second;
+        }
+    }
+
+    /** Four wait in line; each is let in when the one before it leaves. */
+    private static Object queue(Scene scene) throws Exception {
+        List<CompletableFuture<Producer<byte[]>>> line = new ArrayList<>();
+        try (var consumer = scene.consumer().subscribe()) {
+            List<Boolean> early = new ArrayList<>();
+            Producer<byte[]> holder =
+                    scene.producer().producerName("0").accessMode(ProducerAccessMode.WaitForExclusive).create();
+            for (int number = 1; number <= 4; number++) {
+                line.add(scene.producer()
+                        .producerName(Integer.toString(number))
+                        .accessMode(ProducerAccessMode.WaitForExclusive)
+                        .createAsync());
+                // an answer to this client shows that the server has seen the request before it
+                holder.send("0".getBytes());
+            }
+            for (var next : line) {
+                early.add(next.isDone());
+                holder.close();
+                holder = next.get(DEADLINE_SECONDS, TimeUnit.SECONDS);
+                holder.send(holder.getProducerName().getBytes());
+            }
+            holder.close();
+            return map("early", early, "bodies", drain(consumer, 8));
+        }
+    }
+
+    private static Object fencing(Scene scene) throws Exception {
+        try (var consumer = scene.consumer().subscribe();
+                var old = scene.producer().accessMode(ProducerAccessMode.Exclusive).create()) {
+            var waiting = scene.producer().accessMode(ProducerAccessMode.WaitForExclusive).createAsync();
+            old.send("old".getBytes());
+            try (var young = scene.producer().accessMode(ProducerAccessMode.ExclusiveWithFencing).create()) {
+                young.send("new".getBytes());
+                return map(
+                        "waiting", errorOf(() -> waiting.get(DEADLINE_SECONDS, TimeUnit.SECONDS)),
+                        "old", errorOf(() -> old.send("too late".getBytes())),
+                        "bodies", drain(consumer, 2));
+            }
+        }
+    }
+
+    private Access() {
+    }
+}

@@ -1,0 +1,233 @@
+package magnetar.interop;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.ConsumerBuilder;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.ProducerBuilder;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.Schema;
+import org.apache.pulsar.client.api.SubscriptionType;
+
+/** What a family plays with: a client of its own, a fresh topic, and words for what all of them do. */
+final class Scene implements AutoCloseable {
+    static final int DEADLINE_SECONDS = 20;
+
+    final long id;
+    final String topic;
+    private final String url;
+    private final JsonObject args;
+    private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+    private PulsarClient client;
+
+    Scene(long id, JsonObject request) {
+        this.id = id;
+        this.url = request.get("url").getAsString();
+        this.topic = request.get("topic").getAsString();
+        this.args = request.getAsJsonObject("args");
+    }
+
+    // -- arguments and conversation
+
+    boolean flag(String name) {
+        JsonElement found = args.get(name);
+        return found != null && found.getAsBoolean();
+    }
+
+    int number(String name, int otherwise) {
+        JsonElement found = args.get(name);
+        return found == null ? otherwise : found.getAsInt();
+    }
+
+    String text(String name, String otherwise) {
+        JsonElement found = args.get(name);
+        return found == null ? otherwise : found.getAsString();
+    }
+
+    SubscriptionType type(String otherwise) {
+        return SubscriptionType.valueOf(text("type", otherwise));
+    }
+
+    void tell(String name, Object value) {
+        Map<String, Object> told = new HashMap<>();
+        told.put("id", id);
+        told.put("told", name);
+        told.put("value", value);
+        Main.say(told);
+    }
+
+    void hear(String name) {
+        heard.add(name);
+    }
+
+    /** Waits until the test says so. */
+    void await(String name) throws Exception {
+        String next = heard.poll(60, TimeUnit.SECONDS);
+        if (!name.equals(next)) {
+            throw new IllegalStateException("waited for " + name + ", heard " + next);
+        }
+    }
+
+    boolean isTold(String name) {
+        return heard.remove(name);
+    }
+
+    // -- the client
+
+    synchronized PulsarClient client() throws PulsarClientException {
+        if (client == null) {
+            var builder = PulsarClient.builder()
+                    .serviceUrl(url)
+                    .operationTimeout(number("operation_timeout", DEADLINE_SECONDS), TimeUnit.SECONDS)
+                    .startingBackoffInterval(50, TimeUnit.MILLISECONDS)
+                    .maxBackoffInterval(1, TimeUnit.SECONDS)
+                    .enableTransaction(false);
+            if (args.has("trust")) {
+                builder.tlsTrustCertsFilePath(text("trust", "")).enableTlsHostnameVerification(true);
+            }
+            if (args.has("certificate")) {
+                builder.tlsCertificateFilePath(text("certificate", "")).tlsKeyFilePath(text("key", ""));
+            }
+            client = builder.build();
+        }
+        return client;
+    }
+
+    ProducerBuilder<byte[]> producer() throws PulsarClientException {
+        return client().newProducer().topic(topic).enableBatching(false).blockIfQueueFull(true);
+    }
+
+    /** Makes one entry of all that is sent before a flush. */
+    ProducerBuilder<byte[]> batching(int count) throws PulsarClientException {
+        return producer()
+                .enableBatching(true)
+                .batchingMaxMessages(count)
+                .batchingMaxBytes(1024 * 1024)
+                .batchingMaxPublishDelay(60, TimeUnit.SECONDS);
+    }
+
+    ConsumerBuilder<byte[]> consumer() throws PulsarClientException {
+        return client().newConsumer(Schema.BYTES)
+                .topic(topic)
+                .subscriptionName("s")
+                .acknowledgmentGroupTime(0, TimeUnit.MILLISECONDS);
+    }
+
+    ConsumerBuilder<byte[]> consumer(SubscriptionType type) throws PulsarClientException {
+        return consumer().subscriptionType(type);
+    }
+
+    /** A subscription that reads nothing, for whose sake the topic keeps everything. */
+    void keepAll() throws PulsarClientException {
+        consumer().subscriptionName("keeper").subscribe().close();
+    }
+
+    @Override
+    public synchronized void close() {
+        if (client != null) {
+            try {
+                client.shutdown();
+            } catch (PulsarClientException error) {
+                System.err.println("closing a client: " + error);
+            }
+        }
+    }
+
+    // -- words
+
+    /** Sends numbers as text without waiting in between; their ids. */
+    static List<MessageId> publish(Producer<byte[]> producer, int first, int count) throws Exception {
+        List<CompletableFuture<MessageId>> sent = new ArrayList<>();
+        for (int number = first; number < first + count; number++) {
+            sent.add(producer.sendAsync(Integer.toString(number).getBytes()));
+        }
+        producer.flushAsync();
+        List<MessageId> ids = new ArrayList<>();
+        for (var each : sent) {
+            ids.add(each.get(DEADLINE_SECONDS, TimeUnit.SECONDS));
+        }
+        return ids;
+    }
+
+    static List<Message<byte[]>> receive(Consumer<byte[]> consumer, int count) throws Exception {
+        List<Message<byte[]>> found = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            Message<byte[]> message = consumer.receive(DEADLINE_SECONDS, TimeUnit.SECONDS);
+            if (message == null) {
+                throw new TimeoutException("received " + bodies(found) + " and then nothing");
+            }
+            found.add(message);
+        }
+        return found;
+    }
+
+    /** Receives and acknowledges; the bodies. */
+    static List<String> drain(Consumer<byte[]> consumer, int count) throws Exception {
+        List<String> found = new ArrayList<>();
+        for (Message<byte[]> message : receive(consumer, count)) {
+            found.add(body(message));
+            consumer.acknowledge(message);
+        }
+        return found;
+    }
+
+    static List<String> bodies(List<Message<byte[]>> messages) {
+        return messages.stream().map(Scene::body).toList();
+    }
+
+    static String body(Message<byte[]> message) {
+        return new String(message.getData());
+    }
+
+    /** What comes up to a message sent now: nothing, if nothing was waiting. */
+    static List<String> leftovers(Consumer<byte[]> consumer, Producer<byte[]> producer) throws Exception {
+        producer.send("the end".getBytes());
+        List<String> found = new ArrayList<>();
+        while (true) {
+            String body = drain(consumer, 1).get(0);
+            if (body.equals("the end")) {
+                return found;
+            }
+            found.add(body);
+        }
+    }
+
+    /** The name of the error that an action ends with, or "none". */
+    static String errorOf(Action action) {
+        try {
+            action.run();
+            return "none";
+        } catch (Exception error) {
+            Throwable cause = error;
+            while (cause.getCause() != null && !(cause instanceof PulsarClientException)) {
+                cause = cause.getCause();
+            }
+            return cause.getClass().getSimpleName();
+        }
+    }
+
+    interface Action {
+        void run() throws Exception;
+    }
+
+    static Map<String, Object> map(Object... pairs) {
+        Map<String, Object> made = new HashMap<>();
+        for (int at = 0; at < pairs.length; at += 2) {
+            made.put((String) pairs[at], pairs[at + 1]);
+        }
+        return made;
+    }
+}

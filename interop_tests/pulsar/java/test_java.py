@@ -1,0 +1,369 @@
+"""What Apache's Java client sees; the scenes are in src/, what must be seen is here."""
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from magnetar import standalone
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+
+TYPES = ["Exclusive", "Shared", "Failover", "Key_Shared"]
+
+
+@pytest.fixture
+def play(java, magnetar, topic):
+    """Plays one scene on the session's server with a fresh topic."""
+    return lambda family, **args: java.play(family, magnetar.pulsar_url, topic, **args)
+
+
+def numbered(first, end):
+    return [str(number) for number in range(first, end)]
+
+
+# -- publishing ----------------------------------------------------------------------------------
+
+
+def test_sync(play):
+    seen = play("publish.sync")
+    assert seen["bodies"] == numbered(0, 20)
+    assert seen["ids"] == seen["sent"]
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_async(play, batched):
+    seen = play("publish.async", batched=batched, count=5_000)
+    assert seen["rising"]
+    assert seen["bodies"] == numbered(0, 5_000)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_all_that_a_message_carries(play, topic, batched):
+    assert play("publish.carries", batched=batched) == {
+        "key": "the key",
+        "ordering_key": "the order",
+        "properties": {"one": "1", "zwei": "ü"},
+        "event_time": 1_234_567,
+        "sequence": 41,
+        "producer": f"{topic}-sender",
+        "topic": f"persistent://public/default/{topic}",
+        "bytes_key": True,
+        "empty": True,
+    }
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("codec", ["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"])
+def test_compression(play, codec, batched):
+    assert play("publish.compressed", codec=codec, batched=batched) is True
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+def test_chunks(play, kind):
+    """Two large messages whose chunks are mixed; of two consumers one gets all of each."""
+    assert play("publish.chunks", type=kind) == {"whole": 2, "left": []}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_encryption(play, batched):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    seen = play(
+        "publish.encrypted", batched=batched, public=public.decode(), private=private.decode()
+    )
+    assert seen == numbered(0, 10)
+
+
+def test_too_big(play):
+    assert play("publish.too_big") == {"error": "InvalidMessageException", "left": []}
+
+
+def test_delivered_later(play):
+    seen = play("publish.later")
+    assert seen["bodies"] == ["now", "late"]
+    assert seen["waited_ms"] >= 1_400
+
+
+@pytest.mark.parametrize("avro", [False, True])
+def test_records(play, avro):
+    assert play("publish.records", avro=avro) == "7 lamp"
+
+
+def test_null_is_not_empty(play):
+    assert play("publish.nothing") == [True, False]
+
+
+def test_topic_without_storage(play):
+    assert play("publish.volatile") == numbered(0, 10)
+
+
+# -- who may write -------------------------------------------------------------------------------
+
+
+def test_exclusive_producer(play):
+    assert play("access.exclusive") == "ProducerFencedException"
+
+
+def test_waiting_in_line(play):
+    seen = play("access.queue")
+    assert seen["early"] == [False] * 4
+    assert seen["bodies"] == ["0", "0", "0", "0", "1", "2", "3", "4"]
+
+
+def test_fencing(play):
+    seen = play("access.fencing")
+    assert seen["bodies"] == ["old", "new"]
+    assert seen["waiting"] == "ProducerFencedException"
+    assert seen["old"] in ("ProducerFencedException", "AlreadyClosedException")
+
+
+# -- who gets what -------------------------------------------------------------------------------
+
+
+def test_refusals(play):
+    assert play("subscribe.busy") == ["ConsumerBusyException", "InvalidConfigurationException"]
+
+
+def test_shared_spreads(play):
+    seen = play("subscribe.spread")
+    assert sorted(number for numbers in seen.values() for number in numbers) == list(range(300))
+    assert set(seen) == {"a", "b", "c"}
+    assert all(len(numbers) >= 50 for numbers in seen.values())
+
+
+def test_failover(play):
+    seen = play("subscribe.failover")
+    active = seen["active"]
+    other = {"a": "b", "b": "a"}[active]
+    assert seen["before"] == {active: list(range(50))}
+    assert seen["after"] == {other: list(range(50, 100))}
+    assert seen["told"][-2:] == [active, other]
+
+
+def check_keys(got, count, keys, names):
+    assert all(len(owners) == 1 for owners in got["owners"].values())
+    assert {owner for owners in got["owners"].values() for owner in owners} == names
+    assert got["order"] == {f"key-{rest}": list(range(rest, count, keys)) for rest in range(keys)}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_key_shared(play, batched):
+    """In batches too, if a batch has one key."""
+    check_keys(play("subscribe.keys", batched=batched), 600, 60, {"a", "b", "c"})
+
+
+def test_key_shared_sticky(play):
+    seen = play("subscribe.sticky")
+    assert seen["overlap"] == "ConsumerAssignException"
+    check_keys(seen["got"], 200, 50, {"low", "high"})
+
+
+def test_priority(play):
+    seen = play("subscribe.priority")
+    assert len(seen["first"]) == 10
+    assert sorted(map(int, seen["first"] + seen["second"])) == list(range(30))
+    assert seen["first"] == numbered(0, 10)
+
+
+def test_list_of_topics(play, topic):
+    assert sorted(play("subscribe.topics")) == [f"{topic}-{number}" for number in (1, 2, 3)]
+
+
+def test_pattern(play):
+    assert play("subscribe.pattern") == ["there", "later"]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_what_a_closed_consumer_held_comes_again(play, kind):
+    seen = play("subscribe.leave", type=kind)
+    assert sorted(seen["bodies"]) == [number for number in numbered(0, 10) if number != "3"]
+    assert seen["left"] == []
+
+
+def test_unsubscribe(play):
+    seen = play("subscribe.unsubscribe")
+    assert seen["refused"] != "none"
+    assert seen["left"] == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+def test_small_receiver_queues(play, kind, size):
+    assert play("subscribe.queue", type=kind, size=size) == numbered(0, 50)
+
+
+def test_pause(play):
+    assert play("subscribe.pause") == numbered(0, 20)
+
+
+def test_names_and_properties(play):
+    assert play("subscribe.properties") == {"name": "named", "left": []}
+
+
+# -- acknowledging -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+@pytest.mark.parametrize("receipt", [False, True], ids=["no receipt", "receipt"])
+def test_individual(play, kind, receipt):
+    seen = play("acks.individual", type=kind, receipt=receipt)
+    assert seen == {"again": [str(number) for number in range(0, 20, 3)], "left": []}
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+@pytest.mark.parametrize("receipt", [False, True], ids=["no receipt", "receipt"])
+def test_indexes_of_a_batch(play, kind, receipt):
+    seen = play("acks.individual", type=kind, receipt=receipt, batched=True, index=True)
+    assert seen == {"again": [str(number) for number in range(0, 20, 3)], "left": []}
+
+
+def test_a_batch_without_index_acks_comes_again_whole(play):
+    seen = play("acks.individual", batched=True, expect=20)
+    assert seen == {"again": numbered(0, 20), "left": []}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("receipt", [False, True], ids=["no receipt", "receipt"])
+def test_cumulative(play, batched, receipt):
+    seen = play("acks.cumulative", batched=batched, index=batched, receipt=receipt)
+    assert seen == {"again": numbered(13, 20), "left": []}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_negative(play, batched):
+    seen = play("acks.negative", type="Shared", batched=batched, index=batched)
+    assert sorted(seen["again"], key=int) == ["0", "4", "8", "12", "16"]
+    assert set(seen["counts"]) == {1}
+    assert seen["left"] == []
+
+
+def test_negative_with_backoff(play):
+    seen = play("acks.backoff", type="Shared")
+    assert seen["counts"] == [0, 1, 2, 3]
+    assert seen["pauses"][1] < seen["pauses"][2] < seen["pauses"][3]
+    assert seen["pauses"][3] >= 600  # the third is 900 ms, by a coarse timer
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+def test_ack_timeout(play, kind):
+    seen = play("acks.timeout", type=kind)
+    assert sorted(seen["again"]) == ["1", "2"]
+    assert seen["left"] == []
+
+
+def test_dead_letters(play, topic):
+    seen = play("acks.dead", type="Shared")
+    assert sorted(seen["bodies"]) == numbered(0, 5)
+    assert seen["real"] == f"persistent://public/default/{topic}"
+    assert seen["left"] == []
+
+
+def test_retry_topic(play):
+    seen = play("acks.retry")
+    assert sorted(seen["times"]) == [f"{body} {time}" for body in range(3) for time in range(3)]
+    assert sorted(seen["dead"]) == numbered(0, 3)
+    assert seen["left"] == []
+
+
+@pytest.mark.parametrize("kind", ["Exclusive", "Shared"])
+def test_redeliver_all(play, kind):
+    seen = play("acks.redeliver", type=kind)
+    assert seen == {"again": numbered(15, 20), "left": []}
+
+
+def test_transactions_are_refused(play, magnetar):
+    seen = play("acks.transactions", service=magnetar.pulsar_url)
+    assert seen != "none"
+    assert seen != "TimeoutException"
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
+def test_reader_from_an_id(play, batched, inclusive):
+    first = 23 if inclusive else 24
+    seen = play("read.from", batched=batched, inclusive=inclusive, start="23")
+    assert seen == numbered(first, 50)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize(("start", "first"), [("earliest", 0), ("latest", 50)])
+def test_reader_from_an_end(play, batched, start, first):
+    assert play("read.from", batched=batched, start=start) == numbered(first, 50)
+
+
+def test_reader_with_the_smallest_queue(play):
+    assert play("read.from", start="9", queue=1) == numbered(10, 50)
+
+
+def test_reader_from_a_time(play):
+    assert play("read.time") == {"hour": numbered(0, 15), "since": numbered(10, 15)}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_reader_seeks(play, batched):
+    assert play("read.seek", batched=batched) == {
+        "all": numbered(0, 50),
+        "some": numbered(34, 50),
+        "none": [],
+        "again": 50,
+    }
+
+
+def test_table_view(play):
+    assert play("read.table") == {
+        "before": {"k0": "27", "k1": "28", "k2": "29"},
+        "told": "k1=new",
+        "gone": "k2=gone",
+        "size": 2,
+    }
+
+
+@pytest.mark.parametrize(("batched", "index"), [(False, -1), (True, 9)])
+def test_last_message_id(play, batched, index):
+    assert play("read.last", batched=batched) == {"same": True, "index": index}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
+def test_consumer_seeks(play, kind, batched, inclusive):
+    seen = play("read.consumer_seek", type=kind, batched=batched, inclusive=inclusive)
+    assert seen["all"] == 30
+    assert sorted(seen["rest"]) == numbered(14 if inclusive else 15, 30)
+    assert sorted(seen["since"]) == numbered(30, 35)
+    assert seen["left"] == []
+
+
+def test_empty_topic(play):
+    assert play("read.empty") == [False, True]
+
+
+# -- partitions ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def partitioned():
+    """A server on which topics have four partitions."""
+    broker = {"allow_auto_topic_creation_type": "partitioned", "default_num_partitions": 4}
+    with standalone(broker=broker) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_partitions(java, partitioned, topic, kind):
+    seen = java.play("subscribe.partitions", partitioned.pulsar_url, topic, type=kind)
+    names = {f"persistent://public/default/{topic}-partition-{number}" for number in range(4)}
+    assert set(seen["partitions"]) == names
+    assert set(seen["got"]) == names
+    assert all(numbers == sorted(numbers) for numbers in seen["got"].values())
+    assert sorted(sum(seen["got"].values(), [])) == list(range(100))
