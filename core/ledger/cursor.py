@@ -8,21 +8,33 @@ close (`cursors_ledger_id` -1). Only the last snapshot counts.
 
 Saving follows changes by a short interval, so after a crash the last acknowledgements may be
 forgotten and their messages delivered again: at least once. An acknowledgement that asks for a
-receipt is told only after a snapshot that includes it is stored.
+receipt is told only after a snapshot that includes it is stored. A save that failed is tried again
+after a pause, or at once when somebody waits for a receipt.
 
 Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
-limit are forgotten, which only delivers again.
+limit are forgotten, which only delivers again; at most one ledger is named by the znode, and any
+other that was created is deleted.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Final
 from urllib.parse import quote
 
+import trio
 from msgspec import Struct
 
-from core.errors import BadVersion, BrokerError, Fenced, LedgerNotFound, NotFound
+from core.errors import (
+    BadVersion,
+    BrokerError,
+    Corrupted,
+    EntryNotFound,
+    Fenced,
+    LedgerNotFound,
+    NotFound,
+)
 from core.ledger import formats
 from core.ledger.acks import AckState, Range
 from core.ledger.chain import Position
@@ -33,11 +45,13 @@ from core.ports.metadata_store import ABSENT
 
 log = logging.getLogger(__name__)
 
-HOLES_SAVED_MAX = 10_000
+HOLES_SAVED_MAX: Final = 10_000
 """Ranges of single acknowledgements in one snapshot; a crash brings those beyond again."""
-BITS_SAVED_MAX = 10_000
+BITS_SAVED_MAX: Final = 10_000
 """Partly acknowledged batches in one snapshot."""
-SNAPSHOTS_PER_LEDGER_MAX = 50_000
+SNAPSHOTS_PER_LEDGER_MAX: Final = 50_000
+RETRY_SECONDS: Final = 1.0
+"""Pause before a save that failed is tried again."""
 
 
 class CursorStatistics(Struct, frozen=True):
@@ -70,12 +84,19 @@ class Cursor:
         self._ledger = ledger
         self._version = ABSENT
         self._dirty = False
+        """Something is not saved, and the broker (or a pause) will see to it."""
+        self._differs = False
+        """The znode does not say all of it; only a clean close makes it do so."""
+        self._start_anew = False
+        """The next snapshot goes into a fresh ledger, named by a fresh znode."""
         self._saving = False
         self._closed = False
         self._writer: LedgerWriter | None = None
-        self._old_ledger_id = -1
+        self._named_ledger_id = -1
+        """The ledger that the znode names."""
         self._waiters: list[Done] = []
         self._saving_for: list[Done] = []
+        self._idle = trio.lowlevel.ParkingLot()
 
     # -- what is acknowledged -----------------------------------------------------------------
 
@@ -107,7 +128,7 @@ class Cursor:
             mark_delete=self.mark_delete,
             holes=self.acks.ranges(holes_max),
             backlog=self.backlog,
-            ledger_id=writer.ledger_id if writer is not None else self._old_ledger_id,
+            ledger_id=self._named_ledger_id,
             ledger_last_entry=writer.last_confirmed if writer is not None else -1,
         )
 
@@ -121,10 +142,13 @@ class Cursor:
         self._changed()
         return self.acks.ack_bits(position, unacked, size)
 
-    def ack_to(self, position: Position, unacked: int | None = None, size: int = 0) -> None:
-        """Everything up to `position` is done with, or up to those bits of it."""
+    def ack_to(self, position: Position, unacked: int | None = None, size: int = 0) -> int:
+        """Everything up to `position` is done with, or up to those bits of it.
+
+        Returns how many entries were not before.
+        """
         self._changed()
-        self.acks.cumulative(position, unacked, size)
+        return self.acks.cumulative(position, unacked, size)
 
     def reset(self, mark_delete: Position) -> None:
         """Forget all acknowledgements but those up to `mark_delete`."""
@@ -157,15 +181,21 @@ class Cursor:
             self._storage.cursor_dirty(self)
 
     def touched(self) -> None:
-        """Properties or the time of last use changed."""
+        """The subscription's properties changed: they are in the znode, which is saved anew."""
+        self._start_anew = True
         self._changed()
+
+    def used(self, now_ms: int) -> None:
+        """Somebody came or went; a clean close stores that, nothing sooner."""
+        self.last_active_ms = now_ms
+        self._differs = True
 
     # -- opening and closing ------------------------------------------------------------------
 
     async def create(self) -> None:
         """A new subscription: it exists when this returns."""
         if self.durable:
-            self._version = await self._storage.metadata.put(self.path, self._inline(), ABSENT)
+            self._version = await self._storage.metadata.put(self.path, self._named(-1), ABSENT)
 
     async def open(self) -> None:
         """Read the state back: from the cursor's ledger, or from the znode."""
@@ -178,55 +208,69 @@ class Cursor:
         self.last_active_ms = info.last_active_ms or self.last_active_ms
         snapshot = info.snapshot
         if info.cursors_ledger_id >= 0:
-            self._old_ledger_id = info.cursors_ledger_id
+            self._named_ledger_id = info.cursors_ledger_id
             snapshot = await self._last_snapshot(info.cursors_ledger_id) or snapshot
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
 
     async def _last_snapshot(self, ledger_id: int) -> formats.CursorSnapshot | None:
+        """None if there is none: then the znode's own is older, and good."""
         try:
             reader = await self._storage.ledgers.open(ledger_id, recover=True)
-        except LedgerNotFound:
-            log.warning("%s: the ledger of cursor %s is gone", self.topic, self.name)
+            last = reader.last_confirmed
+            if last < 0:
+                return None
+            (entry,) = await reader.read(last, last, 1)
+            return formats.decode_snapshot(entry)
+        except (LedgerNotFound, EntryNotFound, Corrupted) as error:
+            log.error("%s: cursor %s goes back to its znode: %s", self.topic, self.name, error)
             return None
-        last = reader.last_confirmed
-        if last < 0:
-            return None
-        (entry,) = await reader.read(last, last, 1)
-        return formats.decode_snapshot(entry)
 
     async def close(self) -> None:
         """Save into the znode, so that opening again costs one read."""
-        self._end()
-        if not self.durable:
+        self._closed = True
+        await self._not_saving()
+        self._refuse_waiters()
+        if not self.durable or not (self._differs or self._dirty or self._named_ledger_id >= 0):
             return
         try:
-            self._version = await self._storage.metadata.put(
-                self.path, self._inline(), self._version
-            )
-        except BadVersion:
-            log.warning("%s: another owner has cursor %s", self.topic, self.name)
-            return
-        await self._drop_ledgers()
+            await self._put(-1)
+        except BrokerError as error:
+            # what the last snapshot lacks is delivered again
+            log.warning("%s: cursor %s did not close cleanly: %s", self.topic, self.name, error)
 
     async def delete(self) -> None:
-        """The subscription ends."""
-        self._end()
-        if self.durable:
-            await self._storage.metadata.delete(self.path)
-            await self._drop_ledgers()
-
-    def _end(self) -> None:
+        """The subscription ends; if that fails it goes on."""
         self._closed = True
+        await self._not_saving()
+        if self.durable:
+            try:
+                await self._storage.metadata.delete(self.path)
+            except NotFound:
+                pass  # an earlier try got so far
+            except BrokerError:
+                self._closed = False
+                self._save_again()
+                raise
+            await self._drop_ledger(self._named_ledger_id)
+        self._refuse_waiters()
+
+    async def _not_saving(self) -> None:
+        while self._saving:
+            await self._idle.park()
+
+    def _refuse_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
         for done in waiters:
             done(Fenced("the subscription is being closed"))
 
-    async def _drop_ledgers(self) -> None:
-        writer, self._writer = self._writer, None
-        for ledger_id in (self._old_ledger_id, writer.ledger_id if writer else -1):
-            if ledger_id >= 0:
-                await self._storage.ledgers.delete(ledger_id)
-        self._old_ledger_id = -1
+    async def _drop_ledger(self, ledger_id: int) -> None:
+        """Nobody names it any more: at worst it stays and takes room."""
+        if ledger_id < 0:
+            return
+        try:
+            await self._storage.ledgers.delete(ledger_id)
+        except BrokerError as error:
+            log.warning("%s: ledger %d is left over: %s", self.topic, ledger_id, error)
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -234,10 +278,12 @@ class Cursor:
         """Call `done` once all that is acknowledged now is stored."""
         if not self.durable:
             done(None)
-            return
-        self._waiters.append(done)
-        self._dirty = True
-        self.flush()
+        elif self._closed:
+            done(Fenced("the subscription is being closed"))
+        else:
+            self._waiters.append(done)
+            self._dirty = True
+            self.flush()
 
     def flush(self) -> None:
         """Save if there is something to save. Plain call."""
@@ -247,35 +293,42 @@ class Cursor:
         self._dirty = False
         self._saving_for, self._waiters = self._waiters, []
         writer = self._writer
-        if writer is None or writer.last_confirmed >= SNAPSHOTS_PER_LEDGER_MAX:
+        full = writer is not None and writer.last_confirmed + 1 >= SNAPSHOTS_PER_LEDGER_MAX
+        if writer is None or full or self._start_anew:
+            self._start_anew = False
             self._storage.spawn(self._open_ledger)
         else:
             writer.append([self._snapshot()], self._saved)
 
     def _saved(self, error: BrokerError | None) -> None:
+        """A save has ended; what came meanwhile is the next one's."""
         self._saving = False
+        self._idle.unpark_all()
         waiters, self._saving_for = self._saving_for, []
         for done in waiters:
             done(error)
         if error is not None:
             log.warning("%s: cursor %s is not saved: %s", self.topic, self.name, error)
-            self._writer_gone()
-            self._changed()
+            self._writer = None
+            self._save_again()
         elif self._waiters:
             self.flush()
         elif self._dirty:
             self._storage.cursor_dirty(self)
 
-    def _writer_gone(self) -> None:
-        if self._writer is not None:
-            self._old_ledger_id = self._writer.ledger_id
-            self._writer = None
+    def _save_again(self) -> None:
+        if not self._closed:
+            self._dirty = True
+            self._storage.spawn(self._flush_later)
+
+    async def _flush_later(self) -> None:
+        await trio.sleep(RETRY_SECONDS)
+        self.flush()
 
     async def _open_ledger(self) -> None:
-        """Begin a fresh ledger with a snapshot, name it in the znode, then drop the one before."""
-        store = self._storage.ledgers
+        """Begin a fresh ledger, name it in the znode, and save into it."""
         try:
-            writer = await store.create(
+            writer = await self._storage.ledgers.create(
                 {
                     "application": b"pulsar",
                     "component": b"managed-ledger",
@@ -283,21 +336,35 @@ class Cursor:
                     "pulsar/cursor": self.name.encode(),
                 }
             )
-            self._writer_gone()
-            before, self._old_ledger_id = self._old_ledger_id, writer.ledger_id
-            self._version = await self._storage.metadata.put(
-                self.path, self._named(writer.ledger_id), self._version
-            )
-            if before >= 0:
-                await store.delete(before)
-        except BadVersion:
-            self._saved(Fenced("another owner has taken this subscription over"))
+            await self._put(writer.ledger_id)
         except BrokerError as error:
             self._saved(error)
         else:
-            self._old_ledger_id = -1
             self._writer = writer
             writer.append([self._snapshot()], self._saved)
+
+    async def _put(self, ledger_id: int) -> None:
+        """Have the znode name that ledger (-1: none), and drop the one it named before.
+
+        Shielded: were the call cut off, the version would be lost, and with it the cursor.
+        """
+        before, self._differs = self._named_ledger_id, False
+        try:
+            with trio.CancelScope(shield=True):
+                self._version = await self._storage.metadata.put(
+                    self.path, self._named(ledger_id), self._version
+                )
+        except BrokerError as error:
+            self._differs = True
+            await self._drop_ledger(ledger_id)
+            if not isinstance(error, BadVersion):
+                raise
+            self._closed = True
+            reason = Fenced("another owner has taken this subscription over")
+            self._ledger.let_go(reason)
+            raise reason from error
+        self._named_ledger_id = ledger_id
+        await self._drop_ledger(before)
 
     def _state(self) -> formats.CursorSnapshot:
         return formats.CursorSnapshot(
@@ -308,9 +375,6 @@ class Cursor:
 
     def _snapshot(self) -> bytes:
         return formats.encode_snapshot(self._state())
-
-    def _inline(self) -> bytes:
-        return self._named(-1)
 
     def _named(self, ledger_id: int) -> bytes:
         return formats.encode_cursor(

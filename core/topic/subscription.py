@@ -123,7 +123,7 @@ class Subscription:
         dispatcher.attach(consumer)
         self.dispatcher, self.type = dispatcher, kind
         consumer.subscription = self
-        self.cursor.last_active_ms = self._env.clock.wall_ms()
+        self.cursor.used(self._env.clock.wall_ms())
         self.look()
 
     def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
@@ -150,7 +150,7 @@ class Subscription:
         consumer.subscription = None
         self.outflow_before = self.outflow_before.plus(consumer.outflow())
         self.dispatcher.detach(consumer)
-        self.cursor.last_active_ms = self._env.clock.wall_ms()
+        self.cursor.used(self._env.clock.wall_ms())
         self.look()
 
     def outflow(self) -> Outflow:
