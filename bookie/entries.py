@@ -33,8 +33,8 @@ DIGEST_BYTES: Final = 4
 OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
 """What an entry has before its payload."""
 RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
-ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 - 500
-"""Apache's limit: its frame of 5 MiB less what wraps an entry."""
+ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 + 10 * 1024 - 500
+"""The frame that Pulsar gives its bookies, less what wraps an entry: a message of 5 MiB fits."""
 NOTHING_CONFIRMED: Final = -1
 
 _header = Struct(">qqqq").pack

@@ -19,7 +19,7 @@ from bookie.client import metadata, metadata_loop
 from bookie.client.link import BookieLink
 from bookie.client.reader import Reader
 from bookie.proto.storage_pb2 import LedgerMetadata
-from core.errors import BrokerError, Fenced, Overloaded
+from core.errors import BrokerError, Fenced, Invalid, Overloaded
 from core.ports.ledger_store import Done, LedgerInfo
 from core.ports.metadata_store import MetadataStore
 
@@ -117,6 +117,10 @@ class Writer:
         ledger takes no more: what went before has ids and nobody who knows them.
         """
         first = self._next
+        largest = max(map(len, payloads))
+        if largest > entries.ENTRY_BYTES_MAX - entries.OVERHEAD_BYTES:
+            self._refuse(done, Invalid(f"an entry of {largest} bytes is larger than any may be"))
+            return first
         piece: list[bytes] = []
         size = 0
         try:

@@ -1,0 +1,82 @@
+"""Recovery and creation against a metadata store that others write to as well."""
+
+import trio
+
+from bookie.client import metadata
+from bookie.client.store import MASTER_KEY, LedgerClient
+from bookie.entries import Header
+from bookie.tests.metadata_fake import DictMetadata
+from core.clock import SystemClock
+from core.ports.metadata_store import ABSENT
+
+
+class Link:
+    """A bookie that only remembers fences and one last entry."""
+
+    def __init__(self, last=None):
+        self.last = last
+        self.fenced = []
+        self.meanwhile = None
+
+    async def fence(self, ledger_id, master_key):
+        assert master_key == MASTER_KEY
+        self.fenced.append(ledger_id)
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        await trio.lowlevel.checkpoint()
+
+    async def last_entry(self, ledger_id):
+        await trio.lowlevel.checkpoint()
+        return self.last
+
+    def release(self, ledger_id):
+        pass
+
+
+def client(link, store):
+    return LedgerClient("embedded", link, store, SystemClock(), lambda call: None)
+
+
+async def test_an_id_that_is_taken_is_passed_over():
+    store = DictMetadata()
+    await store.put(metadata.path_of(0), b"somebody's", ABSENT)
+    writer = await client(Link(), store).create({})
+    assert writer.ledger_id == 1
+
+
+async def test_recovery_fences_then_closes_at_the_last_entry():
+    store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
+    ledgers = client(link, store)
+    writer = await ledgers.create({"a": b"b"})
+    reader = await ledgers.open(writer.ledger_id, recover=True)
+    assert link.fenced == [writer.ledger_id]
+    assert reader.last_confirmed == 7
+    info = await ledgers.info(writer.ledger_id)
+    assert (info.closed, info.last_entry_id, info.length) == (True, 7, 800)
+    await ledgers.open(writer.ledger_id, recover=True)
+    assert len(link.fenced) == 1  # a closed ledger needs no recovery
+
+
+async def test_of_two_who_recover_one_closes_and_the_other_sees_it():
+    store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
+    ledgers = client(link, store)
+    writer = await ledgers.create({})
+    path = metadata.path_of(writer.ledger_id)
+
+    async def another_closes():
+        taken = metadata.decode((await store.get(path)).value)
+        assert taken.state == metadata.IN_RECOVERY
+        taken.state, taken.lastEntryId, taken.length = metadata.CLOSED, 6, 700
+        await store.put(path, metadata.encode(taken))
+
+    link.meanwhile = another_closes
+    reader = await ledgers.open(writer.ledger_id, recover=True)
+    assert reader.last_confirmed == 6
+
+
+async def test_an_open_ledger_of_a_lost_writer_shows_what_was_surely_confirmed():
+    store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
+    writer = await client(link, store).create({})
+    reader = await client(link, store).open(writer.ledger_id, recover=False)
+    assert reader.last_confirmed == 5
+    assert not link.fenced
