@@ -323,6 +323,14 @@ def failure(event: Any, refusal: BrokerError) -> bytes:
     return FAILURES.get(type(event), _failed)(event, code_of(refusal), str(refusal))
 
 
+def schema_taken(request_id: int, version: bytes = b"") -> bytes:
+    """The schema may be used. To clients an empty version says that the topic has none to refer to."""
+    return frame(
+        Type.GET_OR_CREATE_SCHEMA_RESPONSE,
+        pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version),
+    )
+
+
 def transactions_are_off(request_id: int) -> bytes:
     """A broker without coordinators says it this way, to whatever transaction request; Go's suite
     looks for the words.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import NotAllowed, SubscriptionNotFound, TopicNotFound, Unsupported
+from core.errors import NotAllowed, SubscriptionNotFound, TopicNotFound
 from wire.pulsar import events, replies
 
 if TYPE_CHECKING:
@@ -46,8 +46,12 @@ def on_get_schema(_session: PulsarSession, _event: events.GetSchema) -> None:
     raise TopicNotFound("the topic has no schema")
 
 
-def on_get_or_create_schema(_session: PulsarSession, _event: events.GetOrCreateSchema) -> None:
-    raise Unsupported("schemas are not kept by this server yet")
+def on_get_or_create_schema(session: PulsarSession, event: events.GetOrCreateSchema) -> None:
+    """Taken and not kept, as in PRODUCER and SUBSCRIBE: a topic without schemas has no version.
+
+    A refusal would be final: Java asks before the first message of each dead letter and retry topic.
+    """
+    session.reply(replies.schema_taken(event.request_id))
 
 
 def on_transaction(session: PulsarSession, event: Any) -> None:

@@ -129,6 +129,13 @@ def test_producer_success():
     assert (owner.topic_epoch, owner.HasField("topic_epoch")) == (0, True)
 
 
+def test_schema_taken():
+    reply = heard(replies.schema_taken(0)).body
+    assert (reply.request_id, reply.schema_version) == (0, b"")
+    assert reply.HasField("schema_version")
+    assert not reply.HasField("error_code")
+
+
 def test_send_error():
     says(
         replies.send_error(1, 2, errors.ChecksumMismatch("no")),
