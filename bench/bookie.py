@@ -69,7 +69,7 @@ async def append(
         confirmed += len(payloads)
         wake.set()
 
-    store.on_delivered = lambda: wake.set()  # there may be room again
+    store.on_relieved = lambda: wake.set()
     while confirmed < entries:
         while sent < entries and sent - confirmed < window and not store.congested:
             writer.append(payloads, done)

@@ -61,7 +61,8 @@ def database_options(cache: Cache, write_buffer_bytes: int) -> Options:
     options.set_block_based_table_factory(table)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_write_buffer_size(write_buffer_bytes)
-    options.set_max_write_buffer_number(2)
+    # A full buffer that waits for the one before it would stall `write`, and with it everybody.
+    options.set_max_write_buffer_number(4)
     options.set_max_background_jobs(2)
     options.set_max_open_files(256)
     options.set_keep_log_file_num(2)
