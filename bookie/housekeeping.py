@@ -29,12 +29,15 @@ class Flusher:
     """
 
     def __init__(self, journal: Journal) -> None:
+        self.held = False
+        """Somebody has promised to hand over before the loop turns."""
         self._journal = journal
         self._parked = trio.lowlevel.ParkingLot()
         self._later: deque[Callable[[], None]] = deque()
 
     def wake(self) -> None:
-        self._parked.unpark_all()
+        if not self.held:
+            self._parked.unpark_all()
 
     def later(self, call: Callable[[], None]) -> None:
         """Call soon, on the loop, not now."""

@@ -6,6 +6,7 @@ import trio
 import trio.testing
 
 from bookie.embedded import open_embedded
+from bookie.journal import files
 from bookie.settings import BookieSettings
 from bookie.tests.contract_ledger_store import CHECKS, Told, append
 from bookie.tests.metadata_fake import DictMetadata
@@ -32,6 +33,19 @@ def opened(directory, metadata, settings=SETTINGS, on_fatal=pytest.fail):
 async def test_contract(tmp_path, check, settings):
     async with opened(tmp_path, DictMetadata(), settings) as store:
         await check(store)
+
+
+async def test_where_direct_writes_do_not_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "direct_works", lambda directory: False)
+    metadata = DictMetadata()
+    async with opened(tmp_path, metadata) as store:
+        writer = await store.create({})
+        for _ in range(5):
+            await append(writer, *[b"x" * 1000] * 100)
+        assert not store.statistics().journal_direct
+    async with opened(tmp_path, metadata) as store:
+        reader = await store.open(writer.ledger_id, recover=True)
+        assert await reader.read(0, 499, 1 << 20) == [b"x" * 1000] * 500
 
 
 async def test_entries_are_the_same_wherever_they_are(tmp_path):
@@ -248,6 +262,21 @@ async def test_idle_restarts_leave_one_journal(tmp_path):
             with trio.fail_after(5):
                 while len(list((tmp_path / "bookie/journal/current").glob("*.txn"))) > 1:
                     await trio.lowlevel.checkpoint()
+
+
+async def test_a_group_that_was_announced_goes_when_it_is_flushed(tmp_path):
+    async with opened(tmp_path, DictMetadata()) as store:
+        writer = await store.create({})
+        await append(writer, b"first")
+        told = Told(2)
+        store.begin_group()
+        writer.append([b"a"], told)
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+        assert store.statistics().journal_groups == 1
+        store.flush_group()
+        writer.append([b"b"], told)  # nobody promised anything for this one
+        assert await told.wait() == [None, None]
 
 
 async def test_a_closed_store_refuses(tmp_path):
