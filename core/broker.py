@@ -14,7 +14,8 @@ is closed for good.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import trio
 from msgspec import Struct
@@ -22,10 +23,10 @@ from msgspec import Struct
 from core import sampling
 from core.catalog import Catalog
 from core.clock import Clock
-from core.errors import BrokerError, NotAllowed, TopicNotFound
+from core.errors import BrokerError, NotAllowed, NotReady, TopicNotFound
 from core.housekeeping import Housekeeping
 from core.ledger.cursor import Cursor
-from core.ledger.managed import Storage
+from core.ledger.managed import ManagedLedger, Storage
 from core.ledger.tail_cache import TailCache
 from core.ledger.trim import RollLimits
 from core.names import NamespaceName, TopicName
@@ -40,6 +41,10 @@ from core.topic.volatile import VolatileTopic
 log = logging.getLogger(__name__)
 
 AnyTopic = Topic | VolatileTopic
+
+
+def _always() -> bool:
+    return True
 
 
 class BrokerSettings(Struct, frozen=True):
@@ -74,13 +79,25 @@ class Broker:
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.housekeeping = Housekeeping(self)
         storage = Storage(
-            ledgers, metadata, self.tail_cache, clock, settings.roll, self.spawn, self._cursor_dirty
+            ledgers,
+            metadata,
+            self.tail_cache,
+            clock,
+            settings.roll,
+            self.spawn,
+            self._cursor_dirty,
+            self._gather,
         )
-        self.env = Environment(storage, clock, self.spawn, self._dirty_add)
+        self.env = Environment(storage, clock, self.spawn, self._dirty_add, self._lost)
         self._soon = soon
         self._dirty: list[Subscription] = []
+        self.gathers = False
+        """Set by whoever calls `store` after each sweep; until then appends are written at once."""
+        self._appended: list[ManagedLedger] = []
         self._dirty_cursors: list[Cursor] = []
-        self._loading: dict[str, trio.Lock] = {}
+        self._locks: dict[str, trio.Lock] = {}
+        """Of the topics being loaded, unloaded or deleted just now."""
+        self._stopping = False
         self._nursery: trio.Nursery
 
     # -- life ---------------------------------------------------------------------------------
@@ -97,17 +114,10 @@ class Broker:
 
     async def stop(self) -> None:
         """Unload every topic, so that the next start finds all cursors saved."""
+        self._stopping = True
         async with trio.open_nursery() as nursery:
             for topic in list(self.topics.values()):
-                nursery.start_soon(self._close_quietly, topic)
-        self.topics.clear()
-
-    @staticmethod
-    async def _close_quietly(topic: AnyTopic) -> None:
-        try:
-            await topic.close()
-        except BrokerError as error:
-            log.warning("%s: did not close cleanly: %s", topic.name, error)
+                nursery.start_soon(self.unload, topic.name)
 
     def spawn(self, task: Callable[..., object], *args: object) -> None:
         """Start what outlives its caller."""
@@ -125,15 +135,48 @@ class Broker:
         found = self.topics.get(name.full)
         if found is not None and not found.fenced:
             return found
-        lock = self._loading.setdefault(name.full, trio.Lock())
-        async with lock:
-            found = self.topics.get(name.full)
-            if found is None or found.fenced:
-                await self._check_may_exist(name, create=create, by_order=by_order)
-                found = await self._load(name)
-            if not lock.statistics().tasks_waiting:
-                self._loading.pop(name.full, None)
+        async with self._alone_with(name):
+            return await self._loaded(name, create=create, by_order=by_order)
+
+    @asynccontextmanager
+    async def _alone_with(self, name: TopicName) -> AsyncIterator[None]:
+        """Loading, unloading and deleting one topic happen one at a time."""
+        lock = self._locks.setdefault(name.full, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._locks.pop(name.full, None)
+
+    async def _loaded(self, name: TopicName, *, create: bool, by_order: bool) -> AnyTopic:
+        found = self.topics.get(name.full)
+        if found is not None and found.fenced:
+            await self._put_away(found)  # what closed it did not get to the end
+            found = None
+        if found is None:
+            if self._stopping:
+                raise NotReady("the server is stopping")
+            await self._check_may_exist(name, create=create, by_order=by_order)
+            found = await self._load(name)
         return found
+
+    async def _put_away(self, topic: AnyTopic) -> None:
+        """Close a topic, whatever its state, and have it no more."""
+        try:
+            await topic.close()
+        except BrokerError as error:
+            log.warning("%s: did not close cleanly: %s", topic.name, error)
+        self.topics.pop(topic.name.full, None)
+
+    def _lost(self, topic: Topic) -> None:
+        """Another owner writes it now: whoever is attached here is to look it up again."""
+        self.spawn(self._let_go, topic)
+
+    async def _let_go(self, topic: Topic) -> None:
+        async with self._alone_with(topic.name):
+            if self.topics.get(topic.name.full) is topic:
+                await self._put_away(topic)
 
     async def _load(self, name: TopicName) -> AnyTopic:
         policies = await self.catalog.effective(name)
@@ -206,18 +249,27 @@ class Broker:
 
     async def unload(self, name: TopicName) -> None:
         """Send everybody away; whoever comes again loads it anew."""
-        topic = self.topics.get(name.full)
-        if topic is not None:
-            await topic.close()
-            self.topics.pop(name.full, None)
+        async with self._alone_with(name):
+            topic = self.topics.get(name.full)
+            if topic is not None:
+                await self._put_away(topic)
 
-    async def delete(self, name: TopicName, *, force: bool = False) -> None:
-        """Delete one topic (a partition, or one without partitions)."""
-        topic = await self.topic(name, create=False)
-        if not force and topic.in_use:
-            raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
-        await topic.delete()
-        self.topics.pop(name.full, None)
+    async def delete(
+        self, name: TopicName, *, force: bool = False, only_if: Callable[[], bool] = _always
+    ) -> bool:
+        """Delete one topic (a partition, or one without partitions).
+
+        `only_if` is asked when nobody can come or go any more; returns what it said.
+        """
+        async with self._alone_with(name):
+            topic = await self._loaded(name, create=False, by_order=False)
+            if not force and topic.in_use:
+                raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
+            if not only_if():
+                return False
+            await topic.delete()
+            self.topics.pop(name.full, None)
+            return True
 
     def policies_changed(self, namespace: NamespaceName) -> None:
         """Loaded topics of the namespace learn of it before long."""
@@ -226,7 +278,11 @@ class Broker:
     async def _refresh_policies(self, namespace: NamespaceName) -> None:
         for topic in list(self.topics.values()):
             if topic.name.namespace == namespace:
-                topic.policies = await self.catalog.effective(topic.name)
+                try:
+                    topic.set_policies(await self.catalog.effective(topic.name))
+                except BrokerError as error:
+                    # the namespace is gone already, or cannot be read: the old ones hold
+                    log.warning("%s: its policies stay as they were: %s", topic.name, error)
 
     # -- dispatch -----------------------------------------------------------------------------
 
@@ -238,8 +294,28 @@ class Broker:
         """A hook of the link: serve every subscription that asked for a look."""
         dirty, self._dirty = self._dirty, []
         for subscription in dirty:
-            if subscription.dispatch():
-                subscription.look()
+            try:
+                if subscription.dispatch():
+                    subscription.look()
+            except Exception:
+                # our own mistake: it costs these consumers a reconnect, not the server
+                log.exception("subscription %s: dispatch failed", subscription.name)
+                subscription.disconnect_all()
+
+    # -- storing ------------------------------------------------------------------------------
+
+    def _gather(self, ledger: ManagedLedger) -> None:
+        if not self.gathers:
+            ledger.write()
+            return
+        self._appended.append(ledger)
+        self._soon()
+
+    def store(self) -> None:
+        """A hook of the link: give storage what all producers appended in this sweep."""
+        appended, self._appended = self._appended, []
+        for ledger in appended:
+            ledger.write()
 
     # -- cursors ------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ TOPIC_POLICIES = "/magnetar/topic-policies"
 """Pulsar keeps these in a system topic; here they stand with the rest."""
 PRODUCER_NAMES = "/counters/producer-name"
 PARTITIONS_MAX = 10_000
+CACHED_PATHS_MAX = 50_000
 
 
 class Tenant(Struct, frozen=True, rename="camel"):
@@ -63,7 +64,10 @@ class Catalog:
         self.defaults = defaults
         self._metadata = metadata
         self._cache: dict[str, bytes | None] = {}
-        """Values by path; None where there is none."""
+        """Values by path; None where there is none. Names are asked for that nobody ever has, so
+        there is an end to it: the oldest goes first."""
+        self._changes = 0
+        """So that what was read before a change is not kept after it."""
 
     async def open(self) -> None:
         """See that what every client expects is there."""
@@ -81,24 +85,37 @@ class Catalog:
                 await self._put(path, value, ABSENT)
 
     def _forget(self, path: str) -> None:
+        self._changes += 1
         self._cache.pop(path, None)
+
+    def _keep(self, path: str, value: bytes | None) -> None:
+        while len(self._cache) >= CACHED_PATHS_MAX:
+            del self._cache[next(iter(self._cache))]
+        self._cache[path] = value
 
     async def _get(self, path: str) -> bytes | None:
         try:
             return self._cache[path]
         except KeyError:
-            found = await self._metadata.get(path)
-            value = found.value if found is not None else None
-            self._cache[path] = value
-            return value
+            pass
+        changes = self._changes
+        found = await self._metadata.get(path)
+        value = found.value if found is not None else None
+        if changes == self._changes:
+            self._keep(path, value)
+        return value
 
     async def _put(self, path: str, value: bytes, expected: int | None = None) -> None:
-        await self._metadata.put(path, value, expected)
-        self._cache[path] = value
+        try:
+            await self._metadata.put(path, value, expected)
+        finally:
+            self._forget(path)
 
     async def _delete(self, path: str) -> None:
-        await self._metadata.delete(path)
-        self._cache.pop(path, None)
+        try:
+            await self._metadata.delete(path)
+        finally:
+            self._forget(path)
 
     # -- clusters -----------------------------------------------------------------------------
 

@@ -57,6 +57,7 @@ class Housekeeping:
         if isinstance(topic, Topic):
             await self.expire(topic)
             await self.check_quota(topic)
+            topic.forget_readers()
             await self.expire_subscriptions(topic)
             await topic.ledger.roll_if_old()
             await self.trim(topic)
@@ -128,9 +129,13 @@ class Housekeeping:
         if idle_ms < rule.max_inactive_duration_seconds * 1000 or topic.name.partitioned:
             return
         caught_up = rule.inactive_topic_delete_mode == "delete_when_subscriptions_caught_up"
-        if topic.idle(caught_up_is_enough=caught_up):
+
+        def still_idle() -> bool:
+            return topic.idle(caught_up_is_enough=caught_up)
+
+        # asked again when nobody can come in between any more
+        if still_idle() and await self._broker.delete(topic.name, force=True, only_if=still_idle):
             log.info("%s: deleted, it has been idle for %d s", topic.name, idle_ms // 1000)
-            await self._broker.delete(topic.name, force=True)
 
 
 def _refusal(topic: Topic, exceeded: BacklogQuota | None) -> QuotaHeld | QuotaExceeded | None:

@@ -52,7 +52,13 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     link = Link(clock, shares.link_limits(settings))
     async with _storage(settings) as (store, metadata), trio.open_nursery() as nursery:
         broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)
-        link.hooks += [broker.dispatch, store.flush_group, lambda: link.hold_all(store.congested)]
+        link.hooks += [
+            broker.dispatch,
+            broker.store,
+            store.flush_group,
+            lambda: link.hold_all(store.congested),
+        ]
+        broker.gathers = True
         store.on_delivered = link.settle
         store.on_relieved = link.soon
         front = Front(broker, shares.pulsar_options(settings, addresses))

@@ -251,7 +251,9 @@ class Cursor:
                 self._closed = False
                 self._save_again()
                 raise
-            await self._drop_ledger(self._named_ledger_id)
+            ledger_id, self._named_ledger_id = self._named_ledger_id, -1
+            self._dirty = self._differs = False
+            await self._drop_ledger(ledger_id)
         self._refuse_waiters()
 
     async def _not_saving(self) -> None:
@@ -284,6 +286,21 @@ class Cursor:
             self._waiters.append(done)
             self._dirty = True
             self.flush()
+
+    async def saved(self) -> None:
+        """Wait until all that is acknowledged now is stored; raises if it could not be."""
+        told = trio.Event()
+        errors: list[BrokerError] = []
+
+        def done(error: BrokerError | None) -> None:
+            if error is not None:
+                errors.append(error)
+            told.set()
+
+        self.when_saved(done)
+        await told.wait()
+        if errors:
+            raise errors[0]
 
     def flush(self) -> None:
         """Save if there is something to save. Plain call."""

@@ -56,6 +56,9 @@ log = logging.getLogger(__name__)
 Appended = Callable[[Position | BrokerError], None]
 """Told the position of the first entry of a run, or why it is not stored."""
 
+GATHERED_BYTES_MAX = 1024 * 1024
+"""Appends of one sweep are joined up to this size."""
+
 
 class State(enum.Enum):
     IDLE = enum.auto()
@@ -67,24 +70,39 @@ class State(enum.Enum):
 
 
 class Append:
-    """One run on its way to storage."""
+    """Runs on their way to storage as one, each with whom to tell and where it begins."""
 
-    __slots__ = ("counts", "done", "entry_id", "headers", "messages", "payloads")
+    __slots__ = ("counts", "dones", "entry_id", "headers", "payloads", "size")
 
-    def __init__(
-        self,
-        headers: list[bytes],
-        payloads: list[bytes],
-        counts: list[int] | None,
-        messages: int,
-        done: Appended,
-    ) -> None:
-        self.headers = headers
+    def __init__(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
         self.payloads = payloads
         self.counts = counts
-        self.messages = messages
-        self.done = done
+        self.dones = [(0, done)]
+        self.size = sum(map(len, payloads))
+        self.headers: list[bytes] = []
         self.entry_id = -1
+
+    def join(self, other: Append) -> None:
+        """Take in a run that came behind this one."""
+        entries = len(self.payloads)
+        if self.counts is not None or other.counts is not None:
+            self.counts = (self.counts or [1] * entries) + (
+                other.counts or [1] * len(other.payloads)
+            )
+        # new lists: these may be the callers' own
+        self.payloads = self.payloads + other.payloads
+        self.dones += [(entries + start, done) for start, done in other.dones]
+        self.size += other.size
+
+    def tell(self, result: Position | BrokerError) -> None:
+        """The position of the first entry, or why nothing is stored, to everybody."""
+        if isinstance(result, BrokerError):
+            for _, done in self.dones:
+                done(result)
+        else:
+            ledger_id, first = result
+            for start, done in self.dones:
+                done((ledger_id, first + start))
 
 
 class LedgerStatistics(Struct, frozen=True):
@@ -113,6 +131,9 @@ class Storage(Struct, frozen=True):
     """Starts a task that outlives its caller (a nursery's `start_soon`)."""
     cursor_dirty: Callable[[Cursor], None]
     """Has a cursor saved soon."""
+    gather: Callable[[ManagedLedger], None] | None = None
+    """Has `write` called once this sweep is over, so that what all producers appended in it goes to
+    storage as one run. None: every append is written at once."""
 
 
 def _nothing() -> None:
@@ -252,31 +273,44 @@ class ManagedLedger:
         if self._refusal is not None:
             done(self._refusal)
             return
-        messages = len(payloads) if counts is None else sum(counts)
-        now_ms = self._storage.clock.wall_ms()
-        heads = header.headers(len(payloads), counts, now_ms, self.next_index)
-        self.next_index += messages
-        self.pending_bytes += sum(map(len, payloads))
-        append = Append(heads, payloads, counts, messages, done)
-        state = self.state
-        if state is State.WRITING:
+        append = Append(payloads, counts, done)
+        self.pending_bytes += append.size
+        first = not self._waiting
+        self._waiting.append(append)
+        if self.state is State.IDLE:
+            self.state = State.OPENING
+            self._storage.spawn(self._open_writer)
+        elif first and self.state is State.WRITING:
+            if self._storage.gather is None:
+                self.write()
+            else:
+                self._storage.gather(self)
+
+    def write(self) -> None:
+        """Give storage what was appended since the last time, in as few runs as may be."""
+        if self.state is not State.WRITING:
+            return
+        waiting, self._waiting = self._waiting, deque()
+        while waiting:
+            append = waiting.popleft()
+            while waiting and append.size + waiting[0].size <= GATHERED_BYTES_MAX:
+                append.join(waiting.popleft())
             self._write(append)
-        else:
-            self._waiting.append(append)
-            if state is State.IDLE:
-                self.state = State.OPENING
-                self._storage.spawn(self._open_writer)
 
     def _write(self, append: Append) -> None:
         writer = self._writer
         assert writer is not None
+        entries, counts = len(append.payloads), append.counts
+        now_ms = self._storage.clock.wall_ms()
+        append.headers = header.headers(entries, counts, now_ms, self.next_index)
+        self.next_index += entries if counts is None else sum(counts)
         self._in_flight.append(append)
         append.entry_id = writer.append(append.payloads, self._stored, append.headers)
 
     def _stored(self, error: BrokerError | None) -> None:
         """The oldest run in flight is stored, or is not."""
         append = self._in_flight.popleft()
-        self.pending_bytes -= sum(map(len, append.payloads))
+        self.pending_bytes -= append.size
         if error is not None:
             self._write_failed(append, error)
             return
@@ -289,7 +323,7 @@ class ManagedLedger:
         if self.tailed and self.state is not State.CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
-        append.done((segment.ledger_id, first))
+        append.tell((segment.ledger_id, first))
         self._advanced()
         if self.state is not State.WRITING:
             self._wake_if_idle()
@@ -317,8 +351,10 @@ class ManagedLedger:
             self._begin_roll()
         else:
             self._wake_if_idle()
-        append.done(error)
+        append.tell(error)
         self._fail(behind, error)
+        # what was appended by those who have just been told came behind all of it
+        self._fail(self._taken_waiting(), error)
 
     def _wake_if_idle(self) -> None:
         """Whoever ends the ledger waits for the last run in flight."""
@@ -331,8 +367,8 @@ class ManagedLedger:
 
     def _fail(self, appends: Iterable[Append], error: BrokerError) -> None:
         for append in appends:
-            self.pending_bytes -= sum(map(len, append.payloads))
-            append.done(error)
+            self.pending_bytes -= append.size
+            append.tell(error)
 
     # -- opening and rolling ledgers ----------------------------------------------------------
 
@@ -351,8 +387,7 @@ class ManagedLedger:
         self._opened_ms = self._storage.clock.wall_ms()
         self.state = State.WRITING
         self._changed.unpark_all()
-        for append in self._taken_waiting():
-            self._write(append)
+        self.write()
 
     async def _new_ledger(self) -> LedgerWriter:
         """Create a ledger and name it in the list, before anything is written into it."""
@@ -363,8 +398,7 @@ class ManagedLedger:
                 "pulsar/managed-ledger": self.name.encode(),
             }
         )
-        first_index = self.next_index - sum(append.messages for append in self._waiting)
-        segment = Segment(writer.ledger_id, first_index)
+        segment = Segment(writer.ledger_id, self.next_index)
         self.chain.segments.append(segment)
         try:
             await self._save()

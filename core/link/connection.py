@@ -132,6 +132,7 @@ class Connection:
 
     def drain(self) -> None:
         """Send from the outbox until it is empty or the socket is full."""
+        was_congested = self.congested
         while self.outbox:
             try:
                 sent = self._send_once()
@@ -149,6 +150,8 @@ class Connection:
         if not self.outbox and self.ending is not None:
             self.link.drop(self, self.ending)
             return
+        if was_congested and not self.congested:
+            self.session.relieved()
         self.update_interest()
 
     def _send_once(self) -> int:

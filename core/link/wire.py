@@ -56,6 +56,10 @@ class Session(Protocol):
         """The peer has been silent for one span: ask whether it lives, or end the connection."""
         ...
 
+    def relieved(self) -> None:
+        """The peer has taken most of what waited for it: whoever held back may send again."""
+        ...
+
     def closed(self, reason: str) -> None:
         """The connection is gone, exactly once, whatever the cause."""
         ...

@@ -67,6 +67,8 @@ class Attachment(Protocol):
 
     def may_unsubscribe(self, consumer: Consumer) -> None: ...
 
+    def look(self) -> None: ...
+
 
 class Sink(Protocol):
     """The protocol's side of a consumer. Plain calls; nothing here waits."""
@@ -198,9 +200,20 @@ class Consumer:
         """So many are acknowledged, or will be delivered again; at half the limit, go on."""
         self.unacked = max(self.unacked - messages, 0)
         if self.blocked and self.unacked <= self.unacked_max // 2:
-            self.blocked = False
-            self.permits += self.withheld
-            self.withheld = 0
+            self._unblock()
+
+    def limit_unacked(self, unacked_max: int) -> None:
+        """The policy has changed; 0 is no limit."""
+        self.unacked_max = unacked_max
+        if unacked_max and self.unacked >= unacked_max:
+            self.blocked = True
+        elif self.blocked and (not unacked_max or self.unacked <= unacked_max // 2):
+            self._unblock()
+
+    def _unblock(self) -> None:
+        self.blocked = False
+        self.permits += self.withheld
+        self.withheld = 0
 
     def send(
         self,

@@ -12,6 +12,11 @@ from core.ledger.managed import Storage
 
 if TYPE_CHECKING:
     from core.topic.subscription import Subscription
+    from core.topic.topic import Topic
+
+
+def _keep(_topic: Topic) -> None:
+    """Nobody looks after topics here."""
 
 
 class Environment(Struct, frozen=True):
@@ -23,3 +28,5 @@ class Environment(Struct, frozen=True):
     """Starts a task that outlives its caller."""
     dirty: Callable[[Subscription], None]
     """There may be something to dispatch: look at the end of this sweep."""
+    lost: Callable[[Topic], None] = _keep
+    """Another owner has taken a topic over: put it away, so that it may be loaded again."""

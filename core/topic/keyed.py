@@ -6,12 +6,11 @@ consumer cannot take it now is held back: it joins replay, and later entries of 
 it, while entries of other keys go on, up to a limit of entries held back.
 
 Invariant: of one key, entries are delivered in order; `_hashes` has the hash of each entry that is
-pending or waits in replay, and `_waiting` counts those in replay by hash.
+pending, and of those in replay except such as were delayed, which are read again for it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -51,7 +50,6 @@ class KeyedDispatcher:
         self._hashes: dict[Position, int] = {}
         self._cursor = cursor
         self._ledger = ledger
-        self._limits = limits
         self._look = look
         self._fresh = EntrySource(ledger, env.spawn, look)
         self._again = EntrySource(ledger, env.spawn, look)
@@ -69,6 +67,17 @@ class KeyedDispatcher:
         self.consumers.remove(consumer)
         self.out.redeliver(consumer, None)
         self.keys.detach(consumer)
+        if not self.consumers:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nobody is here any more."""
+        self.consumers.clear()
+        self.out.clear()
+        self._hashes.clear()
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        self.out.set_limits(limits)
 
     @property
     def unacked(self) -> int:
@@ -106,9 +115,9 @@ class KeyedDispatcher:
 
     def _deal_new(self, work: Slice) -> int:
         """Deliver what can be, hold back the rest; returns how many entries were seen to."""
-        hashes = [_hash_of(payload) for payload in work.payloads]
+        hashes = [hash_of(payload) for payload in work.payloads]
         ledger_id, first = work.ledger_id, work.first_entry
-        room = self._limits.replay_max - len(self.out.replay)
+        room = self.out.limits.replay_max - len(self.out.replay)
         plan = self.keys.choose(hashes, work.counts, self._waiting_hashes(), room)
         for portion in plan.portions:
             part = work.part(portion.start, portion.start + portion.count)
@@ -155,6 +164,8 @@ class KeyedDispatcher:
                 self._send(portion.consumer, part, [self._hashes[known] for known in taken])
                 for position in taken:
                     self.out.replay.discard(position)
+                    if position not in self.out.pending:  # acknowledged meanwhile, or not due
+                        self._hashes.pop(position, None)
                 if len(taken) < len(run):
                     self._look()
                     return False
@@ -162,24 +173,22 @@ class KeyedDispatcher:
 
     def _learn_hashes(self, positions: list[Position]) -> bool:
         """Entries that were delayed have no known hash yet; False while one must be read."""
-        chain = self._ledger.chain
-        for position in list(positions):
-            if position in self._hashes:
-                continue
-            if not chain.has(position) or chain.normal(position) != position:
-                self.out.replay.discard(position)  # trimmed meanwhile
-                positions.remove(position)
-                continue
-            found = self._again.at(position, 1)
-            if found is None:
-                return False
-            self._hashes[position] = _hash_of(found[0].payloads[found[1]])
+        first = self._ledger.chain.first
+        while positions and positions[0] < first:  # trimmed meanwhile
+            self.out.replay.discard(positions[0])
+            self._hashes.pop(positions.pop(0), None)
+        for position in positions:
+            if position not in self._hashes:
+                found = self._again.at(position, 1)
+                if found is None:
+                    return False
+                self._hashes[position] = hash_of(found[0].payloads[found[1]])
         return True
 
-    def _waiting_hashes(self) -> Counter[int]:
+    def _waiting_hashes(self) -> set[int]:
         """Hashes of what waits in replay: nothing of these may overtake."""
         hashes = self._hashes
-        return Counter(hashes[known] for known in self.out.replay if known in hashes)
+        return {hashes[known] for known in self.out.replay if known in hashes}
 
     def _tell_end(self) -> None:
         if self._ledger.terminated and not self._told_end and not self._cursor.backlog:
@@ -189,12 +198,12 @@ class KeyedDispatcher:
 
     # -- acknowledgement and coming back ------------------------------------------------------
 
-    def _left(self, position: Position, owner: Consumer) -> None:
+    def _left(self, position: Position, owner: Consumer | None) -> None:
         """An entry is acknowledged or has come back: its hash may go on elsewhere."""
-        hash_ = self._hashes[position]
+        hash_ = self._hashes.get(position)
         if position not in self.out.replay:
-            del self._hashes[position]
-        if self.keys.returned(owner, hash_):
+            self._hashes.pop(position, None)
+        if owner is not None and hash_ is not None and self.keys.returned(owner, hash_):
             self._look()
 
     def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
@@ -217,7 +226,8 @@ def mode_of(consumer: Consumer) -> Mode:
     return Mode(consumer.request.sticky, consumer.request.out_of_order)
 
 
-def _hash_of(payload: bytes) -> int:
+def hash_of(payload: bytes) -> int:
+    """The hash of an entry's key."""
     return sticky_hash(sticky_key(payload) or b"")
 
 

@@ -35,8 +35,8 @@ DELAY_TICK_SECONDS: Final = 1.0
 
 Piece = tuple[Slice, dict[int, int] | None]
 """Entries to deliver, and by offset the bits of batches that are acknowledged in part."""
-Left = Callable[[Position, Consumer], None]
-"""Told when an entry is no longer with its consumer."""
+Left = Callable[[Position, Consumer | None], None]
+"""Told when an entry is no longer with its consumer, or is done with while nobody had it."""
 
 
 class SharedLimits(Struct, frozen=True):
@@ -71,7 +71,7 @@ class Outstanding:
         """Messages of a pending entry, where it is not one."""
         self._cursor = cursor
         self._env = env
-        self._limits = limits
+        self.limits = limits
         self._look = look
         self._left = left
         self._alarm: int | None = None
@@ -79,7 +79,26 @@ class Outstanding:
     @property
     def full(self) -> bool:
         """So much waits to be delivered again that nothing new is read."""
-        return len(self.replay) >= self._limits.replay_max
+        return len(self.replay) >= self.limits.replay_max
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        """The policy has changed: whoever is blocked may go on, or the other way round."""
+        self.limits = limits
+        if limits.unacked_max and self.unacked >= limits.unacked_max:
+            self.blocked = True
+        elif not limits.unacked_max or self.unacked <= limits.unacked_max // 2:
+            self.blocked = False
+
+    def clear(self) -> None:
+        """Nobody is left to deliver to: whoever comes next starts from the cursor."""
+        self.pending.clear()
+        self.deliveries.clear()
+        self.replay.clear()
+        self.delayed.clear()
+        self._sizes.clear()
+        self.unacked = 0
+        self.blocked = False
+        self._alarm = None
 
     # -- going out ----------------------------------------------------------------------------
 
@@ -128,7 +147,7 @@ class Outstanding:
         messages = consumer.send(part, redeliveries, partial, self._env.clock.wall_ms())
         consumer.hold(messages)
         self.unacked += messages
-        if self._limits.unacked_max and self.unacked >= self._limits.unacked_max:
+        if self.limits.unacked_max and self.unacked >= self.limits.unacked_max:
             self.blocked = True
 
     def _note_sizes(self, consumer: Consumer, part: Slice, partial: dict[int, int] | None) -> None:
@@ -155,6 +174,8 @@ class Outstanding:
             if owner is None:
                 self.replay.discard(position)
                 self.delayed.discard(position)
+                if self._left is not None:
+                    self._left(position, None)
                 continue
             messages = sizes.pop(position, 1) if sizes else 1
             total += messages
@@ -176,7 +197,7 @@ class Outstanding:
 
     def _fell(self, messages: int) -> None:
         self.unacked -= messages
-        if self.blocked and self.unacked <= self._limits.unacked_max // 2:
+        if self.blocked and self.unacked <= self.limits.unacked_max // 2:
             self.blocked = False
 
     # -- coming back --------------------------------------------------------------------------
@@ -204,11 +225,10 @@ class Outstanding:
 
     def passed(self, mark_delete: Position) -> None:
         """Everything up to there is done with (expiry, skip)."""
-        for waiting in (self.replay, self.delayed):
-            for position in [known for known in waiting if known <= mark_delete]:
-                waiting.discard(position)
-        for ledger_id, entry_id in [known for known in self.pending if known <= mark_delete]:
-            self.acked(ledger_id, entry_id, entry_id)
+        known = [*self.replay, *self.delayed, *self.pending]
+        for ledger_id, entry_id in known:
+            if (ledger_id, entry_id) <= mark_delete:
+                self.acked(ledger_id, entry_id, entry_id)
 
     # -- delayed entries ----------------------------------------------------------------------
 

@@ -61,6 +61,16 @@ class SharedDispatcher:
         self.consumers.remove(consumer)
         self._chunks.left(consumer)
         self.out.redeliver(consumer, None)
+        if not self.consumers:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nobody is here any more."""
+        self.consumers.clear()
+        self.out.clear()
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        self.out.set_limits(limits)
 
     @property
     def unacked(self) -> int:

@@ -19,6 +19,7 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
+from core.topic.outstanding import SharedLimits
 from core.topic.source import EntrySource
 
 TURN_BYTES_MAX: Final = 1024 * 1024
@@ -61,6 +62,12 @@ class SingleDispatcher:
             self.active = None
             self.rewind()
         self._choose()
+
+    def stop(self) -> None:
+        """Everybody is sent away at once: nobody becomes active on the way out."""
+        self.consumers.clear()
+        self.active = None
+        self._source.forget()
 
     def _choose(self) -> None:
         """Settle who is active; a newcomer starts from what is not acknowledged."""
@@ -142,6 +149,9 @@ class SingleDispatcher:
     def acked_partly(self, position: Position, messages: int) -> int:
         """As above, for some messages of a batch."""
         return messages
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        """They are for those who share."""
 
     @property
     def unacked(self) -> int:

@@ -16,6 +16,7 @@ from core.errors import (
     BrokerError,
     ConsumerBusy,
     NotAllowed,
+    NotReady,
     SubscriptionBusy,
 )
 from core.ledger.chain import Position
@@ -54,6 +55,10 @@ class Dispatcher(Protocol):
     def attach(self, consumer: Consumer) -> None: ...
 
     def detach(self, consumer: Consumer) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def set_limits(self, limits: SharedLimits) -> None: ...
 
     def dispatch(self) -> bool: ...
 
@@ -105,7 +110,7 @@ class Subscription:
     def attach(self, consumer: Consumer, kind: SubscriptionType, consumers_max: int) -> None:
         """Take a consumer in, or say why not. Plain call: nothing changes in between."""
         if self.fenced:
-            raise SubscriptionBusy(f"subscription {self.name} is being reset or closed")
+            raise NotReady(f"subscription {self.name} is being reset or closed")
         present = self.consumers
         if present:
             if self.type is not kind:
@@ -162,9 +167,26 @@ class Subscription:
 
     def disconnect_all(self) -> None:
         """Detach everybody and tell their clients to come again."""
-        for consumer in list(self.consumers):
-            self.detach(consumer)
+        consumers = list(self.consumers)
+        if self.dispatcher is not None:
+            self.dispatcher.stop()
+            self.dispatcher = None
+        for consumer in consumers:
+            consumer.subscription = None
+            self.outflow_before = self.outflow_before.plus(consumer.outflow())
             consumer.sink.closed_by_broker()
+        if consumers:
+            self.cursor.used(self._env.clock.wall_ms())
+
+    def set_limits(self, limits: SharedLimits, unacked_per_consumer: int) -> None:
+        """The policies have changed, for those who are here as well."""
+        self._limits = limits
+        if self.dispatcher is None or self.type is None or self.type.ordered:
+            return
+        self.dispatcher.set_limits(limits)
+        for consumer in self.consumers:
+            consumer.limit_unacked(unacked_per_consumer)
+        self.look()
 
     # -- the four verbs of a consumer ---------------------------------------------------------
 
@@ -180,7 +202,8 @@ class Subscription:
     ) -> None:
         """Entries (ledger, first, last), and parts of batches, are done with."""
         dispatcher = self.dispatcher
-        assert dispatcher is not None
+        if dispatcher is None or self.fenced:  # it was about a position that is left behind
+            return
         consumer.last_acked_ms = self._env.clock.wall_ms()
         acked = 0
         for ledger_id, first, last in ranges:
@@ -210,15 +233,13 @@ class Subscription:
 
     def ack_to(self, consumer: Consumer, position: Position, partial: PartialAck | None) -> None:
         """Everything up to `position` is done with. Means nothing where order is not kept."""
-        if self.type is None or not self.type.ordered:
+        if self.fenced or self.type is None or not self.type.ordered:
             return
-        before = self.cursor.mark_delete
-        if partial is None:
-            self.cursor.ack_to(position)
-        else:
-            self.cursor.ack_to(position, partial[2], partial[3])
+        unacked, size = (None, 0) if partial is None else partial[2:]
+        consumer.messages_acked += self.cursor.ack_to(position, unacked, size)
         consumer.last_acked_ms = self._env.clock.wall_ms()
-        consumer.messages_acked += self._ledger.chain.entries_between(before, position)
+        if self._ledger.terminated:
+            self.look()  # this may have been the last
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
         """Send again what is named, or (None) all that this consumer has not acknowledged."""
@@ -242,15 +263,28 @@ class Subscription:
     # -- moving the cursor from outside -------------------------------------------------------
 
     def reset(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
-        """Everybody is detached, then the cursor stands right behind `mark_delete`."""
+        """Everybody is detached, and the cursor stands right behind `mark_delete`."""
+        self.disconnect_all()
+        self.cursor.reset(mark_delete)
+        if partial is not None:
+            self.cursor.ack_bits((partial[0], partial[1]), partial[2], partial[3])
+
+    async def seek(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
+        """As `reset`, and it is stored when this returns.
+
+        Clients are sent away only then: one that came again before its request is answered would
+        throw away what it is given meanwhile.
+        """
+        if self.fenced:
+            raise SubscriptionBusy(f"subscription {self.name} is being reset already")
         self.fenced = True
         try:
-            self.disconnect_all()
-            self.dispatcher = None
             self.cursor.reset(mark_delete)
             if partial is not None:
                 self.cursor.ack_bits((partial[0], partial[1]), partial[2], partial[3])
+            await self.cursor.saved()
         finally:
+            self.disconnect_all()
             self.fenced = False
 
     def skip_to(self, position: Position) -> None:
@@ -274,25 +308,32 @@ class Subscription:
     def skip(self, entries: int) -> None:
         """The next unacknowledged entries count as acknowledged."""
         chain, acks = self._ledger.chain, self.cursor.acks
-        position = chain.after(self.cursor.mark_delete)
+        position = acks.next_unacked(chain.after(self.cursor.mark_delete))
         while entries > 0 and chain.has(position):
-            if not acks.is_acked(position):
-                self.cursor.ack_range(position[0], position[1], position[1])
-                entries -= 1
-            position = chain.after(position)
+            ledger_id, first = position
+            # one by one where there are holes, else as much as the ledger has
+            run = 1 if acks.holed else min(entries, self._entries_from(position))
+            self.cursor.ack_range(ledger_id, first, first + run - 1)
+            entries -= run
+            position = acks.next_unacked(position)
         if self.dispatcher is not None:
             self.dispatcher.moved()
         self.look()
 
+    def _entries_from(self, position: Position) -> int:
+        """How many entries its ledger has from `position` on."""
+        chain = self._ledger.chain
+        for segment in chain.segments:
+            if segment.ledger_id == position[0]:
+                return max(chain.last_entry_of(segment) - position[1] + 1, 1)
+        return 1
+
     def may_unsubscribe(self, consumer: Consumer) -> None:
         """Only the last one out may turn off the light."""
-        others = [other for other in self.consumers if other is not consumer]
-        if not others:
-            return
-        active = getattr(self.dispatcher, "active", None)
-        if self.type is SubscriptionType.FAILOVER and active is consumer:
-            return
-        raise NotAllowed("unsubscribe failed: other consumers are connected to the subscription")
+        if any(other is not consumer for other in self.consumers):
+            raise NotAllowed(
+                "unsubscribe failed: other consumers are connected to the subscription"
+            )
 
     async def delete(self) -> None:
         """End the subscription; whoever is attached is detached."""

@@ -17,6 +17,7 @@ import trio
 
 from core.errors import (
     BrokerError,
+    ConsumerBusy,
     NotAllowed,
     NotReady,
     QuotaExceeded,
@@ -41,7 +42,7 @@ from core.topic.subscription import Subscription, SubscriptionType
 log = logging.getLogger(__name__)
 
 READER_KEPT_MS = 60_000
-"""A reader that was detached by its own seek may come back so much later."""
+"""A reader that was sent away by its own seek may come back so much later."""
 EPOCH = "magnetar.topic-epoch"
 """Property of the ledger: the epoch of exclusive producers."""
 
@@ -55,7 +56,7 @@ class Topic:
         self.name = name
         self.env = env
         self.policies = policies
-        self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced)
+        self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
         self.subscriptions: dict[str, Subscription] = {}
         self.producers = Producers()
         self.fenced = True
@@ -82,12 +83,25 @@ class Topic:
         self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
         self.fenced = False
 
+    def _lost(self) -> None:
+        """Another owner writes the log now."""
+        self.fenced = True
+        self.env.lost(self)
+
     def _add(self, cursor: Cursor) -> Subscription:
-        limits = SharedLimits(unacked_max=self.policies.max_unacked_per_subscription)
-        subscription = Subscription(self.env, self.ledger, cursor, limits)
+        subscription = Subscription(self.env, self.ledger, cursor, self._limits())
         self.subscriptions[cursor.name] = subscription
         self.ledger.tailed = True
         return subscription
+
+    def _limits(self) -> SharedLimits:
+        return SharedLimits(unacked_max=self.policies.max_unacked_per_subscription)
+
+    def set_policies(self, policies: Effective) -> None:
+        """What was decided has changed, for those who are here as well."""
+        self.policies = policies
+        for subscription in self.subscriptions.values():
+            subscription.set_limits(self._limits(), policies.max_unacked_per_consumer)
 
     async def close(self) -> None:
         """Unload: everybody is sent away, what is in flight is stored, cursors are saved."""
@@ -158,21 +172,27 @@ class Topic:
             self.env.spawn(self._carry_out, decision)
 
     async def _carry_out(self, decision: Decision) -> None:
-        """Send away, refuse, and grant: an epoch is stored before its holder hears of it."""
-        for producer in decision.evicted:
-            producer.sink.closed_by_broker()
-        for producer, error in decision.refused:
-            producer.sink.refused(error)
-        if decision.granted is None:
-            return
-        if decision.epoch is not None:
-            try:
-                await self.ledger.set_property(EPOCH, str(decision.epoch))
-            except BrokerError as error:
-                self.producers.detach(decision.granted)
-                decision.granted.sink.refused(error)
+        """Send away, refuse, and grant: an epoch is stored before its holder hears of it.
+
+        If it cannot be stored, its holder is refused, and whoever waits behind it is next.
+        """
+        while True:
+            for producer in decision.evicted:
+                producer.sink.closed_by_broker()
+            for producer, error in decision.refused:
+                producer.sink.refused(error)
+            granted = decision.granted
+            if granted is None:
                 return
-        decision.granted.sink.granted(decision.epoch)
+            try:
+                if decision.epoch is not None:
+                    await self.ledger.set_property(EPOCH, str(decision.epoch))
+            except BrokerError as error:
+                decision = self.producers.detach(granted)
+                granted.sink.refused(error)
+            else:
+                granted.sink.granted(decision.epoch)
+                return
 
     # -- subscriptions ------------------------------------------------------------------------
 
@@ -229,7 +249,7 @@ class Topic:
         if policies.max_consumers_per_topic:
             present = sum(len(other.consumers) for other in self.subscriptions.values())
             if present >= policies.max_consumers_per_topic:
-                raise NotAllowed(f"{self.name} has as many consumers as it may")
+                raise ConsumerBusy(f"{self.name} has as many consumers as it may")
         if kind.value not in policies.subscription_types:
             raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
         assert isinstance(subscription, Subscription)
@@ -246,26 +266,32 @@ class Topic:
         assert isinstance(subscription, Subscription)
         subscription.detach(consumer)
         self.last_used_ms = self.env.clock.wall_ms()
+        subscription.kept_until_ms = 0
         self.forget_if_unused(subscription)
 
     def forget_if_unused(self, subscription: Attachment) -> None:
         """A reader's subscription that nobody is attached to is over."""
         assert isinstance(subscription, Subscription)
-        now_ms = self.env.clock.wall_ms()
         if subscription.consumers or subscription.cursor.durable:
             return
-        if subscription.kept_until_ms > now_ms:
-            return
-        self.subscriptions.pop(subscription.name, None)
-        self.outflow_before = self.outflow_before.plus(subscription.outflow())
-        self.ledger.tailed = bool(self.subscriptions)
+        if subscription.kept_until_ms <= self.env.clock.wall_ms():
+            self._drop(subscription)
+
+    def forget_readers(self) -> None:
+        """Readers that were to come back after a seek and have not."""
+        for subscription in list(self.subscriptions.values()):
+            self.forget_if_unused(subscription)
+
+    def _drop(self, subscription: Subscription) -> None:
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+            self.outflow_before = self.outflow_before.plus(subscription.outflow())
+            self.ledger.tailed = bool(self.subscriptions)
 
     def keep(self, subscription: Subscription) -> None:
-        """A reader has sought: its cursor waits a while for it to come back."""
+        """A reader is about to seek: its cursor waits a while for it to come back."""
         if not subscription.cursor.durable:
             subscription.kept_until_ms = self.env.clock.wall_ms() + READER_KEPT_MS
-            self.subscriptions[subscription.name] = subscription
-            self.ledger.tailed = True
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """Delete a subscription; unless forced, nobody may be attached."""
@@ -276,9 +302,7 @@ class Topic:
             if subscription.consumers and not force:
                 raise NotAllowed(f"subscription {name} has active consumers")
             await subscription.delete()
-            del self.subscriptions[name]
-            self.outflow_before = self.outflow_before.plus(subscription.outflow())
-            self.ledger.tailed = bool(self.subscriptions)
+            self._drop(subscription)
 
     # -- what housekeeping asks and does -------------------------------------------------------
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.clock import Clock
-from core.dispatch.shared import choose
+from core.dispatch.key_shared import KeyShared, Portion
+from core.dispatch.shared import Share, choose
 from core.dispatch.single import active as choose_active
 from core.entry import header
-from core.errors import ConsumerBusy, NotReady, SubscriptionBusy
+from core.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
 from core.ledger.chain import Position
 from core.ledger.managed import Appended
 from core.ledger.tail_cache import Slice
@@ -23,6 +24,7 @@ from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, PartialAck, Sink
 from core.topic.environment import Environment
+from core.topic.keyed import hash_of, mode_of
 from core.topic.producer import Producer
 from core.topic.producers import Decision, Producers
 from core.topic.subscription import SubscriptionType
@@ -49,6 +51,10 @@ class VolatileSubscription:
         self.name = name
         self.type: SubscriptionType | None = None
         self.consumers: list[Consumer] = []
+        self.active: Consumer | None = None
+        """Who is served, where only one is."""
+        self.keys: KeyShared[Consumer] | None = None
+        """Who is given which keys, where that is how they are dealt out."""
         self.cursor = VolatileCursor()
         self.replicated = False
         self.dropped = 0
@@ -70,15 +76,48 @@ class VolatileSubscription:
             full = consumers_max and len(self.consumers) >= consumers_max
             if kind is SubscriptionType.EXCLUSIVE or full:
                 raise ConsumerBusy(f"subscription {self.name} has as many consumers as it may")
+        if kind is SubscriptionType.KEY_SHARED:
+            if self.keys is None or not self.consumers:
+                self.keys = KeyShared(mode_of(consumer))
+            self.keys.attach(consumer, mode_of(consumer), consumer.request.hash_ranges)
         self.type = kind
         self.consumers.append(consumer)
         consumer.subscription = self
+        self._choose()
+        if kind is SubscriptionType.FAILOVER and consumer is not self.active:
+            consumer.sink.activity(False)
 
     def detach(self, consumer: Consumer) -> None:
         if consumer in self.consumers:
             self.consumers.remove(consumer)
+            if self.type is SubscriptionType.KEY_SHARED and self.keys is not None:
+                self.keys.detach(consumer)
             consumer.subscription = None
             self.outflow_before = self.outflow_before.plus(consumer.outflow())
+            self._choose(leaver=consumer)
+
+    def _choose(self, leaver: Consumer | None = None) -> None:
+        """Settle who is served where one is, and tell whom that concerns."""
+        if self.type is None or not self.type.ordered:
+            return
+        before, self.active = self.active, choose_active(self.consumers, self._topic.name)
+        if self.type is SubscriptionType.FAILOVER and self.active is not before:
+            if before is not None and before is not leaver:
+                before.sink.activity(False)
+            if self.active is not None:
+                self.active.sink.activity(True)
+
+    def disconnect_all(self) -> None:
+        """Detach everybody and tell their clients to come again."""
+        consumers, self.consumers = self.consumers, []
+        self.active = self.keys = None
+        for consumer in consumers:
+            consumer.subscription = None
+            self.outflow_before = self.outflow_before.plus(consumer.outflow())
+            consumer.sink.closed_by_broker()
+
+    def look(self) -> None:
+        """There is never anything that waits."""
 
     def outflow(self) -> Outflow:
         """Everything counted since the subscription began."""
@@ -110,19 +149,26 @@ class VolatileSubscription:
     def deliver(self, part: Slice) -> None:
         """Give out what can be taken now; the rest is gone."""
         now_ms = self._clock.wall_ms()
+        given = 0
+        for share in self._shares(part):
+            piece = part.part(share.start, share.start + share.count)
+            share.consumer.send(piece, None, None, now_ms)
+            given += share.count
+        self.dropped += len(part.payloads) - given
+
+    def _shares(self, part: Slice) -> Sequence[Share[Consumer] | Portion[Consumer]]:
+        entries = len(part.payloads)
+        if self.type is SubscriptionType.KEY_SHARED and self.keys is not None:
+            hashes = [hash_of(payload) for payload in part.payloads]
+            return self.keys.choose(hashes, part.counts, (), entries).portions
         if self.type is not None and self.type.ordered:
-            active = choose_active(self.consumers, self._topic.name)
-            ready = [active] if active is not None and active.ready else []
+            ready = [self.active] if self.active is not None and self.active.ready else []
         else:
             ready = [consumer for consumer in self.consumers if consumer.ready]
-        given = 0
-        if ready:
-            shares, self._turn = choose(len(part.payloads), part.counts, ready, self._turn)
-            for share in shares:
-                piece = part.part(share.start, share.start + share.count)
-                share.consumer.send(piece, None, None, now_ms)
-                given += share.count
-        self.dropped += len(part.payloads) - given
+        if not ready:
+            return ()
+        shares, self._turn = choose(entries, part.counts, ready, self._turn)
+        return shares
 
 
 class VolatileTopic:
@@ -154,14 +200,16 @@ class VolatileTopic:
         for producer in self.producers.drop_all():
             producer.sink.closed_by_broker()
         for subscription in self.subscriptions.values():
-            for consumer in list(subscription.consumers):
-                subscription.detach(consumer)
-                consumer.sink.closed_by_broker()
+            subscription.disconnect_all()
         self.subscriptions.clear()
 
     async def delete(self) -> None:
         """The same: nothing is left of it."""
         await self.close()
+
+    def set_policies(self, policies: Effective) -> None:
+        """What was decided has changed."""
+        self.policies = policies
 
     def inflow(self) -> Inflow:
         """Everything published since the topic was loaded."""
@@ -242,13 +290,21 @@ class VolatileTopic:
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         assert isinstance(subscription, VolatileSubscription)
+        policies = self.policies
+        present = sum(len(other.consumers) for other in self.subscriptions.values())
+        if policies.max_consumers_per_topic and present >= policies.max_consumers_per_topic:
+            raise ConsumerBusy(f"{self.name} has as many consumers as it may")
+        if kind.value not in policies.subscription_types:
+            raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
         consumer = Consumer(consumer_id, request, sink, 0, self.env.clock.wall_ms())
-        subscription.attach(consumer, kind, self.policies.max_consumers_per_subscription)
+        subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
         return consumer
 
     def detach(self, consumer: Consumer) -> None:
         """A consumer leaves, and its subscription with the last one."""
-        for subscription in list(self.subscriptions.values()):
+        subscription = consumer.subscription
+        if subscription is not None:
+            assert isinstance(subscription, VolatileSubscription)
             subscription.detach(consumer)
             self.forget_if_unused(subscription)
         self.last_used_ms = self.env.clock.wall_ms()
@@ -264,6 +320,4 @@ class VolatileTopic:
         """There is nothing to delete but who is attached."""
         subscription = self.subscriptions.pop(name, None)
         if subscription is not None and force:
-            for consumer in list(subscription.consumers):
-                subscription.detach(consumer)
-                consumer.sink.closed_by_broker()
+            subscription.disconnect_all()

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+from msgspec import structs
 
 from core.entry import header
 from core.errors import BrokerError, Fenced, StorageFailed, Terminated
@@ -137,9 +138,10 @@ async def test_what_comes_between_two_failures_fails_too(slow: Bench) -> None:
 async def test_a_write_that_fails_while_the_ledger_rolls(slow: Bench) -> None:
     """Once two tasks were in charge then, and the new ledger lost its writer."""
     ledger = await slow.ledger()
-    for _ in range(3):
-        ledger.append([b"a"], None, Told())
+    ledger.append([b"a"], None, Told())
     await settled()
+    for _ in range(2):
+        ledger.append([b"a"], None, Told())
     tail = Told()
     full = slow.ledgers.ledgers[0]
     ledger.append([b"tail"], None, tail)
@@ -501,3 +503,45 @@ async def test_size_and_statistics(at_once: Bench) -> None:
     assert ledger.bytes_after((2, 0)) == 0
     now = ledger.statistics()
     assert (now.entries, now.open_entries, now.state, now.pending_appends) == (7, 1, "WRITING", 0)
+
+
+# -- gathering -------------------------------------------------------------------------------
+
+
+async def test_what_is_appended_in_one_sweep_goes_to_storage_as_one_run(slow: Bench) -> None:
+    gathered: list[ManagedLedger] = []
+    slow.storage = structs.replace(slow.storage, gather=gathered.append)
+    ledger = await slow.ledger()
+    ledger.append([b"0"], None, Told())
+    await settled()
+    slow.ledgers.sync()
+    told = [Told() for _ in range(3)]
+    ledger.append([b"a", b"b"], None, told[0])
+    ledger.append([b"c"], [5], told[1])
+    ledger.append([b"d"], None, told[2])
+    stored_by = slow.ledgers.ledgers[0]
+    assert gathered == [ledger], "asked once"
+    assert len(stored_by.entries) == 1, "nothing is given to storage before the sweep is over"
+    ledger.write()
+    assert len(stored_by.entries) == 5
+    assert len(stored_by._waiting) == 1, "one run"
+    slow.ledgers.sync()
+    assert [each.result for each in told] == [(0, 1), (0, 3), (0, 4)]
+    assert await indexes(ledger) == [0, 1, 2, 7, 8]
+
+
+async def test_gathered_appends_wait_for_the_next_ledger_if_this_one_ends(slow: Bench) -> None:
+    gathered: list[ManagedLedger] = []
+    slow.storage = structs.replace(slow.storage, gather=gathered.append)
+    ledger = await slow.ledger()
+    for _ in range(3):
+        ledger.append([b"a"], None, Told())
+    await settled()
+    late = Told()
+    ledger.append([b"late"], None, late)
+    slow.ledgers.sync()  # three entries fill it
+    assert ledger.state is State.ROLLING
+    ledger.write()
+    await settled()
+    slow.ledgers.sync()
+    assert late.result == (1, 0)

@@ -74,6 +74,9 @@ class EchoSession:
             self.connection.end("asked to")
         self.wire.outgoing.append(event + b"\n")
 
+    def relieved(self) -> None:
+        self.told.append("relieved")
+
     def quiet(self) -> None:
         self.told.append("quiet")
         self.wire.outgoing.append(b"ping\n")
