@@ -59,10 +59,10 @@ async def test_files_roll_and_every_record_is_in_one_of_them(tmp_path):
     for i in range(100):
         journal.append(record(i, 7000), None)
         journal.hand_over()
-        if i % 5 == 0:
+        while i % 5 == 0 and journal.queue_bytes:
             await trio.lowlevel.checkpoint()
     await stop(journal)
-    assert len(list(tmp_path.glob("*.txn"))) >= 2
+    assert len(list(tmp_path.glob("*.txn"))) > 5
     assert found(tmp_path) == list(range(100))
 
 
