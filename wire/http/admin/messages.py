@@ -103,7 +103,7 @@ async def _shown(ask: Ask, topic: Topic, position: Position) -> Response:
         payload = decompress(payload, metadata.compression, metadata.uncompressed_size)
     headers = {"X-Pulsar-Message-ID": f"{position[0]}:{position[1]}", **_headers(entry)}
     response = Response(payload, media_type="application/octet-stream")
-    # as they are written here: Starlette would make them small, and the Java tool looks for capitals
+    # as written here: Starlette would make them small, and the Java tool looks for capitals
     response.raw_headers += [(name.encode(), value.encode()) for name, value in headers.items()]
     return response
 

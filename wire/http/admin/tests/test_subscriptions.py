@@ -1,0 +1,135 @@
+"""Subscriptions, and moving their cursors."""
+
+import pytest
+
+from core.topic.consumer import ConsumerRequest
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import Topic
+from wire.http.tests.visitor import Visitor
+
+HERE = "/admin/v2/persistent/public/default"
+S = f"{HERE}/a/subscription/s"
+
+
+class Nobody:
+    """The other side of a consumer that never takes anything."""
+
+    congested = True
+
+    def deliver(self, *_: object) -> None:
+        raise AssertionError("it has no permits")
+
+    def activity(self, active: bool) -> None:
+        pass
+
+    def end_of_topic(self) -> None:
+        pass
+
+    def closed_by_broker(self) -> None:
+        pass
+
+
+@pytest.fixture
+async def topic(visitor: Visitor) -> Topic:
+    """Five messages, and a subscription that has seen none."""
+    found = await visitor.topic("a")
+    await found.subscription("s")
+    await visitor.publish("a", [b"%d" % number for number in range(5)])
+    return found
+
+
+def backlog(topic: Topic) -> int:
+    return topic.subscriptions["s"].cursor.backlog
+
+
+async def test_a_subscription_comes_and_goes(visitor: Visitor, topic: Topic) -> None:
+    await visitor.does("PUT", f"{HERE}/a/subscription/new")
+    await visitor.fails(409, "PUT", f"{HERE}/a/subscription/new")
+    assert await visitor.get(f"{HERE}/a/subscriptions") == ["new", "s"]
+    assert topic.subscriptions["new"].cursor.backlog == 0
+    await visitor.does("DELETE", f"{HERE}/a/subscription/new")
+    await visitor.fails(404, "DELETE", f"{HERE}/a/subscription/new")
+    await visitor.fails(412, "PUT", f"{HERE}/a/subscription/pulsar.dedup")
+    await visitor.fails(404, "PUT", f"{HERE}/missing/subscription/s")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (None, 0),
+        ({"ledgerId": -1, "entryId": -1, "partitionIndex": -1}, 5),
+        ({"ledgerId": 2**63 - 1, "entryId": 2**63 - 1, "partitionIndex": -1}, 0),
+        ({"ledgerId": 0, "entryId": 2, "partitionIndex": -1}, 3),
+        ({"ledgerId": 0, "entryId": 2, "isExcluded": True}, 2),
+        ({"ledgerId": 0, "entryId": 99}, 0),
+    ],
+)
+async def test_a_subscription_begins_where_it_is_told(
+    visitor: Visitor, topic: Topic, body: object, expected: int
+) -> None:
+    await visitor.does("PUT", f"{HERE}/a/subscription/new", body)
+    assert topic.subscriptions["new"].cursor.backlog == expected
+
+
+async def test_a_partitioned_topic_has_it_on_every_partition(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/p/partitions", 2)
+    await visitor.does("PUT", f"{HERE}/p/subscription/s", {"properties": {"a": "b"}})
+    for index in range(2):
+        assert await visitor.get(f"{HERE}/p-partition-{index}/subscriptions") == ["s"]
+    assert await visitor.get(f"{HERE}/p/subscriptions") == ["s"]
+    assert await visitor.get(f"{HERE}/p/subscription/s/properties") == {"a": "b"}
+    await visitor.does("POST", f"{HERE}/p/partitions", 3)
+    await visitor.does("POST", f"{HERE}/p/subscription/s/skip_all")
+    await visitor.fails(405, "POST", f"{HERE}/p/subscription/s/skip/1")
+    await visitor.does("DELETE", f"{HERE}/p/subscription/s")
+    assert await visitor.get(f"{HERE}/p/subscriptions") == []
+
+
+async def test_one_that_is_used_goes_only_by_force(visitor: Visitor, topic: Topic) -> None:
+    request = ConsumerRequest(name="c")
+    topic.attach(topic.subscriptions["s"], 1, request, SubscriptionType.SHARED, Nobody())
+    await visitor.fails(412, "DELETE", S)
+    await visitor.does("DELETE", f"{S}?force=true")
+
+
+async def test_messages_are_skipped(visitor: Visitor, topic: Topic) -> None:
+    await visitor.does("POST", f"{S}/skip/2")
+    assert backlog(topic) == 3
+    await visitor.does("POST", f"{S}/skip/0")
+    await visitor.does("POST", f"{S}/skip/1000000")
+    assert backlog(topic) == 0
+    await visitor.fails(404, "POST", f"{HERE}/a/subscription/other/skip/1")
+    await visitor.fails(400, "POST", f"{S}/skip/some")
+
+
+async def test_all_messages_are_skipped_for_good(visitor: Visitor, topic: Topic) -> None:
+    await visitor.does("POST", f"{S}/skip_all")
+    await visitor.does("PUT", f"{HERE}/a/unload")
+    assert backlog(await visitor.topic("a")) == 0
+    assert (await visitor.topic("a")) is not topic
+
+
+async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: Topic) -> None:
+    await visitor.does("POST", f"{S}/resetcursor", {"ledgerId": 0, "entryId": 3})
+    assert backlog(topic) == 2
+    await visitor.does("POST", f"{S}/resetcursor", {"ledgerId": -1, "entryId": -1})
+    assert backlog(topic) == 5
+    excluded = {"ledgerId": 0, "entryId": 0, "isExcluded": True}
+    await visitor.does("POST", f"{S}/resetcursor", excluded)
+    assert backlog(topic) == 4
+    await visitor.does("POST", f"{S}/resetcursor", None)
+    assert backlog(topic) == 0
+
+
+async def test_positions_are_expired(visitor: Visitor, topic: Topic) -> None:
+    await visitor.does("POST", f"{S}/expireMessages", {"ledgerId": 0, "entryId": 1})
+    assert backlog(topic) == 3
+    assert topic.subscriptions["s"].messages_expired == 2
+
+
+async def test_properties_are_replaced(visitor: Visitor, topic: Topic) -> None:
+    await visitor.does("PUT", f"{S}/properties", {"a": "1"})
+    await visitor.does("PUT", f"{S}/properties", {"b": "2"})
+    await visitor.does("PUT", f"{HERE}/a/unload")
+    assert await visitor.get(f"{S}/properties") == {"b": "2"}
+    await visitor.fails(405, "POST", f"{S}/analyzeBacklog")

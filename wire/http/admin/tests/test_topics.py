@@ -1,0 +1,147 @@
+"""Topics come, grow and go."""
+
+from wire.http.tests.visitor import Visitor
+
+HERE = "/admin/v2/persistent/public/default"
+FULL = "persistent://public/default"
+
+
+async def test_a_topic_comes_and_goes(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a")
+    await visitor.fails(409, "PUT", f"{HERE}/a")
+    assert await visitor.get(HERE) == [f"{FULL}/a"]
+    assert await visitor.get(f"{HERE}/a/partitions") == {"partitions": 0, "deleted": False}
+    await visitor.does("DELETE", f"{HERE}/a")
+    await visitor.fails(404, "DELETE", f"{HERE}/a")
+    assert await visitor.get(HERE) == []
+
+
+async def test_a_topic_needs_its_namespace(visitor: Visitor) -> None:
+    await visitor.fails(404, "PUT", "/admin/v2/persistent/public/missing/a")
+    await visitor.fails(404, "GET", "/admin/v2/persistent/public/missing")
+    await visitor.fails(404, "PUT", "/admin/v2/persistent/public/missing/a/partitions", 2)
+
+
+async def test_a_topic_in_use_goes_only_by_force(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a")
+    await visitor.does("PUT", f"{HERE}/a/subscription/s")
+    await visitor.fails(412, "DELETE", f"{HERE}/a")
+    await visitor.does("DELETE", f"{HERE}/a?force=true")
+
+
+async def test_a_partitioned_topic_comes_grows_and_goes(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/p/partitions", 2)
+    await visitor.fails(409, "PUT", f"{HERE}/p/partitions", 2)
+    assert await visitor.get(HERE) == [f"{FULL}/p-partition-0", f"{FULL}/p-partition-1"]
+    assert await visitor.get(f"{HERE}/partitioned") == [f"{FULL}/p"]
+    assert (await visitor.get(f"{HERE}/p/partitions"))["partitions"] == 2
+    await visitor.does("POST", f"{HERE}/p/partitions", 3)
+    await visitor.fails(400, "POST", f"{HERE}/p/partitions", 3)
+    await visitor.does("POST", f"{HERE}/p/createMissedPartitions")
+    assert len(await visitor.get(HERE)) == 3
+    await visitor.fails(412, "DELETE", f"{HERE}/p")
+    await visitor.does("DELETE", f"{HERE}/p/partitions")
+    assert await visitor.get(HERE) == []
+    await visitor.fails(404, "DELETE", f"{HERE}/p/partitions")
+
+
+async def test_partitions_come_as_a_number_or_an_object(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a/partitions", b"1")
+    await visitor.does("PUT", f"{HERE}/b/partitions", {"partitions": 1, "properties": {}})
+    await visitor.does("PUT", f"{HERE}/c/partitions", b'"1"')
+    for body in (b"", b"null", b"0", b"-1", b"many", b"[2]", b"1000000"):
+        await visitor.fails(400, "PUT", f"{HERE}/d/partitions", body)
+    await visitor.fails(400, "PUT", f"{HERE}/e-partition-0/partitions", 2)
+
+
+async def test_asking_for_partitions_creates_only_when_told(visitor: Visitor) -> None:
+    await visitor.fails(404, "GET", f"{HERE}/new/partitions")
+    automatic = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
+    policy = "/admin/v2/namespaces/public/default/autoTopicCreation"
+    await visitor.does("POST", policy, {**automatic, "defaultNumPartitions": 3})
+    answer = await visitor.get(f"{HERE}/new/partitions?checkAllowAutoCreation=true")
+    assert answer["partitions"] == 3
+
+
+async def test_a_topic_that_stores_nothing(visitor: Visitor) -> None:
+    volatile = "/admin/v2/non-persistent/public/default"
+    await visitor.does("PUT", f"{volatile}/a")
+    assert await visitor.get(volatile) == ["non-persistent://public/default/a"]
+    assert await visitor.get(HERE) == []
+    for method, path in (
+        ("POST", "terminate"),
+        ("GET", "internalStats"),
+        ("GET", "lastMessageId"),
+        ("PUT", "subscription/s"),
+        ("POST", "subscription/s/skip_all"),
+    ):
+        await visitor.fails(405, method, f"{volatile}/a/{path}")
+    assert (await visitor.get(f"{volatile}/a/stats"))["storageSize"] == 0
+    await visitor.does("PUT", f"{volatile}/a/unload")
+    assert visitor.broker.topics == {}
+
+
+async def test_unloaded_topics_are_found_again(visitor: Visitor) -> None:
+    await visitor.publish("a", [b"1", b"2"])
+    await visitor.does("PUT", f"{HERE}/a/unload")
+    assert visitor.broker.topics == {}
+    last = await visitor.get(f"{HERE}/a/lastMessageId")
+    assert last["entryId"] == 1
+    await visitor.fails(404, "PUT", f"{HERE}/missing/unload")
+
+
+async def test_a_terminated_topic_names_its_last_message(visitor: Visitor) -> None:
+    places = await visitor.publish("a", [b"1", b"2"])
+    answer = await visitor.ask("POST", f"{HERE}/a/terminate")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "ledgerId": places[1][0],
+        "entryId": places[1][1],
+        "partitionIndex": -1,
+    }
+    await visitor.does("PUT", f"{HERE}/p/partitions", 2)
+    await visitor.fails(405, "POST", f"{HERE}/p/terminate")
+    ends = (await visitor.ask("POST", f"{HERE}/p/terminate/partitions")).json()
+    assert set(ends) == {"0", "1"}
+    assert ends["1"]["partitionIndex"] == 1
+
+
+async def test_truncating_deletes_what_was_published(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    await topic.subscription("s")
+    await visitor.publish("a", [b"1", b"2"])
+    await visitor.does("DELETE", f"{HERE}/a/truncate")
+    assert topic.ledger.chain.segments == []
+    assert topic.subscriptions["s"].cursor.backlog == 0
+    await visitor.publish("a", [b"3"])
+    assert topic.subscriptions["s"].cursor.backlog == 1
+    await visitor.does("POST", f"{HERE}/a/trim")
+    assert topic.subscriptions["s"].cursor.backlog == 1
+
+
+async def test_work_that_this_server_does_not_do(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a")
+    assert await visitor.get(f"{HERE}/a/compaction") == {"status": "NOT_RUN", "lastError": ""}
+    await visitor.fails(405, "PUT", f"{HERE}/a/compaction")
+    await visitor.fails(405, "PUT", f"{HERE}/a/offload")
+    await visitor.fails(404, "GET", f"{HERE}/missing/compaction")
+
+
+async def test_properties_survive_an_unload(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a", {"one": "1"})
+    await visitor.does("PUT", f"{HERE}/a/properties", {"two": "2"})
+    await visitor.does("PUT", f"{HERE}/a/unload")
+    assert await visitor.get(f"{HERE}/a/properties") == {"one": "1", "two": "2"}
+    await visitor.does("DELETE", f"{HERE}/a/properties?key=one")
+    assert await visitor.get(f"{HERE}/a/properties") == {"two": "2"}
+    await visitor.fails(400, "PUT", f"{HERE}/a/properties", {"magnetar.next-index": "0"})
+    await visitor.fails(400, "DELETE", f"{HERE}/a/properties?key=magnetar.next-index")
+
+
+async def test_permissions_of_a_topic_add_to_the_namespaces(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a")
+    await visitor.does("POST", "/admin/v2/namespaces/public/default/permissions/all", ["consume"])
+    await visitor.does("POST", f"{HERE}/a/permissions/me", ["produce"])
+    assert await visitor.get(f"{HERE}/a/permissions") == {"all": ["consume"], "me": ["produce"]}
+    await visitor.does("DELETE", f"{HERE}/a/permissions/me")
+    assert await visitor.get(f"{HERE}/a/permissions") == {"all": ["consume"]}
