@@ -12,6 +12,7 @@ from core.errors import (
     Invalid,
     NotAllowed,
     NotReady,
+    Unavailable,
 )
 from core.ledger.chain import START, Position
 from core.topic.producer import AccessMode, Producer, ProducerRequest
@@ -31,6 +32,12 @@ MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
 }
 
 
+PRODUCER_LEFT_SECONDS: Final = 30.0
+"""So long after it was closed a producer's messages are overlooked; then they are a mistake."""
+PRODUCERS_LEFT_MAX: Final = 1_000
+"""Remembered per connection, the last ones."""
+
+
 class Attached:
     """A producer of this connection: the protocol's side of a core `Producer`.
 
@@ -41,8 +48,11 @@ class Attached:
     __slots__ = (
         "closing",
         "encrypted_only",
+        "epoch",
         "id",
         "producer",
+        "ready",
+        "refused_some",
         "request_id",
         "session",
         "topic",
@@ -61,6 +71,12 @@ class Attached:
         self.topic = topic
         self.producer: Producer
         self.encrypted_only = topic.policies.encryption_required
+        self.ready = False
+        """False while it waits for the topic to be its own."""
+        self.epoch: int | None = None
+        self.refused_some = False
+        """A message was refused and the producer closed: later ones get no receipt, since clients
+        send them all again."""
         self.waiting = 0
         self.closing: int | None = None
         """The request to answer when nothing waits any more."""
@@ -69,18 +85,37 @@ class Attached:
 
     def granted(self, epoch: int | None) -> None:
         """The topic is this producer's: now, or after having waited for it."""
+        self.ready, self.epoch = True, epoch
+        if self.session.producers.get(self.id) is self:
+            self.say_granted(self.request_id)
+
+    def say_granted(self, request_id: int) -> None:
+        """That it may publish, or that it still has to wait."""
         self.session.reply(
-            replies.producer_success(self.request_id, self.producer.name, topic_epoch=epoch)
+            replies.producer_success(
+                request_id, self.producer.name, topic_epoch=self.epoch, ready=self.ready
+            )
         )
 
     def refused(self, error: BrokerError) -> None:
         """It waited in vain."""
-        self.session.producers.pop(self.id, None)
+        self.forget()
         self.session.reply(replies.error(self.request_id, code_of(error), str(error)))
 
     def closed_by_broker(self) -> None:
-        self.session.producers.pop(self.id, None)
+        self.forget()
         self.session.reply(replies.close_producer(self.id))
+
+    def forget(self) -> None:
+        """The session has it no more; what is on its way from the client is not a mistake."""
+        session = self.session
+        if session.producers.get(self.id) is self:
+            del session.producers[self.id]
+            left = session.producers_left
+            while len(left) >= PRODUCERS_LEFT_MAX:
+                del left[next(iter(left))]
+            left.pop(self.id, None)
+            left[self.id] = session.broker.clock.monotonic()
 
     # -- what happens to a run ----------------------------------------------------------------
 
@@ -110,7 +145,7 @@ class Attached:
 
     def _receipt(self, run: events.Sends, first: Position) -> None:
         session = self.session
-        if not session.gone:
+        if not session.gone and not self.refused_some:
             if first[0] >= 0:
                 session.wire.receipts(self.id, run.sequences, *first)
             else:
@@ -118,43 +153,55 @@ class Attached:
             session.connection.touch()
 
     def _refuse(self, run: events.Sends, error: BrokerError) -> None:
-        """Tell why. Where that makes clients drop the connection anyway, the producer is closed
-        instead: they attach again and send again what has no receipt.
+        """Tell why. Where that makes clients drop the connection, nothing behind it is answered:
+        they attach again and send again what has no receipt. Where we merely let go of the topic,
+        closing the producer does the same and spares the connection.
         """
         session = self.session
-        if session.gone:
+        if session.gone or self.refused_some:
             return
         if spares_connection(error):
             for echo in run.sequences:
                 session.reply(replies.send_error(self.id, hot.sequence_of(echo)[0], error))
-        elif session.producers.get(self.id) is self:
+            return
+        self.refused_some = True
+        if session.producers.get(self.id) is not self:
+            return  # it is closed already, by whichever side
+        self.forget()
+        self.topic.detach_producer(self.producer)
+        if isinstance(error, Unavailable):
+            session.reply(replies.close_producer(self.id))
+        else:
             first, _highest = hot.sequence_of(run.sequences[0])
             session.reply(replies.send_error(self.id, first, error))
-            session.producers.pop(self.id)
-            self.topic.detach_producer(self.producer)
 
 
 # -- attaching -------------------------------------------------------------------------------
 
 
 async def on_producer(session: PulsarSession, event: events.Producer) -> None:
-    """Attach a producer, once: a repeated request is answered again, not done again."""
-    producers = session.producers
-    if event.producer_id in producers:
-        present = producers[event.producer_id]
-        if present is None:
-            raise NotReady("the producer is already being attached on this connection")
-        session.reply(replies.producer_success(event.request_id, present.producer.name))
+    """Attach a producer, once: a repeated request is answered again, not done again.
+
+    The client may give up meanwhile: see `subscribe.on_subscribe`.
+    """
+    producer_id, coming = event.producer_id, session.producers_coming
+    present = session.producers.get(producer_id)
+    if present is not None:
+        present.say_granted(event.request_id)
         return
-    producers[event.producer_id] = None
+    if producer_id in coming:
+        raise NotReady("the producer is already being attached on this connection")
+    coming[producer_id] = event.request_id
     try:
         topic = await session.topic(event.topic)
         await _prepare(event, topic)
-        if not session.gone:
-            await _attach(session, event, topic)
+        name = event.name or await session.broker.catalog.new_producer_name()
+        if coming.get(producer_id) == event.request_id:
+            del coming[producer_id]
+            await _attach(session, event, topic, name)
     finally:
-        if producers.get(event.producer_id) is None:
-            producers.pop(event.producer_id, None)
+        if coming.get(producer_id) == event.request_id:
+            del coming[producer_id]
 
 
 async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None:
@@ -172,11 +219,12 @@ async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None
 
 
 async def _attach(
-    session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic
+    session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic, name: str
 ) -> None:
+    """Into the session first: whoever detaches it while the topic is being taken finds it there."""
     attached = Attached(session, event, topic)
     request = ProducerRequest(
-        name=event.name or await session.broker.catalog.new_producer_name(),
+        name=name,
         name_is_users=bool(event.name) and event.name_is_users,
         epoch=event.epoch,
         mode=MODES[event.access_mode],
@@ -190,14 +238,10 @@ async def _attach(
     try:
         granted = await topic.attach_producer(attached.producer)
     except BrokerError:
-        session.producers.pop(event.producer_id, None)
+        attached.forget()
         raise
-    if session.gone:
-        topic.detach_producer(attached.producer)
-    elif not granted:
-        session.reply(
-            replies.producer_success(event.request_id, attached.producer.name, ready=False)
-        )
+    if not granted:
+        attached.say_granted(event.request_id)
 
 
 # -- publishing ------------------------------------------------------------------------------
@@ -205,8 +249,8 @@ async def _attach(
 
 def on_sends(session: PulsarSession, event: events.Sends) -> None:
     attached = session.producers.get(event.producer_id)
-    if attached is None:
-        # it was closed by us a moment ago, and these were on their way: they will come again
+    if attached is None or not attached.ready:
+        _check_left(session, event.producer_id)
         return
     if event.txn is not None:
         _refuse_each(session, event, NotAllowed("Transactions are not enabled."))
@@ -214,6 +258,13 @@ def on_sends(session: PulsarSession, event: events.Sends) -> None:
         _refuse_each(session, event, Invalid("Messages must be encrypted"))
     else:
         attached.publish(event)
+
+
+def _check_left(session: PulsarSession, producer_id: int) -> None:
+    """Messages of a producer closed a moment ago were on their way: they will come again."""
+    left_at = session.producers_left.get(producer_id)
+    if left_at is None or session.broker.clock.monotonic() - left_at > PRODUCER_LEFT_SECONDS:
+        raise Invalid("a message of a producer that is not attached")
 
 
 def _all_encrypted(payloads: list[bytes]) -> bool:
@@ -235,10 +286,12 @@ def on_bad_checksum(session: PulsarSession, event: events.BadChecksum) -> None:
 
 def on_close_producer(session: PulsarSession, event: events.CloseProducer) -> None:
     """Answered when everything sent before is stored."""
-    attached = session.producers.pop(event.producer_id, None)
+    session.producers_coming.pop(event.producer_id, None)
+    attached = session.producers.get(event.producer_id)
     if attached is None:
         session.reply(replies.success(event.request_id))
         return
+    attached.forget()
     attached.topic.detach_producer(attached.producer)
     if attached.waiting:
         attached.closing = event.request_id
@@ -248,10 +301,10 @@ def on_close_producer(session: PulsarSession, event: events.CloseProducer) -> No
 
 def detach_all(session: PulsarSession) -> None:
     """The connection is gone."""
+    session.producers_coming.clear()
     producers, session.producers = session.producers, {}
     for attached in producers.values():
-        if attached is not None:
-            attached.topic.detach_producer(attached.producer)
+        attached.topic.detach_producer(attached.producer)
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

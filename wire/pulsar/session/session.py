@@ -23,7 +23,7 @@ from core.link.loop import PAUSE_PUBLISHES
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
-from wire.pulsar.session import connect, consume, lookup, query
+from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from wire.pulsar.session.produce import HANDLERS as PRODUCE
 from wire.pulsar.session.produce import Attached as AttachedProducer
 from wire.pulsar.session.produce import detach_all as detach_producers
@@ -37,7 +37,9 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     **connect.HANDLERS,
     **lookup.HANDLERS,
     **PRODUCE,
+    **subscribe.HANDLERS,
     **consume.HANDLERS,
+    **seek.HANDLERS,
     **query.HANDLERS,
 }
 WAITING: Final = frozenset(
@@ -80,6 +82,7 @@ class PulsarSession:
         "broker",
         "connection",
         "consumers",
+        "consumers_coming",
         "features",
         "gone",
         "options",
@@ -87,6 +90,8 @@ class PulsarSession:
         "pending_bytes",
         "pending_messages",
         "producers",
+        "producers_coming",
+        "producers_left",
         "protocol_version",
         "wire",
     )
@@ -101,9 +106,14 @@ class PulsarSession:
         self.features = events.Features()
         self.peer_version = ""
         self.protocol_version = 0
-        self.producers: dict[int, AttachedProducer | None] = {}
-        """By the client's id; None while being attached."""
-        self.consumers: dict[int, consume.Attached | None] = {}
+        self.producers: dict[int, AttachedProducer] = {}
+        """By the client's id."""
+        self.producers_coming: dict[int, int] = {}
+        """Being attached, by the client's id: the request that asks for it."""
+        self.producers_left: dict[int, float] = {}
+        """When these were closed: what they had sent may still be on its way."""
+        self.consumers: dict[int, consume.Attached] = {}
+        self.consumers_coming: dict[int, int] = {}
         self.gone = False
         self.pending_messages = self.pending_bytes = 0
 
@@ -178,12 +188,18 @@ class PulsarSession:
         """The peer is silent: ask whether it lives, if it ever introduced itself."""
         connect.on_quiet(self)
 
+    def relieved(self) -> None:
+        """The peer reads again: whoever held back delivers."""
+        for attached in self.consumers.values():
+            if attached.consumer.subscription is not None:
+                attached.consumer.subscription.look()
+
     def closed(self, reason: str) -> None:
         """The connection is gone: nothing of it stays attached."""
         self.gone = True
         self.wire.close()
         detach_producers(self)
-        consume.detach_all(self)
+        subscribe.detach_all(self)
 
     async def topic(self, name: str, *, create: bool = True) -> Topic | VolatileTopic:
         """The topic of that name, loaded."""

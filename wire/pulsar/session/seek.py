@@ -1,0 +1,79 @@
+"""Where a subscription stands in its topic: seek, and the last message's id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from core.entry.pulsar_metadata import message_count
+from core.errors import Invalid, NotAllowed, NotReady
+from core.ledger.chain import START, Position
+from core.topic.consumer import PartialAck
+from core.topic.seeking import find_by_time, mark_before
+from core.topic.subscription import Subscription
+from core.topic.topic import Topic
+from wire.pulsar import events, replies
+from wire.pulsar.session.consume import attached_consumer
+
+if TYPE_CHECKING:
+    from wire.pulsar.session.session import PulsarSession
+
+
+async def on_seek(session: PulsarSession, event: events.Seek) -> None:
+    """The cursor moves, everybody is sent away, then the answer: the last two in one breath."""
+    attached = attached_consumer(session, event.consumer_id)
+    topic, subscription = attached.topic, attached.consumer.subscription
+    if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
+        raise NotAllowed("seek needs a persistent topic")
+    target, part = await _target(topic, event)
+    if attached.consumer.subscription is not subscription:
+        raise NotReady("the consumer was detached")
+    topic.keep(subscription)
+    await subscription.seek(target, part)
+    session.reply(replies.success(event.request_id))
+
+
+async def _target(topic: Topic, event: events.Seek) -> tuple[Position, PartialAck | None]:
+    """The mark-delete position behind which reading begins, and what of the next is done with."""
+    chain, wanted = topic.ledger.chain, event.position
+    if wanted is None:
+        if event.publish_time is None:
+            raise Invalid("seek names neither a message id nor a time")
+        return mark_before(chain, await find_by_time(topic.ledger, event.publish_time)), None
+    position = (wanted.ledger_id, wanted.entry_id)
+    mark_delete = mark_before(chain, position)
+    if wanted.ack_mask is None or mark_delete != (position[0], position[1] - 1):
+        return mark_delete, None
+    return mark_delete, (*position, wanted.ack_mask, wanted.batch_size)
+
+
+async def on_get_last_message_id(session: PulsarSession, event: events.GetLastMessageId) -> None:
+    """Where the topic ends; -1:-1 if there is nothing to be read, or no more."""
+    attached = attached_consumer(session, event.consumer_id)
+    topic = attached.topic
+    if not isinstance(topic, Topic):
+        raise NotAllowed("a topic that stores nothing has no last message")
+    last, partition = topic.ledger.chain.confirmed, topic.name.partition_index
+    batch_index = -1
+    if last < topic.ledger.chain.first:
+        last = START
+    else:
+        entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
+        count, is_batch = message_count(entry)
+        if is_batch:
+            batch_index = count - 1
+    subscription = attached.consumer.subscription
+    mark = subscription.cursor.mark_delete if subscription is not None else START
+    session.reply(
+        replies.last_message_id(
+            event.request_id,
+            events.MessageId(*last, partition, batch_index),
+            events.MessageId(*mark, partition),
+        )
+    )
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.Seek: on_seek,
+    events.GetLastMessageId: on_get_last_message_id,
+}

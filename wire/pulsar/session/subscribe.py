@@ -1,0 +1,164 @@
+"""Consumers come and go: subscribe, close, unsubscribe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import BrokerError, NotAllowed, NotReady, SubscriptionNotFound
+from core.ledger.chain import START, Position
+from core.names import check_subscription
+from core.topic.consumer import Attachment, ConsumerRequest
+from core.topic.seeking import find_by_time, mark_before
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import Topic
+from core.topic.volatile import VolatileTopic
+from wire.pulsar import events, replies
+from wire.pulsar.session.consume import Attached, attached_consumer
+
+if TYPE_CHECKING:
+    from wire.pulsar.session.session import PulsarSession
+
+TYPES: Final[Mapping[events.SubscriptionType, SubscriptionType]] = {
+    events.SubscriptionType.EXCLUSIVE: SubscriptionType.EXCLUSIVE,
+    events.SubscriptionType.SHARED: SubscriptionType.SHARED,
+    events.SubscriptionType.FAILOVER: SubscriptionType.FAILOVER,
+    events.SubscriptionType.KEY_SHARED: SubscriptionType.KEY_SHARED,
+}
+
+
+async def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
+    """Attach a consumer, once: a repeated request is answered again, not done again.
+
+    The client may give up meanwhile: its CLOSE_CONSUMER takes the id off `consumers_coming`, and
+    perhaps another request has put it there again.
+    """
+    consumer_id, coming = event.consumer_id, session.consumers_coming
+    if consumer_id in session.consumers:
+        session.reply(replies.success(event.request_id))
+        return
+    if consumer_id in coming:
+        raise NotReady("the consumer is already being attached on this connection")
+    check_subscription(event.subscription)
+    coming[consumer_id] = event.request_id
+    try:
+        topic = await session.topic(event.topic, create=event.create_topic)
+        subscription = await _subscription(event, topic)
+        if coming.get(consumer_id) == event.request_id:
+            _attach(session, event, topic, subscription)
+        else:
+            topic.forget_if_unused(subscription)
+    finally:
+        if coming.get(consumer_id) == event.request_id:
+            del coming[consumer_id]
+
+
+def _attach(
+    session: PulsarSession,
+    event: events.Subscribe,
+    topic: Topic | VolatileTopic,
+    subscription: Attachment,
+) -> None:
+    """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
+    if event.read_compacted and (not topic.persistent or not TYPES[event.type].ordered):
+        raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
+    attached = Attached(session, event.consumer_id, topic)
+    shared = event.key_shared
+    request = ConsumerRequest(
+        name=event.consumer_name,
+        priority=event.priority_level,
+        epoch=event.consumer_epoch,
+        metadata=event.metadata,
+        address=session.peer,
+        client_version=session.peer_version,
+        hash_ranges=shared.ranges if shared else (),
+        sticky=shared.sticky if shared else False,
+        out_of_order=shared.out_of_order_allowed if shared else False,
+        read_compacted=event.read_compacted,
+    )
+    try:
+        attached.consumer = topic.attach(
+            subscription, event.consumer_id, request, TYPES[event.type], attached
+        )
+    except BrokerError:
+        topic.forget_if_unused(subscription)
+        raise
+    session.consumers[event.consumer_id] = attached
+    session.reply(replies.success(event.request_id))
+
+
+async def _subscription(event: events.Subscribe, topic: Topic | VolatileTopic) -> Attachment:
+    if isinstance(topic, VolatileTopic):
+        return topic.subscription(event.subscription)
+    if not event.durable:
+        return topic.reader(event.subscription, await _reader_start(event, topic))
+    found = topic.subscriptions.get(event.subscription)
+    if found is not None and not found.cursor.durable:
+        raise NotAllowed(f"subscription {event.subscription} is a reader's, not durable")
+    create = topic.policies.auto_subscription_creation
+    if found is None and not create:
+        raise SubscriptionNotFound(f"there is no subscription {event.subscription}")
+    start = START if event.from_earliest else None
+    subscription = await topic.subscription(
+        event.subscription, create=create, start=start, properties=dict(event.properties)
+    )
+    subscription.replicated = event.replicated
+    return subscription
+
+
+async def _reader_start(event: events.Subscribe, topic: Topic) -> Position:
+    """The position before the first entry a reader gets."""
+    chain = topic.ledger.chain
+    if event.start_rollback_seconds:
+        since_ms = topic.env.clock.wall_ms() - event.start_rollback_seconds * 1000
+        return mark_before(chain, await find_by_time(topic.ledger, since_ms))
+    start = event.start
+    if start is None:
+        return START if event.from_earliest else chain.confirmed
+    # the start entry itself comes first; the client drops what it does not want of it
+    return mark_before(chain, (start.ledger_id, start.entry_id))
+
+
+# -- leaving ---------------------------------------------------------------------------------
+
+
+def on_close_consumer(session: PulsarSession, event: events.CloseConsumer) -> None:
+    session.consumers_coming.pop(event.consumer_id, None)
+    attached = session.consumers.pop(event.consumer_id, None)
+    if attached is not None:
+        attached.topic.detach(attached.consumer)
+    session.reply(replies.success(event.request_id))
+
+
+async def on_unsubscribe(session: PulsarSession, event: events.Unsubscribe) -> None:
+    attached = attached_consumer(session, event.consumer_id)
+    subscription = attached.consumer.subscription
+    if subscription is None:
+        raise NotReady("the consumer is being detached")
+    if not event.force:
+        subscription.may_unsubscribe(attached.consumer)
+    # first the consumer leaves: sent away by the deletion, its client would subscribe anew
+    session.consumers.pop(event.consumer_id, None)
+    attached.topic.detach(attached.consumer)
+    if subscription.cursor.durable:
+        try:
+            await attached.topic.unsubscribe(subscription.name, force=True)
+        except BrokerError:
+            session.reply(replies.close_consumer(event.consumer_id))
+            raise
+    session.reply(replies.success(event.request_id))
+
+
+def detach_all(session: PulsarSession) -> None:
+    """The connection is gone."""
+    session.consumers_coming.clear()
+    consumers, session.consumers = session.consumers, {}
+    for attached in consumers.values():
+        attached.topic.detach(attached.consumer)
+
+
+HANDLERS: Final[Mapping[type, Any]] = {
+    events.Subscribe: on_subscribe,
+    events.CloseConsumer: on_close_consumer,
+    events.Unsubscribe: on_unsubscribe,
+}
