@@ -86,6 +86,15 @@ class EmbeddedStore:
         return self._bookie.congested
 
     @property
+    def on_delivering(self) -> Callable[[], None] | None:
+        """Called before the first `done` of one synced group."""
+        return self._journal.delivering
+
+    @on_delivering.setter
+    def on_delivering(self, hook: Callable[[], None] | None) -> None:
+        self._journal.delivering = hook
+
+    @property
     def on_delivered(self) -> Callable[[], None] | None:
         """Called after the last `done` of one synced group."""
         return self._journal.delivered

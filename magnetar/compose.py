@@ -53,13 +53,14 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     async with _storage(settings) as (store, metadata), trio.open_nursery() as nursery:
         broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)
         link.hooks += [
+            store.begin_group,
             broker.dispatch,
             broker.store,
             store.flush_group,
             lambda: link.hold_all(store.congested),
         ]
         broker.gathers = True
-        store.on_delivered = link.settle
+        store.on_delivering, store.on_delivered = link.begin, link.settle
         store.on_relieved = link.soon
         front = Front(broker, shares.pulsar_options(settings, addresses))
         link.listen(doors["pulsar"], front, "pulsar")

@@ -66,6 +66,8 @@ class Journal:
         self.queue_bytes = 0
         """Appended and not yet acknowledged."""
         self.failed: StorageFailed | None = None
+        self.delivering: Callable[[], None] | None = None
+        """Called before the first `acked` of one delivery: whoever owes replies may gather them."""
         self.delivered: Callable[[], None] | None = None
         """Called after the last `acked` of one delivery: whoever owes replies sends them now."""
         self._files = files
@@ -125,6 +127,8 @@ class Journal:
         if error is not None and self.failed is None:
             self.failed = error
             self._on_failed(str(error))
+        if self.delivering is not None:
+            self.delivering()
         for items, size in batches:
             self.queue_bytes -= size
             for _, acked in items:

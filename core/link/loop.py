@@ -174,6 +174,10 @@ class Link:
         self.settle()
         self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)
 
+    def begin(self) -> None:
+        """Many results are about to come, and then `settle`: none of them needs one of its own."""
+        self._active = True
+
     def settle(self) -> None:
         """Finish a burst of work: run the hooks, then send what it packed."""
         self._active = True
