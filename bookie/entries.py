@@ -23,8 +23,8 @@ from struct import Struct
 from typing import Final
 
 import msgspec
-from crc32c import crc32c
 
+from core.checksum import crc32c
 from core.errors import Corrupted
 
 LENGTH_BYTES: Final = 4

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import trio
 import trio.testing
@@ -19,10 +20,13 @@ from core.ledger.managed import ManagedLedger, Storage
 from core.ledger.tail_cache import TailCache
 from core.ledger.trim import RollLimits
 from core.metadata.memory import MemoryMetadata
+from core.names import TopicName
+from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
 from core.testing.clock import FixedClock
 from core.testing.ledgers import MemoryLedgers
 from core.topic.environment import Environment
 from core.topic.subscription import Subscription
+from core.topic.topic import Topic
 
 NAME = "public/default/persistent/t"
 NO_AGE = RollLimits(entries_max=3, age_ms_min=0)
@@ -55,6 +59,17 @@ class Bench:
         ledger = ManagedLedger(self.storage, name, lambda: None)
         await ledger.open()
         return ledger
+
+    async def topic(self, name: str = "t", **policies: Any) -> Topic:
+        """A topic, loaded from the stores as they are."""
+        wanted = effective(BrokerDefaults(**policies), NamespacePolicies(), TopicPolicies())
+        topic = Topic(self.env, TopicName.parse(name), wanted)
+        await topic.load()
+        return topic
+
+    async def published(self, topic: Topic, *payloads: bytes) -> list[Position]:
+        """Each payload as a run of its own; where they are stored."""
+        return await stored(topic.ledger, *payloads)
 
     async def flush_cursors(self) -> None:
         """What the broker does every moment."""

@@ -12,8 +12,7 @@ Invariant: a size is compared with its limit, and with the bytes that are there,
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from core.checksum import crc32c
 from core.errors import WireError
 
 MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024

@@ -10,8 +10,7 @@ from functools import lru_cache
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from core.checksum import crc32c
 from wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Sends
 from wire.pulsar.frames import CHECKED_BYTES, SIZE, TAIL_BYTES_MIN
 from wire.pulsar.varints import all_varints, number_at, varint, varint_end

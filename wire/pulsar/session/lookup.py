@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from crc32c import crc32c
-
+from core.checksum import crc32c
 from core.errors import InvalidName, NamespaceNotFound, NotReady, TopicNotFound
 from core.names import NamespaceName, TopicName
 from wire.pulsar import events, replies

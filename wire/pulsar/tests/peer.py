@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from struct import pack, unpack_from
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
+from core.checksum import crc32c
 from wire.pulsar import commands_pb2 as pb
 
 EARLIEST = (1 << 64) - 1

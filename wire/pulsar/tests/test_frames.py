@@ -4,10 +4,10 @@ from contextlib import suppress
 from struct import pack
 
 import pytest
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.checksum import crc32c
 from core.errors import WireError
 from wire.pulsar.frames import (
     Tail,

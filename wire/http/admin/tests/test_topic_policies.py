@@ -19,56 +19,56 @@ def value_of(policy: str) -> Any:
     return {bool: True, int: 7, str: "FULL"}.get(kind, {"a": 1})
 
 
-@pytest.fixture(autouse=True)
-async def topic(visitor: Visitor) -> None:
+@pytest.fixture
+async def guest(visitor: Visitor) -> Visitor:
+    """A visitor of a broker that has topic a."""
     await visitor.topic("a")
+    return visitor
 
 
 @pytest.mark.parametrize("policy", [*HELD, *STORED])
-async def test_every_policy_is_set_shown_and_removed(visitor: Visitor, policy: str) -> None:
-    assert await visitor.get(f"{HERE}/{policy}") is None
-    await visitor.does("POST", f"{HERE}/{policy}", value_of(policy))
-    assert await visitor.get(f"{HERE}/{policy}") == value_of(policy)
-    await visitor.does("DELETE", f"{HERE}/{policy}")
-    assert await visitor.get(f"{HERE}/{policy}") is None
+async def test_every_policy_is_set_shown_and_removed(guest: Visitor, policy: str) -> None:
+    assert await guest.get(f"{HERE}/{policy}") is None
+    await guest.does("POST", f"{HERE}/{policy}", value_of(policy))
+    assert await guest.get(f"{HERE}/{policy}") == value_of(policy)
+    await guest.does("DELETE", f"{HERE}/{policy}")
+    assert await guest.get(f"{HERE}/{policy}") is None
 
 
 @pytest.mark.parametrize("policy", [name for name, held in HELD.items() if held.applied])
 async def test_what_holds_is_known_though_the_topic_has_not_decided(
-    visitor: Visitor, policy: str
+    guest: Visitor, policy: str
 ) -> None:
-    assert await visitor.get(f"{HERE}/{policy}?applied=true") is not None
+    assert await guest.get(f"{HERE}/{policy}?applied=true") is not None
 
 
-async def test_the_topic_is_nearer_than_the_namespace(visitor: Visitor) -> None:
-    await visitor.does("POST", "/admin/v2/namespaces/public/default/messageTTL", 10)
-    assert await visitor.get(f"{HERE}/messageTTL?applied=true") == 10
-    await visitor.does("POST", f"{HERE}/messageTTL?messageTTL=20")
-    assert await visitor.get(f"{HERE}/messageTTL?applied=true") == 20
+async def test_the_topic_is_nearer_than_the_namespace(guest: Visitor) -> None:
+    await guest.does("POST", "/admin/v2/namespaces/public/default/messageTTL", 10)
+    assert await guest.get(f"{HERE}/messageTTL?applied=true") == 10
+    await guest.does("POST", f"{HERE}/messageTTL?messageTTL=20")
+    assert await guest.get(f"{HERE}/messageTTL?applied=true") == 20
     await wait_all_tasks_blocked()
-    assert (await visitor.topic("a")).policies.message_ttl_seconds == 20
+    assert (await guest.topic("a")).policies.message_ttl_seconds == 20
 
 
-async def test_a_partition_has_the_policies_of_the_whole(visitor: Visitor) -> None:
+async def test_a_partition_has_the_policies_of_the_whole(guest: Visitor) -> None:
     whole = "/admin/v2/persistent/public/default/p"
-    await visitor.does("PUT", f"{whole}/partitions", 2)
-    await visitor.does("POST", f"{whole}/maxProducers", 3)
-    assert await visitor.get(f"{whole}-partition-1/maxProducers") == 3
+    await guest.does("PUT", f"{whole}/partitions", 2)
+    await guest.does("POST", f"{whole}/maxProducers", 3)
+    assert await guest.get(f"{whole}-partition-1/maxProducers") == 3
 
 
-async def test_quotas(visitor: Visitor) -> None:
+async def test_quotas(guest: Visitor) -> None:
     quota = {"limitSize": 10, "limitTime": -1, "policy": "producer_exception"}
-    await visitor.does("POST", f"{HERE}/backlogQuota", quota)
-    assert await visitor.get(f"{HERE}/backlogQuotaMap") == {"destination_storage": quota}
-    assert await visitor.get(f"{HERE}/backlogQuotaMap?applied=true") == {
-        "destination_storage": quota
-    }
-    await visitor.does("DELETE", f"{HERE}/backlogQuota")
-    assert await visitor.get(f"{HERE}/backlogQuotaMap") == {}
+    await guest.does("POST", f"{HERE}/backlogQuota", quota)
+    assert await guest.get(f"{HERE}/backlogQuotaMap") == {"destination_storage": quota}
+    assert await guest.get(f"{HERE}/backlogQuotaMap?applied=true") == {"destination_storage": quota}
+    await guest.does("DELETE", f"{HERE}/backlogQuota")
+    assert await guest.get(f"{HERE}/backlogQuotaMap") == {}
 
 
-async def test_policies_of_missing_topics_are_404(visitor: Visitor) -> None:
+async def test_policies_of_missing_topics_are_404(guest: Visitor) -> None:
     missing = "/admin/v2/persistent/public/default/missing"
-    await visitor.fails(404, "GET", f"{missing}/retention")
-    await visitor.fails(404, "POST", f"{missing}/maxProducers", 1)
-    await visitor.fails(404, "GET", f"{missing}/retention?applied=true")
+    await guest.fails(404, "GET", f"{missing}/retention")
+    await guest.fails(404, "POST", f"{missing}/maxProducers", 1)
+    await guest.fails(404, "GET", f"{missing}/retention?applied=true")

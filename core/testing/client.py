@@ -1,0 +1,127 @@
+"""Clients of a topic that remember what they were told: sinks for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from core.errors import BrokerError
+from core.ledger.chain import Position
+from core.ledger.tail_cache import Slice
+from core.topic.consumer import Consumer, ConsumerRequest
+from core.topic.producer import AccessMode, Producer, ProducerRequest
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import Topic
+from core.topic.volatile import VolatileSubscription, VolatileTopic
+
+
+class ClientConsumer:
+    """The other side of a consumer; `attached` makes one."""
+
+    def __init__(self) -> None:
+        self.got: list[Position] = []
+        """Entries in the order they came."""
+        self.payloads: list[bytes] = []
+        self.redelivered: dict[Position, int] = {}
+        """Of the entries that came before, how often."""
+        self.bits: dict[Position, int] = {}
+        self.told: list[str] = []
+        self.congested = False
+        self.consumer: Consumer
+
+    def deliver(
+        self,
+        part: Slice,
+        redeliveries: Sequence[int] | None,
+        partial: Mapping[int, int] | None,
+    ) -> None:
+        for at, payload in enumerate(part.payloads):
+            position = (part.ledger_id, part.first_entry + at)
+            self.got.append(position)
+            self.payloads.append(payload)
+            if redeliveries is not None and redeliveries[at]:
+                self.redelivered[position] = redeliveries[at]
+            if partial is not None and at in partial:
+                self.bits[position] = partial[at]
+
+    def activity(self, active: bool) -> None:
+        self.told.append("active" if active else "passive")
+
+    def end_of_topic(self) -> None:
+        self.told.append("end")
+
+    def closed_by_broker(self) -> None:
+        self.told.append("closed")
+
+    def take(self) -> list[Position]:
+        """What has come since the last time."""
+        got, self.got = self.got, []
+        self.payloads = []
+        return got
+
+    # -- what it says -------------------------------------------------------------------------
+
+    def flow(self, permits: int) -> None:
+        assert self.consumer.subscription is not None
+        self.consumer.subscription.flow(self.consumer, permits)
+
+    def ack(self, *positions: Position) -> None:
+        assert self.consumer.subscription is not None
+        ranges = [(ledger_id, entry_id, entry_id) for ledger_id, entry_id in positions]
+        self.consumer.subscription.ack(self.consumer, ranges)
+
+    def ack_bits(self, position: Position, unacked: int, size: int) -> None:
+        assert self.consumer.subscription is not None
+        self.consumer.subscription.ack(self.consumer, [], [(*position, unacked, size)])
+
+    def nack(self, *positions: Position) -> None:
+        """None named means all."""
+        assert self.consumer.subscription is not None
+        self.consumer.subscription.redeliver(self.consumer, list(positions) or None)
+
+
+async def attached(
+    topic: Topic,
+    kind: SubscriptionType,
+    *,
+    name: str = "c",
+    subscription: str = "s",
+    permits: int = 1000,
+    **request: object,
+) -> ClientConsumer:
+    """A consumer on a durable subscription that begins with the topic."""
+    found = await topic.subscription(subscription, start=(-1, -1))
+    client = ClientConsumer()
+    wanted = ConsumerRequest(name=name, **request)  # type: ignore[arg-type]  # by name
+    client.consumer = topic.attach(found, 1, wanted, kind, client)
+    if permits:
+        client.flow(permits)
+    return client
+
+
+def attached_volatile(
+    topic: VolatileTopic, kind: SubscriptionType, *, name: str = "c", permits: int = 1000
+) -> ClientConsumer:
+    """A consumer of a topic that stores nothing."""
+    found: VolatileSubscription = topic.subscription("s")
+    client = ClientConsumer()
+    client.consumer = topic.attach(found, 1, ConsumerRequest(name=name), kind, client)
+    if permits:
+        client.flow(permits)
+    return client
+
+
+class ClientProducer:
+    """The other side of a producer."""
+
+    def __init__(self, name: str, mode: AccessMode = AccessMode.SHARED) -> None:
+        self.told: list[object] = []
+        self.producer = Producer(1, ProducerRequest(name, True, mode=mode), self, 0)
+
+    def granted(self, epoch: int | None) -> None:
+        self.told.append(("granted", epoch))
+
+    def refused(self, error: BrokerError) -> None:
+        self.told.append(type(error))
+
+    def closed_by_broker(self) -> None:
+        self.told.append("closed")

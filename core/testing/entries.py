@@ -1,0 +1,45 @@
+"""Entries as Pulsar's producers make them, for tests that need a key, a time or a chunk in them."""
+
+from __future__ import annotations
+
+import struct
+
+from core.checksum import crc32c
+
+
+def entry(
+    payload: bytes = b"",
+    *,
+    key: bytes | None = None,
+    published_ms: int = 1,
+    deliver_at_ms: int | None = None,
+    chunk: tuple[bytes, int, int] | None = None,
+) -> bytes:
+    """Checksum, metadata, payload. `chunk` is (uuid, number, how many)."""
+    metadata = _bytes(1, b"p") + _number(2, 0) + _number(3, published_ms)
+    if key is not None:
+        metadata += _bytes(6, key)
+    if deliver_at_ms is not None:
+        metadata += _number(19, deliver_at_ms)
+    if chunk is not None:
+        uuid, number, count = chunk
+        metadata += _bytes(26, uuid) + _number(27, count) + _number(29, number)
+    body = struct.pack(">I", len(metadata)) + metadata + payload
+    return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

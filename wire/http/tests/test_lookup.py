@@ -1,0 +1,25 @@
+"""HTTP lookup."""
+
+from wire.http.lookup import BUNDLE
+from wire.http.tests.visitor import Visitor
+
+HERE = "/lookup/v2/topic/persistent/public/default"
+
+
+async def test_every_topic_is_here(visitor: Visitor) -> None:
+    assert await visitor.get(f"{HERE}/any?authoritative=true") == {
+        "brokerUrl": "pulsar://127.0.0.1:6650",
+        "brokerUrlTls": "",
+        "httpUrl": "http://127.0.0.1:8080",
+        "httpUrlTls": "",
+        "nativeUrl": "pulsar://127.0.0.1:6650",
+    }
+    assert (await visitor.ask("GET", f"{HERE}/any/bundle")).text == BUNDLE
+    await visitor.get("/lookup/v2/topic/non-persistent/public/default/any")
+
+
+async def test_what_cannot_be_looked_up(visitor: Visitor) -> None:
+    await visitor.fails(404, "GET", "/lookup/v2/topic/persistent/public/missing/any")
+    await visitor.fails(404, "GET", "/lookup/v2/topic/other/public/default/any")
+    reason = await visitor.fails(404, "GET", f"{HERE}/any?listenerName=test")
+    assert "the broker do not have test listener" in reason

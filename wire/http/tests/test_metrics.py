@@ -1,0 +1,73 @@
+"""/metrics, read by Prometheus' own parser."""
+
+import msgspec
+from prometheus_client.parser import text_string_to_metric_families
+
+from core import sampling
+from core.link.loop import LinkStatistics
+from core.names import TopicName
+from wire.http.exposition import text
+from wire.http.metrics import link_families
+from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+
+TOPIC = {
+    "cluster": "standalone",
+    "namespace": "public/default",
+    "topic": "persistent://public/default/a",
+}
+
+
+async def read(visitor: Visitor) -> dict[str, dict[str, float]]:
+    """Values by metric and by the labels that vary."""
+    answer = await visitor.ask("GET", "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(answer.text):
+        for sample in family.samples:
+            key = sample.labels.get("subscription") or sample.labels.get("topic", "")
+            found.setdefault(sample.name, {})[key] = sample.value
+    return found
+
+
+async def test_what_comes_in_and_waits_is_told(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    await topic.subscription("s")
+    await visitor.publish("a", [b"0123456789"] * 20)
+    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    found = await read(visitor)
+    name = TOPIC["topic"]
+    assert found["pulsar_in_messages_total"] == {name: 20}
+    assert found["pulsar_in_bytes_total"] == {name: 200}
+    assert 1.9 < found["pulsar_rate_in"][name] <= 2
+    assert found["pulsar_msg_backlog"] == {name: 20}
+    assert found["pulsar_subscription_back_log"] == {"s": 20}
+    assert found["pulsar_storage_size"][name] > 200
+    assert found["pulsar_topics_count"] == {"": 1}
+    assert found["magnetar_ready"] == {"": 1}
+
+
+async def test_topics_that_store_nothing_are_told_too(visitor: Visitor) -> None:
+    await visitor.broker.topic(TopicName.parse("non-persistent://public/default/v"))
+    found = await read(visitor)
+    assert found["pulsar_producers_count"] == {"non-persistent://public/default/v": 0}
+    assert "pulsar_storage_size" not in found
+
+
+async def test_the_slash_at_the_end_is_not_redirected(visitor: Visitor) -> None:
+    assert (await visitor.ask("GET", "/metrics/")).status_code == 200
+    assert (await visitor.ask("HEAD", "/metrics")).status_code == 200
+
+
+async def test_a_server_that_takes_no_writes_is_seen() -> None:
+    options = msgspec.structs.replace(OPTIONS, readiness=lambda: "the disk is full")
+    async with visiting(options) as visitor:
+        assert (await read(visitor))["magnetar_ready"] == {"": 0}
+
+
+def test_the_link_is_told_in_pulsars_names() -> None:
+    page = text(link_families(LinkStatistics(3, 5, 1, 1000, 7, 0.004)))
+    found = {
+        family.name: family.samples[0].value for family in text_string_to_metric_families(page)
+    }
+    assert found["pulsar_active_connections"] == 3
+    assert found["magnetar_loop_longest_pause_seconds"] == 0.004
