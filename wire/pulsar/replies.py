@@ -324,7 +324,7 @@ def failure(event: Any, refusal: BrokerError) -> bytes:
 
 
 def schema_taken(request_id: int, version: bytes = b"") -> bytes:
-    """The schema may be used. To clients an empty version says that the topic has none to refer to."""
+    """The schema may be used. An empty version says that the topic has none to refer to."""
     return frame(
         Type.GET_OR_CREATE_SCHEMA_RESPONSE,
         pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version),

@@ -49,7 +49,7 @@ def on_get_schema(_session: PulsarSession, _event: events.GetSchema) -> None:
 def on_get_or_create_schema(session: PulsarSession, event: events.GetOrCreateSchema) -> None:
     """Taken and not kept, as in PRODUCER and SUBSCRIBE: a topic without schemas has no version.
 
-    A refusal would be final: Java asks before the first message of each dead letter and retry topic.
+    A refusal would be final: Java asks before the first dead letter, and the first retry.
     """
     session.reply(replies.schema_taken(event.request_id))
 
