@@ -16,22 +16,29 @@ from core.errors import Corrupted
 
 SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
 """What a payload may claim to be uncompressed."""
+UNKNOWN_SIZE: Final = -1
 
 
 def _lz4(payload: bytes, size: int) -> bytes:
-    return bytes(cramjam.lz4.decompress_block(payload, output_len=size))
+    room = bytearray(size)
+    used = cramjam.lz4.decompress_block_into(payload, room, output_len=size)
+    return bytes(room[:used])
 
 
 def _zlib(payload: bytes, size: int) -> bytes:
-    return zlib.decompressobj().decompress(payload, size)
+    return zlib.decompressobj().decompress(payload, size + 1)  # one more, to see that it is more
+
+
+# of these two the size within the payload decides what is allocated, so that must be right as well
 
 
 def _zstd(payload: bytes, size: int) -> bytes:
+    if zstandard.frame_content_size(payload) not in (size, UNKNOWN_SIZE):
+        return b""
     return zstandard.ZstdDecompressor().decompress(payload, max_output_size=size)
 
 
 def _snappy(payload: bytes, size: int) -> bytes:
-    # the size within the payload decides what is allocated, so that is what must be believable
     if cramjam.snappy.decompress_raw_len(payload) != size:
         return b""
     return bytes(cramjam.snappy.decompress_raw(payload))
@@ -57,7 +64,7 @@ def decompress(payload: bytes, codec: int, size: int) -> bytes:
     name, undo = CODECS[codec]
     try:
         found = undo(payload, size)
-    except (ValueError, RuntimeError, OSError, zlib.error, zstandard.ZstdError) as error:
+    except (cramjam.DecompressionError, zlib.error, zstandard.ZstdError) as error:
         raise Corrupted(f"the message is no {name}: {error}") from error
     if len(found) != size:
         raise Corrupted(f"the message has {len(found)} bytes uncompressed and claims {size}")

@@ -1,0 +1,30 @@
+"""What this server has not."""
+
+import pytest
+
+from wire.http.tests.visitor import Visitor
+
+
+async def test_no_topic_has_a_schema(visitor: Visitor) -> None:
+    path = "/admin/v2/schemas/public/default/a/schema"
+    await visitor.fails(404, "GET", path)
+    await visitor.fails(405, "POST", path, {"type": "STRING", "schema": ""})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin/v3/transactions/coordinatorStats",
+        "/admin/v3/functions/public/default",
+        "/admin/v2/worker/cluster",
+        "/admin/v2/resourcegroups",
+        "/admin/persistent/p/c/n/t/stats",
+    ],
+)
+async def test_the_rest_is_refused_with_a_reason(visitor: Visitor, path: str) -> None:
+    assert len(await visitor.fails(405, "GET", path)) > 20
+
+
+async def test_there_are_no_bookies_to_place(visitor: Visitor) -> None:
+    assert await visitor.get("/admin/v2/bookies/all") == {"bookies": []}
+    assert await visitor.get("/admin/v2/bookies/racks-info") == {}

@@ -1,0 +1,41 @@
+"""This server, as the cluster it is."""
+
+from wire.http.lookup import BUNDLE
+from wire.http.tests.visitor import Visitor
+
+HERE = "/admin/v2/brokers"
+
+
+async def test_the_one_broker(visitor: Visitor) -> None:
+    assert await visitor.get(HERE) == ["127.0.0.1:8080"]
+    assert await visitor.get(f"{HERE}/standalone") == ["127.0.0.1:8080"]
+    assert await visitor.get(f"{HERE}/leaderBroker") == {
+        "brokerId": "127.0.0.1:8080",
+        "serviceUrl": "http://127.0.0.1:8080",
+    }
+    assert (await visitor.ask("GET", f"{HERE}/version")).text == "Magnetar 1"
+    owned = await visitor.get(f"{HERE}/standalone/127.0.0.1:8080/ownedNamespaces")
+    assert list(owned) == [f"public/default/{BUNDLE}"]
+    await visitor.fails(404, "GET", f"{HERE}/elsewhere")
+
+
+async def test_settings_are_shown_and_not_changed(visitor: Visitor) -> None:
+    assert await visitor.get(f"{HERE}/configuration") == []
+    assert await visitor.get(f"{HERE}/configuration/values") == {}
+    assert await visitor.get(f"{HERE}/configuration/runtime") == {}
+    assert "ledgersRootPath" in await visitor.get(f"{HERE}/internal-configuration")
+    await visitor.fails(405, "POST", f"{HERE}/configuration/a/1")
+    await visitor.fails(405, "DELETE", f"{HERE}/configuration/a")
+    await visitor.topic("a")
+    await visitor.does("POST", f"{HERE}/backlog-quota-check")
+
+
+async def test_stats_of_everything_that_is_loaded(visitor: Visitor) -> None:
+    await visitor.publish("a", [b"m"])
+    stats = "/admin/v2/broker-stats"
+    name = "persistent://public/default/a"
+    found = await visitor.get(f"{stats}/topics")
+    assert found["public/default"][BUNDLE]["persistent"][name]["msgInCounter"] == 1
+    assert (await visitor.get(f"{stats}/load-report"))["numTopics"] == 1
+    assert await visitor.get(f"{stats}/mbeans") == []
+    await visitor.fails(405, "GET", f"{stats}/allocator-stats/default")

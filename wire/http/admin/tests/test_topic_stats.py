@@ -1,0 +1,151 @@
+"""Stats of topics, in Pulsar's JSON names."""
+
+from typing import Any
+
+from core import sampling
+from core.topic.consumer import ConsumerRequest
+from core.topic.producer import Producer, ProducerRequest
+from core.topic.subscription import SubscriptionType
+from wire.http.admin.topic_stats import summed
+from wire.http.tests.visitor import Visitor
+
+HERE = "/admin/v2/persistent/public/default"
+
+
+class Sink:
+    """The other side of a producer or a consumer; it keeps nothing."""
+
+    congested = False
+
+    def deliver(self, *_: object) -> None:
+        pass
+
+    def activity(self, active: bool) -> None:
+        pass
+
+    def end_of_topic(self) -> None:
+        pass
+
+    def closed_by_broker(self) -> None:
+        pass
+
+    def granted(self, epoch: int | None) -> None:
+        pass
+
+    def refused(self, error: object) -> None:
+        raise AssertionError(error)
+
+
+async def busy(visitor: Visitor) -> Any:
+    """A topic with one producer, one consumer, ten messages stored and four delivered."""
+    topic = await visitor.topic("a")
+    request = ProducerRequest(
+        "p", True, metadata={"k": "v"}, address="1.2.3.4:5", client_version="X"
+    )
+    producer = Producer(3, request, Sink(), visitor.broker.clock.wall_ms())
+    await topic.attach_producer(producer)
+    producer.messages_in, producer.bytes_in = 10, 100
+    subscription = await topic.subscription("s", properties={"a": "b"})
+    consumer = topic.attach(
+        subscription,
+        4,
+        ConsumerRequest("c", metadata={"m": "n"}, address="1.2.3.4:6", client_version="Y"),
+        SubscriptionType.SHARED,
+        Sink(),
+    )
+    await visitor.publish("a", [b"0123456789"] * 10)
+    subscription.flow(consumer, 4)
+    visitor.broker.dispatch()
+    return topic
+
+
+async def test_who_is_attached_and_what_waits(visitor: Visitor) -> None:
+    topic = await busy(visitor)
+    found = await visitor.get(f"{HERE}/a/stats")
+    assert found["msgInCounter"] == 10
+    assert found["bytesInCounter"] == 100
+    assert found["storageSize"] == topic.ledger.size
+    (publisher,) = found["publishers"]
+    assert publisher["producerName"] == "p"
+    assert publisher["producerId"] == 3
+    assert publisher["accessMode"] == "Shared"
+    assert publisher["address"] == "/1.2.3.4:5"
+    assert publisher["clientVersion"] == "X"
+    assert publisher["metadata"] == {"k": "v"}
+    shown = found["subscriptions"]["s"]
+    assert shown["type"] == "Shared"
+    assert shown["isDurable"] is True
+    assert shown["msgBacklog"] == 10
+    assert shown["unackedMessages"] == 4
+    assert shown["msgOutCounter"] == 4
+    assert shown["subscriptionProperties"] == {"a": "b"}
+    (consumer,) = shown["consumers"]
+    assert consumer["consumerName"] == "c"
+    assert consumer["unackedMessages"] == 4
+    assert consumer["availablePermits"] == 0
+    assert consumer["metadata"] == {"m": "n"}
+
+
+async def test_rates_are_true(visitor: Visitor) -> None:
+    topic = await busy(visitor)
+    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    found = await visitor.get(f"{HERE}/a/stats")
+    assert 0.9 < found["msgRateIn"] <= 1
+    assert 9 < found["msgThroughputIn"] <= 10
+    assert found["averageMsgSize"] == 10
+    assert 0.3 < found["msgRateOut"] <= 0.4
+    assert 0.9 < found["publishers"][0]["msgRateIn"] <= 1
+    shown = found["subscriptions"]["s"]
+    assert shown["msgRateOut"] == shown["consumers"][0]["msgRateOut"] == found["msgRateOut"]
+
+
+async def test_what_a_consumer_took_is_remembered_when_it_has_gone(visitor: Visitor) -> None:
+    topic = await busy(visitor)
+    (consumer,) = topic.subscriptions["s"].consumers
+    topic.detach(consumer)
+    found = await visitor.get(f"{HERE}/a/stats")
+    assert found["subscriptions"]["s"]["msgOutCounter"] == found["msgOutCounter"] == 4
+    await visitor.does("DELETE", f"{HERE}/a/subscription/s")
+    assert (await visitor.get(f"{HERE}/a/stats"))["msgOutCounter"] == 4
+
+
+async def test_parts_may_be_left_out(visitor: Visitor) -> None:
+    await busy(visitor)
+    found = await visitor.get(f"{HERE}/a/stats?excludePublishers=true&excludeConsumers=true")
+    assert found["publishers"] == []
+    assert found["subscriptions"]["s"]["consumers"] == []
+
+
+async def test_partitions_are_summed(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/p/partitions", 2)
+    for index in range(2):
+        name = f"persistent://public/default/p-partition-{index}"
+        await (await visitor.topic(name)).subscription("s")
+        await visitor.publish(name, [b"m"] * 3)
+    found = await visitor.get(f"{HERE}/p/partitioned-stats")
+    assert found["msgInCounter"] == 6
+    assert found["metadata"]["partitions"] == 2
+    assert found["subscriptions"]["s"]["msgBacklog"] == 6
+    assert {part["msgInCounter"] for part in found["partitions"].values()} == {3}
+    without = await visitor.get(f"{HERE}/p/partitioned-stats?perPartition=false")
+    assert without["partitions"] == {}
+    await visitor.fails(405, "GET", f"{HERE}/p/stats")
+
+
+async def test_what_is_not_there(visitor: Visitor) -> None:
+    await visitor.fails(404, "GET", f"{HERE}/missing/stats")
+    await visitor.fails(404, "GET", f"{HERE}/missing/partitioned-stats")
+    await visitor.does("PUT", f"{HERE}/a")
+    await visitor.fails(405, "GET", f"{HERE}/a/partitioned-stats")
+
+
+def test_sums_know_what_adds_up() -> None:
+    left = {"n": 1, "lastPublishTimeStamp": 5, "type": None, "x": True, "averageMsgSize": 2.0}
+    right = {"n": 2, "lastPublishTimeStamp": 4, "type": "Shared", "x": False, "averageMsgSize": 4.0}
+    assert summed([left, right]) == {
+        "n": 3,
+        "lastPublishTimeStamp": 5,
+        "type": "Shared",
+        "x": True,
+        "averageMsgSize": 2.0,
+    }
