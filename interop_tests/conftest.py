@@ -46,8 +46,16 @@ def connect() -> Iterator[Callable[..., pulsar.Client]]:
 
 
 @pytest.fixture
-def client(magnetar, connect) -> pulsar.Client:
-    return connect(magnetar.pulsar_url)
+def server(magnetar):
+    """The server of the whole run; a test that comes after its end says so at once."""
+    assert magnetar.running, "the server has ended"
+    yield magnetar
+    assert magnetar.running, "the server has ended"
+
+
+@pytest.fixture
+def client(server, connect) -> pulsar.Client:
+    return connect(server.pulsar_url)
 
 
 @pytest.fixture(scope="session")

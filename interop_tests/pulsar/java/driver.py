@@ -1,4 +1,4 @@
-"""One JVM with Apache's Java client, which plays a scene for each test; see Main.java for the lines.
+"""One JVM with Apache's Java client, which plays a scene for each test; Main.java says how.
 
 The Maven project beside this file is built when its sources have changed. A machine without JDK or
 Maven fails the tests and says so: they are a promise, and one that is skipped is not kept.
@@ -19,7 +19,7 @@ import pytest
 HERE = Path(__file__).parent
 TARGET = HERE / "target"
 BUILD_SECONDS = 600
-ANSWER_SECONDS = 90
+ANSWER_SECONDS = 60
 
 
 class SceneError(AssertionError):

@@ -17,6 +17,7 @@ import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.DeadLetterPolicy;
 import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.impl.MultiplierRedeliveryBackoff;
@@ -191,16 +192,14 @@ final class Acking {
 
     /** Transactions are off: the client is told so at once. */
     private static Object transactions(Scene scene) throws Exception {
-        try (var client = org.apache.pulsar.client.api.PulsarClient.builder()
+        return Scene.errorOf(() -> PulsarClient.builder()
                 .serviceUrl(scene.text("service", ""))
                 .operationTimeout(5, TimeUnit.SECONDS)
                 .enableTransaction(true)
-                .build()) {
-            return Scene.errorOf(() -> client.newTransaction()
-                    .withTransactionTimeout(1, TimeUnit.SECONDS)
-                    .build()
-                    .get(DEADLINE_SECONDS, TimeUnit.SECONDS));
-        }
+                .build()
+                .newTransaction()
+                .build()
+                .get(DEADLINE_SECONDS, TimeUnit.SECONDS));
     }
 
     private Acking() {

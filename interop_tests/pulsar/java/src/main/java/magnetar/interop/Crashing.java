@@ -7,46 +7,57 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
 
 /**
- * Work that goes on while the test stops, kills and starts the server: a producer and a consumer that note
- * what they did and when. The test tells when to end, and judges the notes.
+ * Work that goes on while the test stops, kills and starts the server: a producer and a consumer that note what
+ * they did and when. The test asks now and then whether more was done, tells when to end, and judges the notes.
  */
 final class Crashing {
-    private static final int IN_FLIGHT_MAX = 200;
+    private static final int IN_FLIGHT_MAX = 100;
+    /** The producer waits for the consumer when it is so many messages ahead. */
+    private static final int AHEAD_MAX = 1_000;
+    private static final int ACKS_MAX = 1_000;
+    private static final int DRAIN_SECONDS = 45;
 
     static void register(Map<String, Main.Family> families) {
-        families.put("crash.work", Crashing::work);
+        families.put("crash.work", scene -> new Crashing(scene).work());
     }
 
-    private static Object work(Scene scene) throws Exception {
-        Consumer<byte[]> consumer = scene.consumer(scene.type("Shared"))
-                .isAckReceiptEnabled(true)
-                .subscribe();
-        Producer<byte[]> producer = (scene.flag("batched")
-                        ? scene.producer().enableBatching(true).batchingMaxMessages(20)
-                        : scene.producer())
-                .sendTimeout(0, TimeUnit.SECONDS)
-                .create();
-        List<List<Object>> sent = Collections.synchronizedList(new ArrayList<>());
-        List<List<Object>> got = Collections.synchronizedList(new ArrayList<>());
-        AtomicBoolean stop = new AtomicBoolean();
-        Thread receiving = new Thread(() -> receive(consumer, got, stop));
+    private final Scene scene;
+    private final List<List<Object>> sent = Collections.synchronizedList(new ArrayList<>());
+    private final List<List<Object>> got = Collections.synchronizedList(new ArrayList<>());
+    private final Set<Integer> seen = ConcurrentHashMap.newKeySet();
+    private volatile boolean stop;
+
+    private Crashing(Scene scene) {
+        this.scene = scene;
+    }
+
+    private Object work() throws Exception {
+        Consumer<byte[]> consumer = scene.consumer(scene.type("Shared")).isAckReceiptEnabled(true).subscribe();
+        var builder = scene.flag("batched")
+                ? scene.producer().enableBatching(true).batchingMaxMessages(10)
+                : scene.producer();
+        Producer<byte[]> producer = builder.sendTimeout(0, TimeUnit.SECONDS).create();
+        Thread receiving = new Thread(() -> receive(consumer));
         receiving.start();
-        int count = send(scene, producer, sent);
+        int count = send(producer);
         producer.close();
-        scene.tell("sent", count);
-        scene.await("drained");
-        stop.set(true);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(DRAIN_SECONDS);
+        while (seen.size() < count && System.nanoTime() < deadline) {
+            receiving.join(20);
+        }
+        stop = true;
         receiving.join();
         consumer.close();
-        return map("sent", sent, "got", got);
+        return map("sent", sent, "got", got, "count", count);
     }
 
     private static double now() {
@@ -54,11 +65,22 @@ final class Crashing {
     }
 
     /** Sends until told to end; notes number, when it was sent, when its receipt came, and its id. */
-    private static int send(Scene scene, Producer<byte[]> producer, List<List<Object>> sent) throws Exception {
+    private int send(Producer<byte[]> producer) throws Exception {
         Semaphore room = new Semaphore(IN_FLIGHT_MAX);
         int number = 0;
+        int goal = Integer.MAX_VALUE;
         while (!scene.isTold("end")) {
-            room.acquire();
+            if (scene.isTold("more")) {
+                goal = sent.size() + scene.number("more", 200);
+            }
+            if (sent.size() >= goal) {
+                goal = Integer.MAX_VALUE;
+                scene.tell("more", sent.size());
+            }
+            if (number - seen.size() > AHEAD_MAX || !room.tryAcquire(10, TimeUnit.MILLISECONDS)) {
+                Thread.onSpinWait();
+                continue;
+            }
             int mine = number++;
             double began = now();
             producer.newMessage()
@@ -68,41 +90,38 @@ final class Crashing {
                     .whenComplete((id, error) -> {
                         if (error == null) {
                             sent.add(List.of(mine, began, now(), id.toString()));
+                        } else {
+                            System.err.println("not sent: " + mine + ": " + error);
                         }
                         room.release();
                     });
-            if (mine == scene.number("mark", 500)) {
-                scene.tell("under way", null);
-            }
         }
         producer.flush();
         room.acquire(IN_FLIGHT_MAX);
         return number;
     }
 
-    /** Notes number, id, when it came, and when the receipt of its acknowledgement came (0: none yet). */
-    private static void receive(Consumer<byte[]> consumer, List<List<Object>> got, AtomicBoolean stop) {
-        Semaphore acks = new Semaphore(1_000);
+    /** Notes number, id, when it came, and when the receipt of its acknowledgement came (0: never). */
+    private void receive(Consumer<byte[]> consumer) {
+        Semaphore acks = new Semaphore(ACKS_MAX);
         try {
-            while (!stop.get()) {
-                Message<byte[]> message = consumer.receive(200, TimeUnit.MILLISECONDS);
+            while (!stop) {
+                Message<byte[]> message = consumer.receive(100, TimeUnit.MILLISECONDS);
                 if (message == null) {
                     continue;
                 }
                 int number = Integer.parseInt(body(message));
                 double came = now();
+                seen.add(number);
                 acks.acquire();
                 consumer.acknowledgeAsync(message).whenComplete((done, error) -> {
                     got.add(List.of(number, message.getMessageId().toString(), came, error == null ? now() : 0.0));
                     acks.release();
                 });
             }
-            acks.acquire(1_000);
+            acks.acquire(ACKS_MAX);
         } catch (Exception error) {
             throw new IllegalStateException(error);
         }
-    }
-
-    private Crashing() {
     }
 }

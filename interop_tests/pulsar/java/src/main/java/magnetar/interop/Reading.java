@@ -120,7 +120,7 @@ final class Reading {
             for (int number = 0; number < 30; number++) {
                 producer.newMessage().key("k" + number % 3).value(("" + number).getBytes()).send();
             }
-            try (var view = scene.client().newTableView().topic(scene.topic).create()) {
+            try (var view = scene.client().newTableView().topic(scene.fullName()).create()) {
                 Map<String, String> before = new HashMap<>();
                 view.forEach((key, value) -> before.put(key, new String(value)));
                 var changed = new LinkedBlockingQueue<String>();

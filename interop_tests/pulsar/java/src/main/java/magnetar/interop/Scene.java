@@ -25,6 +25,7 @@ import org.apache.pulsar.client.api.SubscriptionType;
 /** What a family plays with: a client of its own, a fresh topic, and words for what all of them do. */
 final class Scene implements AutoCloseable {
     static final int DEADLINE_SECONDS = 20;
+    private static final Map<String, PulsarClient> SHARED = new HashMap<>();
 
     final long id;
     final String topic;
@@ -32,6 +33,7 @@ final class Scene implements AutoCloseable {
     private final JsonObject args;
     private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
     private PulsarClient client;
+    private boolean own;
 
     Scene(long id, JsonObject request) {
         this.id = id;
@@ -87,23 +89,42 @@ final class Scene implements AutoCloseable {
 
     // -- the client
 
+    /** The client of all scenes with this server, or one of this scene's own if options are given. */
     synchronized PulsarClient client() throws PulsarClientException {
         if (client == null) {
-            var builder = PulsarClient.builder()
-                    .serviceUrl(url)
-                    .operationTimeout(number("operation_timeout", DEADLINE_SECONDS), TimeUnit.SECONDS)
-                    .startingBackoffInterval(50, TimeUnit.MILLISECONDS)
-                    .maxBackoffInterval(1, TimeUnit.SECONDS)
-                    .enableTransaction(false);
-            if (args.has("trust")) {
-                builder.tlsTrustCertsFilePath(text("trust", "")).enableTlsHostnameVerification(true);
-            }
-            if (args.has("certificate")) {
-                builder.tlsCertificateFilePath(text("certificate", "")).tlsKeyFilePath(text("key", ""));
-            }
-            client = builder.build();
+            own = flag("own") || args.has("trust");
+            client = own ? connect() : shared(this);
         }
         return client;
+    }
+
+    /** To end a client takes seconds, so those who can share one. */
+    private static synchronized PulsarClient shared(Scene scene) throws PulsarClientException {
+        PulsarClient found = SHARED.get(scene.url);
+        if (found == null) {
+            found = scene.connect();
+            SHARED.put(scene.url, found);
+        }
+        return found;
+    }
+
+    private PulsarClient connect() throws PulsarClientException {
+        var builder = PulsarClient.builder()
+                .serviceUrl(url)
+                .operationTimeout(DEADLINE_SECONDS, TimeUnit.SECONDS)
+                .startingBackoffInterval(50, TimeUnit.MILLISECONDS)
+                .maxBackoffInterval(1, TimeUnit.SECONDS);
+        if (args.has("trust")) {
+            builder.tlsTrustCertsFilePath(text("trust", "")).enableTlsHostnameVerification(true);
+        }
+        if (args.has("certificate")) {
+            builder.tlsCertificateFilePath(text("certificate", "")).tlsKeyFilePath(text("key", ""));
+        }
+        return builder.build();
+    }
+
+    String fullName() {
+        return "persistent://public/default/" + topic;
     }
 
     ProducerBuilder<byte[]> producer() throws PulsarClientException {
@@ -137,12 +158,8 @@ final class Scene implements AutoCloseable {
 
     @Override
     public synchronized void close() {
-        if (client != null) {
-            try {
-                client.shutdown();
-            } catch (PulsarClientException error) {
-                System.err.println("closing a client: " + error);
-            }
+        if (client != null && own) {
+            client.closeAsync();
         }
     }
 
