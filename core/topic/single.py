@@ -117,11 +117,8 @@ class SingleDispatcher:
         return self._source.at(self.read)
 
     def _tell_end(self, consumer: Consumer) -> None:
-        if (
-            self._ledger.terminated
-            and not self._told_end
-            and self.read > self._ledger.chain.confirmed
-        ):
+        """All of a terminated topic has been delivered and acknowledged."""
+        if self._ledger.terminated and not self._told_end and not self._cursor.backlog:
             self._told_end = True
             consumer.sink.end_of_topic()
 

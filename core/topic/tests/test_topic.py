@@ -1,0 +1,271 @@
+"""A topic from load to delete: producers and epochs, subscriptions, readers, closing."""
+
+import pytest
+
+from core.errors import (
+    NotAllowed,
+    NotReady,
+    ProducerBusy,
+    QuotaHeld,
+    StorageFailed,
+    SubscriptionNotFound,
+    Terminated,
+)
+from core.ledger.chain import START
+from core.ledger.managed import State
+from core.testing.bench import Bench, Told, settled
+from core.testing.client import ClientConsumer, ClientProducer, attached
+from core.testing.entries import entry
+from core.topic.consumer import ConsumerRequest
+from core.topic.producer import AccessMode
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import READER_KEPT_MS, Topic
+
+EXCLUSIVE = SubscriptionType.EXCLUSIVE
+
+
+def read(topic: Topic, name: str = "r") -> ClientConsumer:
+    """A reader from the start."""
+    client = ClientConsumer()
+    subscription = topic.reader(name, START)
+    request = ConsumerRequest(name="")
+    client.consumer = topic.attach(subscription, 1, request, EXCLUSIVE, client)
+    client.flow(100)
+    return client
+
+
+async def test_what_is_loaded_again_is_what_was_there(desk: Bench) -> None:
+    topic = await desk.topic()
+    a = await attached(topic, EXCLUSIVE, subscription="s/1")
+    places = await desk.published(topic, b"x", b"y")
+    a.ack(places[0])
+    await topic.close()
+    assert a.told == ["closed"]
+    told = Told()
+    topic.publish([b"z"], None, told)
+    assert isinstance(told.result, NotReady)
+    again = await desk.topic()
+    assert again.subscriptions["s/1"].cursor.mark_delete == places[0]
+    b = await attached(again, EXCLUSIVE, subscription="s/1")
+    await desk.dispatch()
+    assert b.take() == [places[1]]
+
+
+async def test_a_load_that_fails_half_way_may_be_tried_again(desk: Bench) -> None:
+    topic = await desk.topic()
+    await attached(topic, EXCLUSIVE)
+    await desk.published(topic, b"x")
+    get = desk.metadata.get
+
+    async def fail(path: str) -> object:
+        if path.endswith("/s"):
+            raise StorageFailed("no")
+        return await get(path)
+
+    desk.metadata.get = fail  # type: ignore[method-assign, assignment]
+    with pytest.raises(StorageFailed):
+        await desk.topic()
+    desk.metadata.get = get  # type: ignore[method-assign]
+    again = await desk.topic()
+    assert again.subscriptions["s"].cursor.backlog == 1
+
+
+async def test_the_epoch_of_exclusive_producers_is_stored_before_it_is_told(desk: Bench) -> None:
+    topic = await desk.topic()
+    first = ClientProducer("a", AccessMode.EXCLUSIVE)
+    assert await topic.attach_producer(first.producer)
+    assert first.told == [("granted", 0)]
+    second = ClientProducer("b", AccessMode.EXCLUSIVE_WITH_FENCING)
+    await topic.attach_producer(second.producer)
+    assert first.told[1:] == ["closed"]
+    assert second.told == [("granted", 1)]
+    again = await desk.topic()
+    assert again.producers.epoch == 1
+
+
+async def test_an_epoch_that_cannot_be_stored_refuses_and_the_next_in_line_is_asked(
+    desk: Bench,
+) -> None:
+    """Once the one who waited got the topic in the books and was never told."""
+    topic = await desk.topic()
+    holder = ClientProducer("a", AccessMode.EXCLUSIVE)
+    waiters = [ClientProducer(name, AccessMode.WAIT_FOR_EXCLUSIVE) for name in "bc"]
+    await topic.attach_producer(holder.producer)
+    for each in waiters:
+        assert not await topic.attach_producer(each.producer)
+    put, failures = desk.metadata.put, [StorageFailed("no")]
+
+    async def fail_once(path: str, value: bytes, expected: int | None = None) -> int:
+        if failures:
+            raise failures.pop()
+        return await put(path, value, expected)
+
+    desk.metadata.put = fail_once  # type: ignore[method-assign]
+    topic.detach_producer(holder.producer)
+    await settled()
+    assert waiters[0].told == [StorageFailed]
+    assert waiters[1].told == [("granted", 2)]
+    assert topic.producers.all() == [waiters[1].producer]
+
+
+async def test_producers_are_limited_and_quotas_send_them_away(desk: Bench) -> None:
+    topic = await desk.topic(max_producers_per_topic=1)
+    a = ClientProducer("a")
+    await topic.attach_producer(a.producer)
+    with pytest.raises(ProducerBusy):
+        await topic.attach_producer(ClientProducer("b").producer)
+    topic.hit_quota(QuotaHeld("full"))
+    assert a.told[-1] == "closed"
+    with pytest.raises(QuotaHeld):
+        topic.check_producer()
+    topic.hit_quota(None)
+    topic.check_producer()
+
+
+async def test_nobody_writes_a_terminated_topic(desk: Bench) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"x")
+    assert await topic.terminate() == places[0]
+    with pytest.raises(Terminated):
+        topic.check_producer()
+    assert (await desk.topic()).ledger.terminated
+
+
+async def test_subscriptions_are_created_where_they_may_be(desk: Bench) -> None:
+    topic = await desk.topic(max_subscriptions_per_topic=1)
+    with pytest.raises(SubscriptionNotFound):
+        await topic.subscription("s", create=False)
+    await desk.published(topic, b"x")
+    found = await topic.subscription("s", properties={"a": "b"})
+    assert found.cursor.backlog == 0, "a new one begins at the end"
+    assert await topic.subscription("s", create=False) is found
+    with pytest.raises(NotAllowed):
+        await topic.subscription("t")
+    with pytest.raises(NotAllowed):
+        topic.reader("s", START)
+
+
+async def test_unsubscribe(desk: Bench) -> None:
+    topic = await desk.topic()
+    a = await attached(topic, EXCLUSIVE)
+    with pytest.raises(NotAllowed):
+        await topic.unsubscribe("s", force=False)
+    await topic.unsubscribe("s", force=True)
+    assert a.told == ["closed"]
+    assert not topic.ledger.tailed
+    assert (await desk.topic()).subscriptions == {}
+    with pytest.raises(SubscriptionNotFound):
+        await topic.unsubscribe("s", force=True)
+
+
+async def test_an_unsubscribe_that_fails_leaves_the_subscription(desk: Bench) -> None:
+    topic = await desk.topic()
+    await topic.subscription("s")
+    delete = desk.metadata.delete
+
+    async def fail(path: str, expected: int | None = None) -> None:
+        raise StorageFailed("no")
+
+    desk.metadata.delete = fail  # type: ignore[method-assign]
+    with pytest.raises(StorageFailed):
+        await topic.unsubscribe("s", force=True)
+    desk.metadata.delete = delete  # type: ignore[method-assign]
+    await attached(topic, EXCLUSIVE)
+
+
+async def test_a_reader_leaves_nothing_behind(desk: Bench) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"x", b"y")
+    client = read(topic)
+    await desk.dispatch()
+    assert client.take() == places
+    topic.detach(client.consumer)
+    assert topic.subscriptions == {}
+    assert await desk.metadata.children(topic.ledger.path) == []
+
+
+async def test_a_reader_is_kept_over_its_own_seek_and_not_for_ever(desk: Bench) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"x", b"y")
+    client = read(topic)
+    subscription = topic.subscriptions["r"]
+    topic.keep(subscription)
+    await subscription.seek(places[0])
+    assert client.told == ["closed"]
+    back = read(topic)
+    await desk.dispatch()
+    assert back.take() == [places[1]], "its cursor was kept, its start is not asked again"
+    topic.forget_readers()
+    assert "r" in topic.subscriptions
+    topic.keep(subscription)
+    await subscription.seek(places[0])
+    topic.forget_readers()
+    assert "r" in topic.subscriptions
+    desk.clock.forward(READER_KEPT_MS / 1000)
+    topic.forget_readers()
+    assert topic.subscriptions == {}
+
+
+async def test_a_reader_that_came_back_and_leaves_is_forgotten_at_once(desk: Bench) -> None:
+    topic = await desk.topic()
+    read(topic)
+    subscription = topic.subscriptions["r"]
+    topic.keep(subscription)
+    await subscription.seek(START)
+    topic.detach(read(topic).consumer)
+    assert topic.subscriptions == {}
+
+
+async def test_a_reader_holds_no_ledger_and_goes_on_behind_what_was_trimmed(desk: Bench) -> None:
+    topic = await desk.topic()
+    await desk.published(topic, *[b"x"] * 10)
+    client = read(topic)
+    places = await desk.published(topic, *[b"y"] * 3)
+    assert topic.slowest() is None
+    await topic.ledger.trim([0])
+    await desk.dispatch()
+    assert client.take() == places
+
+
+async def test_delete_forgets_everything(desk: Bench) -> None:
+    topic = await desk.topic()
+    a = await attached(topic, EXCLUSIVE)
+    p = ClientProducer("p")
+    await topic.attach_producer(p.producer)
+    await desk.published(topic, b"x")
+    await desk.flush_cursors()
+    await topic.delete()
+    assert (a.told, p.told[-1]) == (["closed"], "closed")
+    assert desk.ledgers.ledgers == {}
+    assert await desk.metadata.children("/managed-ledgers") == []
+
+
+async def test_expiry_goes_by_publish_time(desk: Bench) -> None:
+    topic = await desk.topic()
+    await topic.subscription("s", start=START)
+    places = await desk.published(topic, *[entry(published_ms=ms) for ms in range(100, 125)])
+    assert await topic.expire_before(113) == 13
+    assert topic.subscriptions["s"].cursor.mark_delete == places[12]
+    assert await topic.expire_before(10**6) == 12
+    assert await topic.expire_before(10**6) == 0
+
+
+async def test_slow_subscriptions_lose_their_oldest(desk: Bench) -> None:
+    topic = await desk.topic()
+    await topic.subscription("s", start=START)
+    for _ in range(4):
+        await desk.published(topic, *[bytes(1000)] * 10)
+    assert topic.backlog_bytes() > 40_000
+    await topic.evict_backlog(15_000)
+    assert 10_000 < topic.backlog_bytes() <= 15_000
+
+
+async def test_a_topic_lost_to_another_owner_is_fenced(desk: Bench) -> None:
+    topic = await desk.topic()
+    await desk.published(await desk.topic(), b"x")
+    with pytest.raises(Exception, match="another owner"):
+        await topic.ledger.set_property("a", "b")
+    assert topic.fenced
+    assert topic.ledger.state is State.CLOSED
+    with pytest.raises(NotReady):
+        topic.check_producer()
