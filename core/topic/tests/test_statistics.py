@@ -1,0 +1,60 @@
+"""Snapshots of subscriptions, however their entries are dealt out."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.metadata.memory import MemoryMetadata
+from core.names import TopicName
+from core.testing.ledgers import MemoryLedgers
+from core.topic.consumer import ConsumerRequest
+from core.topic.statistics import statistics
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import Topic
+
+
+class Taker:
+    """The other side of a consumer: takes everything."""
+
+    congested = False
+
+    def deliver(self, *_: object) -> None:
+        pass
+
+    def activity(self, active: bool) -> None:
+        pass
+
+    def end_of_topic(self) -> None:
+        pass
+
+    def closed_by_broker(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+async def test_every_type_is_told(kind: SubscriptionType, nursery: trio.Nursery) -> None:
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    await nursery.start(broker.run)
+    topic = await broker.topic(TopicName.parse("a"))
+    assert isinstance(topic, Topic)
+    subscription = await topic.subscription("s")
+    assert statistics(subscription).read == subscription.cursor.read_from
+    consumer = topic.attach(subscription, 1, ConsumerRequest("c"), kind, Taker())
+    stored = trio.Event()
+    topic.publish([b"m"] * 3, None, lambda _: stored.set())
+    await stored.wait()
+    subscription.flow(consumer, 2)
+    broker.dispatch()
+    now = statistics(subscription)
+    assert now.read >= (0, 2)  # dealing by key looks ahead
+    assert now.active is (consumer if kind.ordered else None)
+    assert now.unacked == (0 if kind.ordered else 2)
+    keyed = kind is SubscriptionType.KEY_SHARED
+    assert now.hash_ranges == ({"c": [(0, 65535)]} if keyed else {})
+    assert not now.blocked
+    nursery.cancel_scope.cancel()

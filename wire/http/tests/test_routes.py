@@ -1,0 +1,43 @@
+"""Tables become routes, results become answers."""
+
+import pytest
+from starlette.responses import Response
+
+from wire.http.asking import Ask
+from wire.http.front import Front
+from wire.http.routes import answer, mounted, not_here, refusal, routes
+from wire.http.tests.visitor import OPTIONS, Visitor
+
+
+async def nothing(_ask: Ask) -> None:
+    pass
+
+
+async def test_one_path_is_one_route(visitor: Visitor) -> None:
+    front = Front(visitor.broker, OPTIONS, tuple)
+    table = (("GET", "/a", nothing), ("POST PUT", "/a", nothing), ("GET", "/b", nothing))
+    first, second = routes(front, table)
+    assert first.methods == {"GET", "HEAD", "POST", "PUT"}  # type: ignore[attr-defined]  # a Route
+    assert second.path == "/b/"  # type: ignore[attr-defined]  # likewise
+    with pytest.raises(AssertionError, match="twice"):
+        routes(front, (("GET", "/a", nothing), ("GET", "/a", nothing)))
+
+
+async def test_longer_mounts_are_asked_first(visitor: Visitor) -> None:
+    front = Front(visitor.broker, OPTIONS, tuple)
+    table = (("GET", "", nothing),)
+    found = mounted(front, {"/admin/a": table, "/admin/a/longer": table})
+    assert [mount.path for mount in found] == [  # type: ignore[attr-defined]  # all are mounts
+        "/admin/a/longer",
+        "/admin/a",
+    ]
+
+
+def test_results_become_answers() -> None:
+    assert answer(None).status_code == 204
+    assert answer({"a": 1}).body == b'{"a":1}'
+    assert answer([]).media_type == "application/json"
+    ready = Response("x")
+    assert answer(ready) is ready
+    assert refusal(404, "no").body == b'{"reason":"no"}'
+    assert not_here("not that").status_code == 405
