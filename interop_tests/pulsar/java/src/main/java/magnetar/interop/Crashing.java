@@ -104,6 +104,7 @@ final class Crashing {
     /** Notes number, id, when it came, and when the receipt of its acknowledgement came (0: never). */
     private void receive(Consumer<byte[]> consumer) {
         Semaphore acks = new Semaphore(ACKS_MAX);
+        double last = 0;
         try {
             while (!stop) {
                 Message<byte[]> message = consumer.receive(100, TimeUnit.MILLISECONDS);
@@ -111,7 +112,9 @@ final class Crashing {
                     continue;
                 }
                 int number = Integer.parseInt(body(message));
-                double came = now();
+                // each later than the one before, whatever the clock's steps: the judge sorts by it
+                last = Math.max(now(), last + 1e-6);
+                double came = last;
                 seen.add(number);
                 acks.acquire();
                 consumer.acknowledgeAsync(message).whenComplete((done, error) -> {

@@ -1,0 +1,96 @@
+"""Judges what a producer and a consumer noted while the server was stopped, killed and started.
+
+Told are: every message that was sent, when, when its receipt came and which id that gave it; every
+message that came, when, and when the receipt of its acknowledgement came, where the client has such
+receipts; and when the server was away. Demanded is what users are promised:
+
+- what has a receipt comes, under the id of the receipt;
+- what comes twice under different ids was sent twice: it was on its way when the server went away;
+- what was acknowledged with a receipt does not come again;
+- where the subscription keeps order, what comes for the first time comes in order.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple
+
+
+class Sent(NamedTuple):
+    number: int
+    at: float
+    receipt_at: float
+    id: str
+
+
+class Got(NamedTuple):
+    number: int
+    id: str
+    at: float
+    acked_at: float
+    """When the receipt of its acknowledgement came; 0 if none did."""
+
+
+class Away(NamedTuple):
+    """From right before the server was told to go until right after it was ready again."""
+
+    since: float
+    until: float
+
+
+def judge(
+    sent: Iterable[Sent],
+    got: Sequence[Got],
+    away: Sequence[Away],
+    *,
+    lane: Callable[[int], Hashable] | None,
+) -> None:
+    """`lane` says which messages are in order among themselves; None: none are."""
+    by_number = {each.number: each for each in sent}
+    ids: dict[int, set[str]] = {}
+    for one in got:
+        ids.setdefault(one.number, set()).add(one.id)
+    _nothing_lost(by_number, ids)
+    _duplicates_were_resent(by_number, ids, away)
+    _acknowledged_is_over(got)
+    if lane is not None:
+        _in_order(got, lane)
+
+
+def _nothing_lost(sent: dict[int, Sent], ids: dict[int, set[str]]) -> None:
+    lost = sorted(number for number in sent if number not in ids)
+    assert not lost, f"{len(lost)} messages with receipts never came: {lost[:20]}"
+    moved = [each for each in sent.values() if each.id not in ids[each.number]]
+    assert not moved, f"came under other ids than their receipts say: {moved[:5]}"
+
+
+def _duplicates_were_resent(
+    sent: dict[int, Sent], ids: dict[int, set[str]], away: Sequence[Away]
+) -> None:
+    for number, found in ids.items():
+        if len(found) == 1:
+            continue
+        times = sent[number]
+        on_its_way = [
+            one for one in away if times.at <= one.until and times.receipt_at >= one.since
+        ]
+        assert len(found) <= 1 + len(on_its_way), f"{times} came as {found}, away {away}"
+
+
+def _acknowledged_is_over(got: Sequence[Got]) -> None:
+    over: dict[str, Got] = {}
+    for one in sorted(got, key=lambda each: each.at):
+        before = over.get(one.id)
+        assert before is None or one.at <= before.acked_at, f"{before} came again: {one}"
+        if one.acked_at:
+            over.setdefault(one.id, one)
+
+
+def _in_order(got: Sequence[Got], lane: Callable[[int], Hashable]) -> None:
+    last: dict[Hashable, int] = {}
+    seen: set[int] = set()
+    for one in sorted(got, key=lambda each: each.at):
+        if one.number in seen:
+            continue
+        seen.add(one.number)
+        where = lane(one.number)
+        assert last.get(where, -1) < one.number, f"{one} came after {last[where]}"
+        last[where] = one.number

@@ -1,0 +1,53 @@
+"""The judge finds each kind of broken promise: else its silence would mean nothing."""
+
+import pytest
+
+from .history import Away, Got, Sent, judge
+
+AWAY = [Away(10.0, 11.0)]
+
+
+def sent(number, at=0.0, receipt_at=1.0, of=None):
+    return Sent(number, at, receipt_at, of or f"id-{number}")
+
+
+def got(number, at=2.0, acked_at=0.0, of=None):
+    return Got(number, of or f"id-{number}", at, acked_at)
+
+
+def one_lane(number):
+    return 0
+
+
+def test_all_is_well():
+    judge([sent(0), sent(1)], [got(0, 2.0), got(1, 3.0)], AWAY, lane=one_lane)
+
+
+def test_lost():
+    with pytest.raises(AssertionError, match="never came"):
+        judge([sent(0), sent(1)], [got(0)], AWAY, lane=None)
+
+
+def test_under_another_id():
+    with pytest.raises(AssertionError, match="other ids"):
+        judge([sent(0)], [got(0, of="else")], AWAY, lane=None)
+
+
+def test_resent():
+    twice = [got(0), got(0, of="again")]
+    judge([sent(0, at=9.9, receipt_at=12.0)], twice, AWAY, lane=None)
+    with pytest.raises(AssertionError, match="came as"):
+        judge([sent(0, at=8.0, receipt_at=9.0)], twice, AWAY, lane=None)
+
+
+def test_acknowledged_and_back():
+    judge([sent(0)], [got(0, 2.0), got(0, 3.0)], AWAY, lane=None)
+    with pytest.raises(AssertionError, match="came again"):
+        judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 3.0)], AWAY, lane=None)
+
+
+def test_out_of_order():
+    notes = [got(1, 2.0), got(0, 3.0)]
+    judge([sent(0), sent(1)], notes, AWAY, lane=None)
+    with pytest.raises(AssertionError, match="came after"):
+        judge([sent(0), sent(1)], notes, AWAY, lane=one_lane)

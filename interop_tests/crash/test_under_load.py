@@ -1,0 +1,90 @@
+"""The server goes away and comes back while clients of both languages publish and consume.
+
+Every type of subscription, batched and not, all at once on one server; clients are never told, they
+connect again by themselves. The judge is in history.py.
+"""
+
+import time
+
+import pytest
+
+from magnetar import standalone
+
+from .history import Away, Got, Sent, judge
+from .work import Work
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+
+KINDS = ["Exclusive", "Shared", "Failover", "Key_Shared"]
+LANES = {
+    "Exclusive": lambda number: 0,
+    "Failover": lambda number: 0,
+    "Key_Shared": lambda number: number % 10,
+    "Shared": None,
+}
+MORE = 200
+"""Messages that each must get receipts for before the server goes away again."""
+
+
+def go_on(java, connect, topics, goings, *, batched):
+    """Have all work go on while each of `goings` is done to a server, then judge."""
+    with standalone() as server:
+        client = connect(server.pulsar_url)
+        mine = {kind: Work(client, topics(), kind, batched=batched) for kind in KINDS}
+        theirs = {
+            kind: java.start(
+                "crash.work",
+                server.pulsar_url,
+                topics(),
+                type=kind,
+                batched=batched,
+                own=True,
+                more=MORE,
+            )
+            for kind in KINDS
+        }
+        away = []
+        for going in goings:
+            progress(mine, theirs)
+            since = time.time()
+            going(server)
+            server.start()
+            away.append(Away(since, time.time()))
+        progress(mine, theirs)
+        for playing in theirs.values():
+            playing.tell("end")
+        for work in mine.values():
+            work.end()
+        for kind, work in mine.items():
+            judge(work.sent, work.got, away, lane=LANES[kind])
+        for kind, playing in theirs.items():
+            notes = playing.result()
+            sent = [Sent(*note) for note in notes["sent"]]
+            assert len(sent) == notes["count"], "some were never confirmed"
+            judge(sent, [Got(*note) for note in notes["got"]], away, lane=LANES[kind])
+
+
+def progress(mine, theirs):
+    """Everybody has got receipts since the last time."""
+    for playing in theirs.values():
+        playing.tell("more")
+    for work in mine.values():
+        work.more(MORE)
+    for playing in theirs.values():
+        playing.told("more")
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+def test_killed(java, connect, topics, batched):
+    go_on(java, connect, topics, [lambda server: server.kill()] * 3, batched=batched)
+
+
+def test_stopped(java, connect, topics):
+    go_on(java, connect, topics, [lambda server: server.stop()] * 2, batched=True)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+def test_killed_twenty_times(java, connect, topics, batched):
+    go_on(java, connect, topics, [lambda server: server.kill()] * 20, batched=batched)
