@@ -8,7 +8,7 @@ import trio.testing
 from bookie.embedded import open_embedded
 from bookie.journal import files
 from bookie.settings import BookieSettings
-from bookie.tests.contract_ledger_store import CHECKS, Told, append
+from core.ports.tests.contract_ledger_store import CHECKS, Told, append
 from bookie.tests.metadata_fake import DictMetadata
 from core.errors import (
     Corrupted,
