@@ -1,9 +1,17 @@
-"""Positions that wait to be delivered again, and those that wait for their time. Pure."""
+"""Positions that wait to be delivered again, and those that wait for their time. Pure.
+
+Both are a heap beside a set: what is taken out of the set stays in the heap until it comes to the
+top. Invariant: no heap is longer than twice its set and a little, however much comes and goes.
+"""
 
 import heapq
 from collections.abc import Iterator
+from typing import Final
 
 from core.ledger.chain import Position
+
+STALE_MAX: Final = 64
+"""Beyond as many entries as are alive, a heap may have so many that are not."""
 
 
 class Replay:
@@ -23,6 +31,8 @@ class Replay:
         if position not in self._set:
             self._set.add(position)
             heapq.heappush(self._heap, position)
+            if len(self._heap) > 2 * len(self._set) + STALE_MAX:
+                self._heap = sorted(self._set)
 
     def discard(self, position: Position) -> None:
         self._set.discard(position)
@@ -62,6 +72,8 @@ class Delayed:
         if position not in self._times:
             self._times[position] = due_ms
             heapq.heappush(self._heap, (due_ms, position))
+            if len(self._heap) > 2 * len(self._times) + STALE_MAX:
+                self._heap = sorted((due, waiting) for waiting, due in self._times.items())
 
     def __iter__(self) -> Iterator[Position]:
         return iter(self._times)

@@ -1,0 +1,73 @@
+"""Sets in order."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.topic.replay import Delayed, Replay
+
+POSITIONS = st.tuples(st.integers(0, 2), st.integers(0, 9))
+
+
+@given(st.lists(st.tuples(st.booleans(), POSITIONS)), st.integers(1, 5))
+def test_the_first_run_is_the_lowest(
+    changes: list[tuple[bool, tuple[int, int]]], entries_max: int
+) -> None:
+    replay, model = Replay(), set()
+    for comes, position in changes:
+        if comes:
+            replay.add(position)
+            model.add(position)
+        else:
+            replay.discard(position)
+            model.discard(position)
+    assert set(replay) == model
+    assert len(replay) == len(model)
+    run = replay.first_run(entries_max)
+    if not model:
+        assert run is None
+        return
+    assert run is not None
+    (ledger_id, first), count = run
+    assert (ledger_id, first) == min(model)
+    assert all((ledger_id, first + i) in model for i in range(count))
+    assert count == entries_max or (ledger_id, first + count) not in model
+    replay.clear()
+    assert replay.first_run(1) is None
+
+
+def test_coming_and_going_does_not_fill_memory() -> None:
+    """An entry that comes back and is sent again, for hours."""
+    replay, delayed = Replay(), Delayed()
+    for step in range(10_000):
+        replay.add((0, 5))
+        replay.discard((0, 5))
+        delayed.add((0, 5), step)
+        delayed.discard((0, 5))
+    assert len(replay._heap) < 100
+    assert len(delayed._heap) < 100
+    replay.add((0, 7))
+    assert replay.first_run(5) == ((0, 7), 1)
+
+
+@given(st.lists(st.tuples(POSITIONS, st.integers(0, 20)), max_size=20), st.integers(0, 20))
+def test_what_is_due_comes_soonest_first(
+    given_: list[tuple[tuple[int, int], int]], now_ms: int
+) -> None:
+    delayed, model = Delayed(), {}
+    for position, due_ms in given_:
+        delayed.add(position, due_ms)
+        model.setdefault(position, due_ms)
+    due = delayed.take_due(now_ms)
+    assert sorted(due) == sorted(p for p, at in model.items() if at <= now_ms)
+    assert [model[p] for p in due] == sorted(model[p] for p in due)
+    left = [at for at in model.values() if at > now_ms]
+    assert delayed.next_due_ms == min(left, default=None)
+    assert len(delayed) == len(left)
+
+
+def test_a_delayed_entry_that_is_done_with_is_not_due() -> None:
+    delayed = Delayed()
+    delayed.add((0, 0), 5)
+    delayed.discard((0, 0))
+    assert delayed.next_due_ms is None
+    assert delayed.take_due(10) == []
