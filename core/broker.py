@@ -42,6 +42,9 @@ log = logging.getLogger(__name__)
 
 AnyTopic = Topic | VolatileTopic
 
+TOPICS_PER_REST = 100
+"""Topics looked at, for one reason or another, before the loop gets its turn."""
+
 
 def _always() -> bool:
     return True
@@ -236,10 +239,11 @@ class Broker:
     async def topics_of(self, namespace: NamespaceName) -> list[str]:
         """Full names of every topic, partitions as the topics they are, system topics left out."""
         path = f"/managed-ledgers/{namespace}/persistent"
-        names = {
-            TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}").full
-            for encoded in await self.metadata.children(path)
-        }
+        names: set[str] = set()
+        for count, encoded in enumerate(await self.metadata.children(path)):
+            if count % TOPICS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            names.add(TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}").full)
         for base, partitions in (await self.catalog.partitioned_of(namespace)).items():
             names.update(f"{base}-partition-{index}" for index in range(partitions))
         names.update(
@@ -276,7 +280,9 @@ class Broker:
         self.spawn(self._refresh_policies, namespace)
 
     async def _refresh_policies(self, namespace: NamespaceName) -> None:
-        for topic in list(self.topics.values()):
+        for count, topic in enumerate(list(self.topics.values())):
+            if count % TOPICS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
             if topic.name.namespace == namespace:
                 try:
                     topic.set_policies(await self.catalog.effective(topic.name))
