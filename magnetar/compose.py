@@ -57,7 +57,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
             broker.dispatch,
             broker.store,
             store.flush_group,
-            lambda: link.hold_all(store.congested),
+            lambda: link.hold_writers(store.congested),
         ]
         broker.gathers = True
         store.on_delivering, store.on_delivered = link.begin, link.settle

@@ -12,7 +12,7 @@ exactly once.
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from core.link.poller import READ, WRITE
 
@@ -20,9 +20,16 @@ if TYPE_CHECKING:
     from core.link.loop import Link
     from core.link.wire import Session, Wire
 
-JOIN_BYTES_MAX = 128 * 1024
+PAUSE_STORAGE: Final = 1
+"""Storage is congested: nobody who writes is read."""
+PAUSE_PUBLISHES: Final = 2
+"""Too many publishes of this connection wait for storage."""
+PAUSE_RATE: Final = 4
+"""A publish rate is used up."""
+
+JOIN_BYTES_MAX: Final = 128 * 1024
 """Up to here one joined buffer is cheaper to send than a list of pieces."""
-PIECES_MAX = 512
+PIECES_MAX: Final = 512
 """Pieces per vectored send; the kernel takes 1024 at most."""
 
 
@@ -48,6 +55,7 @@ class Connection:
         "socket",
         "touched",
         "wire",
+        "writes",
     )
 
     def __init__(self, link: Link, sock: socket.socket, peer: str) -> None:
@@ -71,6 +79,8 @@ class Connection:
         """Why this connection closes as soon as its outbox is sent, if it does."""
         self.heard = self.progress = link.now
         self.pinged = False
+        self.writes = False
+        """Brings storage work: held while that has too much."""
 
     @property
     def open(self) -> bool:
@@ -86,6 +96,13 @@ class Connection:
         if not self.touched:
             self.touched = True
             self.link.touched(self)
+
+    def will_write(self) -> None:
+        """From now on this connection brings storage work."""
+        if not self.writes:
+            self.writes = True
+            if self.link.storage_congested:
+                self.pause(PAUSE_STORAGE)
 
     def pause(self, reason: int) -> None:
         """Stop reading until `resume` with the same reason."""

@@ -30,18 +30,11 @@ from msgspec import Struct
 
 from core.clock import Clock
 from core.errors import WireError
-from core.link.connection import Connection
+from core.link.connection import PAUSE_STORAGE, Connection
 from core.link.poller import READ, WRITE, new_poller
 from core.link.wire import Session, Wire
 
 log = logging.getLogger(__name__)
-
-PAUSE_STORAGE: Final = 1
-"""Storage is congested: nobody is read."""
-PAUSE_PUBLISHES: Final = 2
-"""Too many publishes of this connection wait for storage."""
-PAUSE_RATE: Final = 4
-"""A publish rate is used up."""
 
 RECEIVE_BYTES: Final = 256 * 1024
 SWEEP_BYTES_MAX: Final = 512 * 1024
@@ -106,7 +99,7 @@ class Link:
         self._view = memoryview(self._buffer)
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = False
-        self._storage_congested = False
+        self.storage_congested = False
         self._accepted = self._refused = self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
@@ -301,8 +294,6 @@ class Link:
         self._per_address[host] += 1
         self._accepted += 1
         self.poller.watch(connection.fd, READ)
-        if self._storage_congested:
-            connection.pause(PAUSE_STORAGE)
         self._checks.append((self.now + self.limits.silence_seconds, connection))
         log.debug("%s: connected to %s", peer, listener.name)
 
@@ -328,12 +319,17 @@ class Link:
 
     # -- pressure and silence -----------------------------------------------------------------
 
-    def hold_all(self, congested: bool) -> None:
-        """Storage asks for a pause of everybody, or ends it."""
-        if congested == self._storage_congested:
+    def hold_writers(self, congested: bool) -> None:
+        """Storage asks for a pause of everybody who brings it work, or ends it.
+
+        Who only reads and acknowledges goes on: that relieves more than it burdens.
+        """
+        if congested == self.storage_congested:
             return
-        self._storage_congested = congested
+        self.storage_congested = congested
         for connection in self._connections.values():
+            if not connection.writes:
+                continue
             if congested:
                 connection.pause(PAUSE_STORAGE)
             else:

@@ -12,8 +12,8 @@ import trio.testing
 
 from core.clock import SystemClock
 from core.errors import WireError
-from core.link.connection import Connection
-from core.link.loop import PAUSE_PUBLISHES, PAUSE_STORAGE, Link, LinkLimits
+from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE, Connection
+from core.link.loop import Link, LinkLimits
 from core.link.tls import TlsWire
 
 
@@ -216,20 +216,24 @@ async def test_a_paused_connection_is_not_read_until_resumed() -> None:
         assert await receive_exactly(stream, 2) == b"b\n"
 
 
-async def test_congested_storage_holds_everybody_also_newcomers() -> None:
-    async with running() as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
-        bench.link.hold_all(True)
-        async with await bench.dial() as late:
-            await late.send_all(b"late\n")
-            await stream.send_all(b"b\n")
-            with trio.move_on_after(0.1) as waited:
-                await receive_exactly(late, 5)
-            assert waited.cancelled_caught
-            bench.link.hold_all(False)
-            assert await receive_exactly(late, 5) == b"late\n"
-            assert await receive_exactly(stream, 2) == b"b\n"
+async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
+    async with running() as bench, await bench.dial() as stream, await bench.dial() as late:
+        for each in (stream, late):
+            await each.send_all(b"a\n")
+            await receive_exactly(each, 2)
+        bench.connections[0].will_write()
+        bench.link.hold_writers(True)
+        await stream.send_all(b"b\n")
+        await late.send_all(b"reads on\n")
+        assert await receive_exactly(late, 9) == b"reads on\n"
+        bench.connections[1].will_write()  # a newcomer among the writers waits with them
+        await late.send_all(b"c\n")
+        with trio.move_on_after(0.1) as waited:
+            await receive_exactly(late, 2)
+        assert waited.cancelled_caught
+        bench.link.hold_writers(False)
+        assert await receive_exactly(stream, 2) == b"b\n"
+        assert await receive_exactly(late, 2) == b"c\n"
 
 
 @pytest.mark.parametrize(

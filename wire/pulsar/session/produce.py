@@ -235,6 +235,7 @@ async def _attach(
     )
     attached.producer = Producer(event.producer_id, request, attached, topic.env.clock.wall_ms())
     session.producers[event.producer_id] = attached
+    session.connection.will_write()
     try:
         granted = await topic.attach_producer(attached.producer)
     except BrokerError:

@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from core.broker import Broker
 from core.errors import BrokerError, Invalid
-from core.link.connection import Connection
-from core.link.loop import PAUSE_PUBLISHES
+from core.link.connection import PAUSE_PUBLISHES, Connection
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
