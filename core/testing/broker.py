@@ -1,0 +1,42 @@
+"""A broker over fakes, with a clock that a test moves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from core.broker import Broker, BrokerSettings
+from core.ledger.trim import RollLimits
+from core.metadata.memory import MemoryMetadata
+from core.policies import BrokerDefaults
+from core.testing.clock import FixedClock
+from core.testing.ledgers import MemoryLedgers
+
+
+class Stores:
+    """What survives a broker: hand it to the next one."""
+
+    def __init__(self, *, sync_at_once: bool = True) -> None:
+        self.ledgers = MemoryLedgers(sync_at_once=sync_at_once)
+        self.metadata = MemoryMetadata()
+        self.clock = FixedClock()
+
+
+@asynccontextmanager
+async def running(stores: Stores | None = None, **defaults: Any) -> AsyncIterator[Broker]:
+    """A broker for the length of a block; the defaults are those of its policies.
+
+    Ledgers have ten entries. There is no link, so what is dispatched is dispatched by the test.
+    """
+    stores = stores or Stores()
+    settings = BrokerSettings(
+        defaults=BrokerDefaults(**defaults), roll=RollLimits(entries_max=10, age_ms_min=0)
+    )
+    broker = Broker(settings, stores.ledgers, stores.metadata, stores.clock, lambda: None)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        yield broker
+        nursery.cancel_scope.cancel()
