@@ -7,9 +7,16 @@ repeated, not repaired.
 
 from __future__ import annotations
 
+from typing import Final
+
+import trio
+
 from core.broker import AnyTopic, Broker
-from core.errors import AlreadyExists, Invalid, NotAllowed, TopicNotFound
+from core.errors import AlreadyExists, BrokerError, Invalid, NotAllowed, TopicNotFound
 from core.names import NamespaceName, TopicName
+
+LOADS_AT_ONCE: Final = 100
+"""Partitions created or loaded at the same time."""
 
 
 async def create_topic(broker: Broker, name: TopicName) -> AnyTopic:
@@ -37,8 +44,26 @@ async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> 
 
 async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
     """Those that are promised and not there."""
-    for each in await partitions_of(broker, name):
-        await broker.topic(each, by_order=True)
+    names = await partitions_of(broker, name)
+    for start in range(0, len(names), LOADS_AT_ONCE):
+        await _load(broker, names[start : start + LOADS_AT_ONCE])
+
+
+async def _load(broker: Broker, names: list[TopicName]) -> None:
+    """Together, so that the metadata store writes them in one group; the first failure is told."""
+    failures: list[BrokerError] = []
+
+    async def load(name: TopicName) -> None:
+        try:
+            await broker.topic(name, by_order=True)
+        except BrokerError as error:
+            failures.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(load, name)
+    if failures:
+        raise failures[0]
 
 
 async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
