@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from wire.pulsar import hot
+from core.ledger.tail_cache import Slice
+from wire.pulsar import events, hot
 from wire.pulsar.tests import peer
-from wire.pulsar.wire import PulsarWire, WireOptions
+from wire.pulsar.wire import PulsarWire, Recipient, WireOptions
 
 ROUNDS: Final = 15
 MESSAGES: Final = 1000
@@ -50,108 +51,110 @@ def feeding(data: bytes, verify: bool = True) -> Callable[[], object]:
     return run
 
 
-def measures() -> dict[str, tuple[Callable[[], object], int, float | None]]:
-    small, kilo, large = b"x" * 100, b"x" * 1024, b"x" * 65536
-    first = 1_000_000
-    sends = b"".join(peer.send(3, first + i, small) for i in range(MESSAGES))
-    sizes = b"".join(peer.send(3, first + i, small[: i % 90]) for i in range(MESSAGES))
-    two = b"".join(peer.send(3 + i % 2, first + i, small) for i in range(MESSAGES))
-    lone = b"".join(peer.send_batch(3, first + i, [small]) for i in range(MESSAGES))
-    one_by_one = [peer.send(3, first + i, small) for i in range(MESSAGES)]
+Measure = tuple[Callable[[], object], int, float | None]
+"""What to run, how many messages that is, and the goal in microseconds a message."""
+FIRST = 1_000_000
+"""The first sequence id: three bytes long, as most are."""
+SMALL = b"x" * 100
+
+
+def sends(size: int, count: int = MESSAGES) -> bytes:
+    return b"".join(peer.send(3, FIRST + i, b"x" * size) for i in range(count))
+
+
+def send_measures() -> dict[str, Measure]:
+    sizes = b"".join(peer.send(3, FIRST + i, SMALL[: i % 90]) for i in range(MESSAGES))
+    two = b"".join(peer.send(3 + i % 2, FIRST + i, SMALL) for i in range(MESSAGES))
+    lone = b"".join(peer.send_batch(3, FIRST + i, [SMALL]) for i in range(MESSAGES))
+    one_by_one = [peer.send(3, FIRST + i, SMALL) for i in range(MESSAGES)]
     wire = open_wire()
-    wire.feed(sends)
-    (run,) = wire.take_events()
-    ids = [(LEDGER, FIRST_ENTRY + i) for i in range(MESSAGES)]
-    every_other = [(LEDGER, FIRST_ENTRY + 2 * i) for i in range(MESSAGES)]
-    gaps = [(LEDGER, FIRST_ENTRY + i + i // 20) for i in range(MESSAGES)]
-    shuffled = [(LEDGER, FIRST_ENTRY + (i * 617) % MESSAGES) for i in range(MESSAGES)]
-    headed = [
-        b"\x0e\x02\x00\x00\x00\x0b\x08\x80\xd0\x95\xff\xbc\x31\x10\x85\xf1\x2d" + tail
-        for tail in run.payloads
-    ]
-    out = open_wire()
-
-    def pack_messages(payloads: list[bytes], **options: object) -> Callable[[], object]:
-        def pack() -> None:
-            out.messages(CONSUMER, LEDGER, FIRST_ENTRY, payloads, partition=0, **options)
-            out.take_outgoing()
-
-        return pack
 
     def feed_each() -> None:
         for data in one_by_one:
             wire.feed(data)
             wire.take_events()
 
-    def pack_some(size: int) -> Callable[[], object]:
-        def pack() -> None:
-            for at in range(0, MESSAGES, size):
-                some = headed[at : at + size]
-                out.messages(CONSUMER, LEDGER, FIRST_ENTRY + at, some, partition=0)
-            out.take_outgoing()
+    return {
+        "SEND 100 B": (feeding(sends(100)), MESSAGES, 0.9),
+        "SEND 100 B, checksums not verified": (feeding(sends(100), False), MESSAGES, None),
+        "SEND 0-90 B": (feeding(sizes), MESSAGES, 0.9),
+        "SEND 100 B, two producers in turn": (feeding(two), MESSAGES, None),
+        "SEND 100 B, batches of one": (feeding(lone), MESSAGES, None),
+        "SEND 100 B, one per feed": (feed_each, MESSAGES, None),
+        "SEND 1 KiB": (feeding(sends(1024)), MESSAGES, None),
+        "SEND 64 KiB": (feeding(sends(65536, 100)), 100, None),
+    }
 
-        return pack
+
+def sent_run() -> events.Sends:
+    """A run of small messages, as the wire gives it."""
+    wire = open_wire()
+    wire.feed(sends(100))
+    (run,) = wire.take_events()
+    assert isinstance(run, events.Sends)
+    return run
+
+
+def packing(payloads: list[bytes], size: int, **options: object) -> Callable[[], object]:
+    """Pack MESSAGEs, `size` of them a call."""
+    out = open_wire()
+    to = Recipient(CONSUMER, partition=0)
+    parts = [
+        Slice(LEDGER, FIRST_ENTRY + at, payloads[at : at + size], None)
+        for at in range(0, len(payloads), size)
+    ]
+
+    def pack() -> None:
+        for part in parts:
+            out.messages(to, part, **options)  # type: ignore[arg-type]  # by name
+        out.take_outgoing()
+
+    return pack
+
+
+def reply_measures() -> dict[str, Measure]:
+    run = sent_run()
+    head = b"\x0e\x02\x00\x00\x00\x0b\x08\x80\xd0\x95\xff\xbc\x31\x10\x85\xf1\x2d"
+    headed = [head + tail for tail in run.payloads]
 
     def receipt_each() -> None:
         for index, sequence in enumerate(run.sequences):
             hot.receipts(3, [sequence], LEDGER, FIRST_ENTRY + index)
 
-    singles = b"".join(peer.ack(CONSUMER, each) for each in ids)
+    def receipts() -> None:
+        hot.receipts(3, run.sequences, LEDGER, FIRST_ENTRY)
+
+    again = packing(headed, MESSAGES, redelivery_counts=[1] * MESSAGES)
     return {
-        "SEND 100 B": (feeding(sends), MESSAGES, 0.9),
-        "SEND 100 B, checksums not verified": (feeding(sends, False), MESSAGES, None),
-        "SEND 0-90 B": (feeding(sizes), MESSAGES, 0.9),
-        "SEND 100 B, two producers in turn": (feeding(two), MESSAGES, None),
-        "SEND 100 B, batches of one": (feeding(lone), MESSAGES, None),
-        "SEND 100 B, one per feed": (feed_each, MESSAGES, None),
-        "SEND 1 KiB": (
-            feeding(b"".join(peer.send(3, first + i, kilo) for i in range(MESSAGES))),
-            MESSAGES,
-            None,
-        ),
-        "SEND 64 KiB": (
-            feeding(b"".join(peer.send(3, first + i, large) for i in range(100))),
-            100,
-            None,
-        ),
-        "SEND_RECEIPT": (
-            lambda: hot.receipts(3, run.sequences, LEDGER, FIRST_ENTRY),
-            MESSAGES,
-            0.3,
-        ),
+        "SEND_RECEIPT": (receipts, MESSAGES, 0.3),
         "SEND_RECEIPT, one per call": (receipt_each, MESSAGES, None),
-        "MESSAGE 100 B": (pack_messages(run.payloads), MESSAGES, 0.35),
-        "MESSAGE 100 B, header cut off": (pack_messages(headed), MESSAGES, None),
-        "MESSAGE 100 B, header cut off, 20 per call": (pack_some(20), MESSAGES, None),
-        "MESSAGE 100 B, header cut off, one per call": (pack_some(1), MESSAGES, None),
-        "MESSAGE 100 B, redelivered": (
-            pack_messages(headed, redelivery_counts=[1] * MESSAGES),
-            MESSAGES,
-            None,
-        ),
-        "ACK of 1000 consecutive ids, per command": (feeding(peer.ack(CONSUMER, *ids)), 1, 60.0),
-        "ACK of 1000 ids, a gap each 20, per command": (
-            feeding(peer.ack(CONSUMER, *gaps)),
-            1,
-            None,
-        ),
-        "ACK of 1000 ids, every other, per command": (
-            feeding(peer.ack(CONSUMER, *every_other)),
-            1,
-            None,
-        ),
-        "ACK of 1000 ids in disorder, per command": (
-            feeding(peer.ack(CONSUMER, *shuffled)),
-            1,
-            None,
-        ),
-        "ACK of one id": (feeding(singles), MESSAGES, 1.0),
-        "FLOW": (
-            feeding(b"".join(peer.flow(CONSUMER, 500) for _ in range(MESSAGES))),
-            MESSAGES,
-            None,
-        ),
+        "MESSAGE 100 B": (packing(run.payloads, MESSAGES), MESSAGES, 0.35),
+        "MESSAGE 100 B, header cut off": (packing(headed, MESSAGES), MESSAGES, None),
+        "MESSAGE 100 B, header cut off, 20 per call": (packing(headed, 20), MESSAGES, None),
+        "MESSAGE 100 B, header cut off, one per call": (packing(headed, 1), MESSAGES, None),
+        "MESSAGE 100 B, redelivered": (again, MESSAGES, None),
     }
+
+
+def ack_measures() -> dict[str, Measure]:
+    def ack(places: Iterable[int]) -> Callable[[], object]:
+        return feeding(peer.ack(CONSUMER, *[(LEDGER, FIRST_ENTRY + i) for i in places]))
+
+    n = range(MESSAGES)
+    singles = b"".join(peer.ack(CONSUMER, (LEDGER, FIRST_ENTRY + i)) for i in n)
+    flows = b"".join(peer.flow(CONSUMER, 500) for _ in n)
+    return {
+        "ACK of 1000 consecutive ids, per command": (ack(n), 1, 60.0),
+        "ACK of 1000 ids, a gap each 20, per command": (ack(i + i // 20 for i in n), 1, None),
+        "ACK of 1000 ids, every other, per command": (ack(2 * i for i in n), 1, None),
+        "ACK of 1000 ids in disorder, per command": (ack(i * 617 % MESSAGES for i in n), 1, None),
+        "ACK of one id": (feeding(singles), MESSAGES, 1.0),
+        "FLOW": (feeding(flows), MESSAGES, None),
+    }
+
+
+def measures() -> dict[str, Measure]:
+    return {**send_measures(), **reply_measures(), **ack_measures()}
 
 
 def main() -> None:

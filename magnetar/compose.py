@@ -1,7 +1,7 @@
 """The composition root: the only place that joins fronts, core and storage. Read this first.
 
-    doors (sockets) -> link -> Pulsar front -> broker -> managed ledgers -> embedded bookie
-                                                    \\-> catalog, cursors -> metadata
+    doors (sockets) -> link -> Pulsar front -> broker -> managed ledgers   -> embedded bookie
+                                                      -> catalog, cursors  -> metadata
 
 Nothing is decided here but who knows whom, in which order things start, and that they stop in the
 opposite one: doors close, topics are unloaded (what is in flight is stored, cursors are saved),

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from core.errors import WireError
+from core.ledger.tail_cache import Slice
 from wire.pulsar import commands, events, hot, replies
 from wire.pulsar.frames import (
     FRAME_SLACK_BYTES,
@@ -62,6 +63,14 @@ class WireOptions(Struct, frozen=True):
 
     message_bytes_max: int = MESSAGE_BYTES_MAX
     verify_checksums: bool = True
+
+
+class Recipient(NamedTuple):
+    """Whom a MESSAGE is for, and what it says besides of its consumer."""
+
+    consumer_id: int
+    partition: int = -1
+    epoch: int | None = None
 
 
 class PulsarWire:
@@ -170,42 +179,38 @@ class PulsarWire:
         """Messages are taken care of without being stored: duplicates, and dropped ones."""
         self._outgoing.append(hot.receipts_without_id(producer_id, sequences))
 
-    def messages(  # noqa: PLR0913 -- the fields of the header, each by its name
+    def messages(
         self,
-        consumer_id: int,
-        ledger_id: int,
-        first_entry_id: int,
-        payloads: Sequence[bytes],
-        *,
-        partition: int = -1,
+        to: Recipient,
+        part: Slice,
         redelivery_counts: Sequence[int] | None = None,
         ack_sets: Sequence[int | None] | None = None,
-        consumer_epoch: int | None = None,
-        skip: int = 0,
     ) -> None:
         """Consecutive entries for a consumer.
 
-        `payloads` are stored entries; `skip` bytes are cut off the front of each, and what the
-        broker put before the producer's bytes is cut off or forwarded as the connection has it.
-        `ack_sets` are masks of indexes not yet acknowledged, None for whole entries.
+        What the broker put before the producer's bytes is cut off or forwarded as the connection
+        has it. `ack_sets` are masks of indexes not yet acknowledged, None for whole entries.
         """
-        if not payloads:
+        if not part.payloads:
             return
-        if skip:
-            payloads = [payload[skip:] for payload in payloads]
-        if not self.exposes_broker_metadata:
-            payloads = hot.without_broker_part(payloads)
+        payloads: Sequence[bytes]
+        if self.exposes_broker_metadata:
+            payloads = part.stored()
+        else:
+            payloads = hot.without_broker_part(part.payloads)
         suffixes: hot.Suffix | Sequence[hot.Suffix]
         if redelivery_counts is None and ack_sets is None:
-            suffixes = hot.suffix_of(partition, consumer_epoch=consumer_epoch)
+            suffixes = hot.suffix_of(to.partition, consumer_epoch=to.epoch)
         else:
             counts = redelivery_counts or [0] * len(payloads)
             masks = ack_sets or [None] * len(payloads)
             suffixes = [
-                hot.suffix_of(partition, count, mask, consumer_epoch)
+                hot.suffix_of(to.partition, count, mask, to.epoch)
                 for count, mask in zip(counts, masks, strict=True)
             ]
-        self._outgoing += hot.messages(consumer_id, ledger_id, first_entry_id, payloads, suffixes)
+        self._outgoing += hot.messages(
+            to.consumer_id, part.ledger_id, part.first_entry, payloads, suffixes
+        )
 
     # -- the end ------------------------------------------------------------------------------
 

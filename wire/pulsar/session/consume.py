@@ -12,6 +12,7 @@ from core.topic.consumer import Consumer
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
+from wire.pulsar.wire import Recipient
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
@@ -47,16 +48,8 @@ class Attached:
         masks = None
         if partial:
             masks = [partial.get(at) for at in range(len(part.payloads))]
-        self.session.wire.messages(
-            self.id,
-            part.ledger_id,
-            part.first_entry,
-            part.stored() if self.session.wire.exposes_broker_metadata else part.payloads,
-            partition=self.partition,
-            redelivery_counts=redeliveries,
-            ack_sets=masks,
-            consumer_epoch=self.consumer.epoch,
-        )
+        to = Recipient(self.id, self.partition, self.consumer.epoch)
+        self.session.wire.messages(to, part, redeliveries, masks)
         self.session.connection.touch()
 
     def activity(self, active: bool) -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
+from core.ledger.tail_cache import Slice
 from wire.pulsar import events
-from wire.pulsar.wire import PulsarWire
+from wire.pulsar.wire import PulsarWire, Recipient
 
 TOPIC = "persistent://public/default/t"
 ENCODED_TOPIC = TOPIC.encode().hex()
@@ -111,7 +112,7 @@ def test_what_it_took() -> None:
     """The client took these bytes for the receipt and the message they are."""
     wire = PulsarWire()
     wire.receipts(0, [b"\x00", b"\x01"], 5, 0)
-    wire.messages(0, 5, 0, [bytes.fromhex(TAILS[0])])
+    wire.messages(Recipient(0), Slice(5, 0, [bytes.fromhex(TAILS[0])], None))
     receipts, message = wire.take_outgoing()
     first = "000000120000000e" + "08073a0a" + "0800" + "1000" + "1a04" + "0805" + "1000"
     second = "000000120000000e" + "08073a0a" + "0800" + "1001" + "1a04" + "0805" + "1001"

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import WireError
+from core.ledger.tail_cache import Slice
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import events, replies
 from wire.pulsar.hot import sequence_of
 from wire.pulsar.tests import peer
-from wire.pulsar.wire import ALLOWED, PulsarWire, State, WireOptions
+from wire.pulsar.wire import ALLOWED, PulsarWire, Recipient, State, WireOptions
 
 EVERYDAY = [
     peer.connect(),
@@ -218,11 +219,15 @@ def test_text_that_is_not_utf8():
 # -- out -----------------------------------------------------------------------------------------
 
 
+def entries(first: int, *payloads: bytes) -> Slice:
+    return Slice(1, first, list(payloads), None)
+
+
 def test_replies_go_out_in_order():
     wire = connected()
     wire.pong()
     wire.receipts(9, [b"\x07"], 1, 0)
-    wire.messages(5, 1, 0, [peer.tail(b"x")])
+    wire.messages(Recipient(5), entries(0, peer.tail(b"x")))
     wire.reply(replies.success(3))
     wire.ping()
     kinds = [each.kind for each in peer.hear(wire.take_outgoing())]
@@ -235,9 +240,9 @@ NOTE = b"\x0e\x02\x00\x00\x00\x02\x10\x05"
 def test_what_the_broker_noted_is_for_those_who_asked():
     wire = connected()
     stored = NOTE + peer.tail(b"x")
-    wire.messages(5, 1, 0, [stored])
+    wire.messages(Recipient(5), entries(0, stored))
     wire.exposes_broker_metadata = True
-    wire.messages(5, 1, 0, [stored])
+    wire.messages(Recipient(5), entries(0, stored))
     hidden, shown = peer.hear(wire.take_outgoing())
     assert (hidden.tail, shown.tail) == (stored[8:], stored)
     assert peer.open_tail(shown.tail).broker == pb.BrokerEntryMetadata(index=5)
@@ -247,15 +252,10 @@ def test_messages_with_all_their_fields():
     wire = connected()
     tails = [peer.tail(b"x"), peer.tail(b"y")]
     wire.messages(
-        5,
-        1,
-        10,
-        [b"header" + tail for tail in tails],
-        partition=3,
+        Recipient(5, partition=3, epoch=2),
+        entries(10, *tails),
         redelivery_counts=[0, 4],
         ack_sets=[None, 0b110],
-        consumer_epoch=2,
-        skip=6,
     )
     first, second = peer.hear(wire.take_outgoing())
     assert (first.tail, second.tail) == tuple(tails)
@@ -273,9 +273,9 @@ def test_messages_with_all_their_fields():
 
 def test_ack_sets_alone_and_counts_alone():
     wire = connected()
-    wire.messages(5, 1, 0, [peer.tail(b"x")], ack_sets=[1])
-    wire.messages(5, 1, 0, [peer.tail(b"x")], redelivery_counts=[1])
-    wire.messages(5, 1, 0, [])
+    wire.messages(Recipient(5), entries(0, peer.tail(b"x")), ack_sets=[1])
+    wire.messages(Recipient(5), entries(0, peer.tail(b"x")), redelivery_counts=[1])
+    wire.messages(Recipient(5), entries(0))
     masked, counted = peer.hear(wire.take_outgoing())
     assert (list(masked.body.ack_set), masked.body.redelivery_count) == ([1], 0)
     assert (list(counted.body.ack_set), counted.body.redelivery_count) == ([], 1)
