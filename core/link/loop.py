@@ -37,6 +37,9 @@ from core.link.wire import Session, Wire
 log = logging.getLogger(__name__)
 
 RECEIVE_BYTES: Final = 256 * 1024
+GATHER_BYTES_MIN: Final = 16 * 1024
+GATHER_GROWTH: Final = 4
+"""A large frame's buffer is at most so many times what of it has come: announcing costs nothing."""
 SWEEP_BYTES_MAX: Final = 512 * 1024
 SWEEP_CONNECTIONS_MAX: Final = 64
 ACCEPTS_MAX: Final = 64
@@ -224,9 +227,14 @@ class Link:
             self._feed(connection, connection.left + self._view[:count])
             return
         connection.gathered += count
-        if connection.gathered == len(large):
-            connection.large = None
-            self._feed(connection, bytes(large))
+        if connection.gathered < len(large):
+            return
+        wanted = connection.wire.frame_bytes_wanted
+        if len(large) < wanted:
+            large.extend(bytes(min(len(large) * GATHER_GROWTH, wanted) - len(large)))
+            return
+        connection.large = None
+        self._feed(connection, bytes(large))
 
     def _feed(self, connection: Connection, data: bytes) -> None:
         wire = connection.wire
@@ -252,11 +260,13 @@ class Link:
 
     @staticmethod
     def _keep_rest(connection: Connection, data: bytes, consumed: int) -> None:
-        """Keep the incomplete frame at the end; a large one in a buffer of its final size."""
+        """Keep the incomplete frame at the end; a large one in a buffer that grows as it comes."""
         connection.left = data[consumed:] if consumed < len(data) else b""
-        if connection.left and connection.wire.frame_bytes_wanted > RECEIVE_BYTES:
+        wanted = connection.wire.frame_bytes_wanted
+        if connection.left and wanted > RECEIVE_BYTES:
             connection.gathered = len(connection.left)
-            connection.large = bytearray(connection.wire.frame_bytes_wanted)
+            room = max(connection.gathered * GATHER_GROWTH, GATHER_BYTES_MIN)
+            connection.large = bytearray(min(room, wanted))
             connection.large[: connection.gathered] = connection.left
             connection.left = b""
 

@@ -183,6 +183,16 @@ async def test_a_large_frame_is_gathered_in_one_buffer() -> None:
         assert await receive_end(stream) == b"end\n"
 
 
+async def test_a_large_frame_that_does_not_come_takes_no_room() -> None:
+    async with running(wire=SizedWire) as bench, await bench.dial() as stream:
+        await stream.send_all((2**21).to_bytes(4) + bytes(5000))
+        async with await bench.dial() as other:  # served later, so the first has been read
+            await other.send_all((3).to_bytes(4) + b"end")
+            assert await receive_end(other) == b"end\n"
+        (connection,) = [each for each in bench.connections if each.large is not None]
+        assert len(connection.large) <= 4 * 5004
+
+
 async def test_a_peer_that_never_reads_is_not_read_either() -> None:
     limits = LinkLimits(outbox_high_bytes=64 * 1024)
     line = b"x" * 9999 + b"\n"
