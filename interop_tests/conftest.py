@@ -9,6 +9,7 @@ import pulsar
 import pytest
 
 from .pulsar.java.driver import Driver, build
+from .raw import Raw
 
 NUMBERS = itertools.count()
 
@@ -65,3 +66,9 @@ def java(tmp_path_factory) -> Iterator[Driver]:
     driver = Driver(tmp_path_factory.mktemp("java"))
     yield driver
     driver.close()
+
+
+@pytest.fixture
+def raw() -> type[Raw]:
+    """Opens bare connections: `with raw(server) as peer`."""
+    return Raw

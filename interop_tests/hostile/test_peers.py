@@ -1,0 +1,183 @@
+"""Peers that never read, never speak, speak too slowly, or are gone: none costs the others."""
+
+import select
+import socket
+from contextlib import ExitStack
+from itertools import zip_longest
+from struct import pack
+
+import pytest
+
+from magnetar import standalone
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.tests import peer
+
+from .conftest import MIB, rss
+
+SILENT_CONNECTIONS = 1_000
+SILENT_BYTES_MAX = 12 * 1024
+"""Of the server's memory for each."""
+
+
+def test_consumer_that_never_reads(magnetar_module, bystander, raw, connect, topic):
+    """It is sent what the socket and the outbox hold; the rest of 96 MB stays where it is."""
+    client = connect(magnetar_module.pulsar_url)
+    client.subscribe(topic, "s").close()
+    producer = client.create_producer(topic, batching_enabled=False)
+    for _ in range(96):
+        producer.send_async(bytes(MIB), None)
+    producer.flush()
+    before = rss(magnetar_module)
+    with raw(magnetar_module) as one:
+        asked = peer.subscribe(1, 1, topic, "s", initial_position=1)
+        assert one.introduce().ask(asked).kind == "SUCCESS"
+        one.say(peer.flow(1, 1_000_000))
+        assert select.select([one.socket], [], [], 15)[0]
+        for _ in range(20):
+            bystander.works()
+        assert rss(magnetar_module) - before < 48 * MIB
+
+
+def test_asker_that_never_reads(magnetar_module, bystander, raw):
+    """Answers pile up to a limit; from there on its questions are not read any more."""
+    questions = b"".join(peer.partitioned_metadata(n, f"t-{n}") for n in range(2_000))
+    with raw(magnetar_module) as one:
+        one.introduce()
+        one.socket.setblocking(False)
+        sent, full = 0, False
+        while not full and sent < 256 * MIB:
+            try:
+                sent += one.socket.send(questions[sent % len(questions) :])
+            except BlockingIOError:
+                # not writable for as long as the bystander needs for a hundred messages: it is held
+                for _ in range(100):
+                    bystander.works()
+                full = not select.select([], [one.socket], [], 0)[1]
+        assert full, f"{sent} bytes of questions were read and not one answer was"
+
+
+def test_peer_that_vanishes(magnetar_module, bystander, raw, topic):
+    """Reset in the middle of a message: its name is free again, its consumer is gone."""
+    for _ in range(20):
+        with raw(magnetar_module) as one:
+            asked = peer.producer(1, 1, topic, producer_name="me")
+            assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+            assert one.ask(peer.subscribe(2, 1, topic, "s")).kind == "SUCCESS"
+            one.say(peer.flow(1, 100))
+            one.say(peer.send(1, 0, bytes(1000))[:500])
+            one.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+    bystander.works()
+
+
+def test_many_that_say_nothing(magnetar_module, bystander, raw):
+    before = rss(magnetar_module)
+    with ExitStack() as stack:
+        for _ in range(SILENT_CONNECTIONS):
+            stack.enter_context(raw(magnetar_module))
+        bystander.works()
+        with raw(magnetar_module) as one:
+            one.introduce()
+        assert rss(magnetar_module) - before < SILENT_CONNECTIONS * SILENT_BYTES_MAX
+    bystander.works()
+
+
+def test_many_that_only_introduce_themselves(magnetar_module, bystander, raw):
+    before = rss(magnetar_module)
+    with ExitStack() as stack:
+        for _ in range(SILENT_CONNECTIONS):
+            stack.enter_context(raw(magnetar_module)).introduce()
+        bystander.works()
+        assert rss(magnetar_module) - before < SILENT_CONNECTIONS * SILENT_BYTES_MAX
+
+
+def test_slow_speaker(magnetar_module, bystander, raw, topic):
+    """Byte by byte, several at once, and each is understood."""
+    with ExitStack() as stack:
+        speakers = [stack.enter_context(raw(magnetar_module)) for _ in range(5)]
+        for one in speakers:
+            one.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        spell(speakers, lambda number: peer.connect() + peer.producer(1, 1, f"{topic}-{number}"))
+        for one in speakers:
+            assert [one.hear().kind for _ in range(2)] == ["CONNECTED", "PRODUCER_SUCCESS"]
+        spell(speakers, lambda _: peer.send(1, 0) + peer.send(1, 1))
+        for one in speakers:
+            assert [one.hear().kind for _ in range(2)] == ["SEND_RECEIPT"] * 2
+
+
+def spell(speakers, words):
+    """All say theirs at once, a byte at a time."""
+    for bytes_of_all in zip_longest(*(words(number) for number in range(len(speakers)))):
+        for one, byte in zip(speakers, bytes_of_all, strict=True):
+            if byte is not None:
+                one.say(bytes([byte]))
+
+
+def test_half_a_large_frame(magnetar_module, bystander, raw, topic):
+    """A hundred peers announce five megabytes and send little: little is what they take."""
+    before = rss(magnetar_module)
+    start = peer.send(1, 0, bytes(5 * MIB - 1024))[: 16 * 1024]
+    with ExitStack() as stack:
+        for number in range(100):
+            one = stack.enter_context(raw(magnetar_module))
+            asked = peer.producer(1, 1, f"{topic}-{number}")
+            assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+            one.say(start)
+        bystander.works()
+        assert rss(magnetar_module) - before < 48 * MIB
+
+
+def test_flood_of_attachments(magnetar_module, bystander, raw, topic):
+    """The same ids over and over: each is answered, one is attached."""
+    with raw(magnetar_module) as one:
+        one.introduce().say(b"".join(peer.producer(n, 1, topic) for n in range(500)))
+        kinds = {one.hear().kind for _ in range(500)}
+        assert "PRODUCER_SUCCESS" in kinds
+        assert kinds <= {"PRODUCER_SUCCESS", "ERROR"}
+        asked = [peer.subscribe(n, 1, topic, "s") for n in range(500)]
+        one.say(b"".join(asked))
+        kinds = {one.hear().kind for _ in range(500)}
+        assert kinds <= {"SUCCESS", "ERROR"}
+
+
+# -- limits of an own server ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def strict():
+    """A server that waits half a second for a sign of life, and has room for a few."""
+    with standalone(limits={"keep_alive_seconds": 0.5, "connections": 20}) as server:
+        yield server
+
+
+def test_who_says_nothing_must_go(strict, raw):
+    with raw(strict) as one:
+        assert {frame.kind for frame in one.until_closed()} <= {"ERROR"}
+
+
+def test_who_does_not_answer_must_go(strict, raw):
+    with raw(strict) as one:
+        assert [frame.kind for frame in one.introduce().until_closed()] == ["PING"]
+
+
+def test_who_answers_may_stay(strict, raw):
+    with raw(strict) as one:
+        one.introduce()
+        for _ in range(4):
+            assert one.hear().kind == "PING"
+            one.say(peer.pong())
+
+
+def test_no_more_than_there_is_room_for(strict, raw):
+    """One more is refused, and let in when another has left."""
+    with ExitStack() as stack:
+        inside = [stack.enter_context(raw(strict)).introduce() for _ in range(20)]
+        with raw(strict) as one:
+            one.say(peer.connect())
+            heard = one.until_closed()
+            assert [frame.body.error for frame in heard] in ([], [pb.NotAllowedError])
+        inside[0].socket.close()
+        inside[1].say(peer.ping())
+        while inside[1].hear().kind != "PONG":
+            pass
+        with raw(strict) as one:
+            one.introduce()
