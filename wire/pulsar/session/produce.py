@@ -179,7 +179,7 @@ class Attached:
 # -- attaching -------------------------------------------------------------------------------
 
 
-async def on_producer(session: PulsarSession, event: events.Producer) -> None:
+def on_producer(session: PulsarSession, event: events.Producer) -> None:
     """Attach a producer, once: a repeated request is answered again, not done again.
 
     The client may give up meanwhile: see `subscribe.on_subscribe`.
@@ -192,6 +192,11 @@ async def on_producer(session: PulsarSession, event: events.Producer) -> None:
     if producer_id in coming:
         raise NotReady("the producer is already being attached on this connection")
     coming[producer_id] = event.request_id
+    session.wait_for(_produce, event)
+
+
+async def _produce(session: PulsarSession, event: events.Producer) -> None:
+    producer_id, coming = event.producer_id, session.producers_coming
     try:
         topic = await session.topic(event.topic)
         await _prepare(event, topic)

@@ -126,12 +126,16 @@ class PulsarSession:
         """Act on one event."""
         kind = type(event)
         if kind in WAITING:
-            self.broker.spawn(self._wait_for, HANDLERS[kind], event)
+            self.wait_for(HANDLERS[kind], event)
             return
         try:
             HANDLERS[kind](self, event)
         except BrokerError as error:
             self.refuse(event, error)
+
+    def wait_for(self, handler: Handler, event: events.Event) -> None:
+        """Start what must wait, as a task of its own."""
+        self.broker.spawn(self._wait_for, handler, event)
 
     async def _wait_for(self, handler: Callable[..., Awaitable[None]], event: events.Event) -> None:
         try:

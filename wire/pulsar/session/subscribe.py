@@ -27,7 +27,7 @@ TYPES: Final[Mapping[events.SubscriptionType, SubscriptionType]] = {
 }
 
 
-async def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
+def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
     """Attach a consumer, once: a repeated request is answered again, not done again.
 
     The client may give up meanwhile: its CLOSE_CONSUMER takes the id off `consumers_coming`, and
@@ -41,6 +41,11 @@ async def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
         raise NotReady("the consumer is already being attached on this connection")
     check_subscription(event.subscription)
     coming[consumer_id] = event.request_id
+    session.wait_for(_subscribe, event)
+
+
+async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
+    consumer_id, coming = event.consumer_id, session.consumers_coming
     try:
         topic = await session.topic(event.topic, create=event.create_topic)
         subscription = await _subscription(event, topic)

@@ -1,0 +1,105 @@
+"""A session without a socket: bytes in, bytes out, a broker over fakes behind it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from core.broker import Broker
+from core.link.connection import Connection
+from core.testing.bench import settled
+from core.testing.broker import Stores, running
+from wire.pulsar.session.session import FrontOptions, PulsarSession
+from wire.pulsar.tests import peer
+from wire.pulsar.wire import PulsarWire
+
+
+class Line:
+    """What a session asks of its connection."""
+
+    def __init__(self, name: str) -> None:
+        self.peer = name
+        self.congested = False
+        self.paused = 0
+        self.ending: str | None = None
+
+    def touch(self) -> None: ...
+
+    def will_write(self) -> None: ...
+
+    def pause(self, reason: int) -> None:
+        self.paused |= reason
+
+    def resume(self, reason: int) -> None:
+        self.paused &= ~reason
+
+    def end(self, reason: str) -> None:
+        self.ending = self.ending or reason
+
+
+class Player:
+    """One client: `hears` what the broker says after `says`-ing something."""
+
+    def __init__(self, broker: Broker, options: FrontOptions, name: str) -> None:
+        self.line = Line(name)
+        self.wire = PulsarWire(options.wire)
+        connection: Any = self.line
+        assert hasattr(Connection, "touch")
+        self.session = PulsarSession(broker, options, connection, self.wire)
+        self.broker = broker
+
+    async def says(self, *frames: bytes) -> list[peer.Heard]:
+        """Send frames; what the broker answers once everything has settled."""
+        self.feed(*frames)
+        return await self.hears()
+
+    def feed(self, *frames: bytes) -> None:
+        self.wire.feed(b"".join(frames))
+        for event in self.wire.take_events():
+            self.session.handle(event)
+
+    async def hears(self) -> list[peer.Heard]:
+        await settled()
+        self.broker.dispatch()
+        await settled()
+        self.broker.dispatch()
+        return peer.hear(self.wire.take_outgoing())
+
+    async def says_one(self, *frames: bytes) -> peer.Heard:
+        """As `says`, where one answer is expected."""
+        (heard,) = await self.says(*frames)
+        return heard
+
+
+class Stage:
+    """A broker and its clients."""
+
+    def __init__(self, stores: Stores, broker: Broker) -> None:
+        self.stores = stores
+        self.broker = broker
+        self._players = 0
+
+    async def player(self, client_version: str = "Pulsar-CPP-v4.2.0", **options: Any) -> Player:
+        """A client that has introduced itself."""
+        self._players += 1
+        made = Player(self.broker, FrontOptions(**options), f"1.2.3.4:{self._players}")
+        (heard,) = await made.says(peer.connect(client_version=client_version))
+        assert heard.kind == "CONNECTED"
+        return made
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    stores = Stores()
+    async with running(stores) as broker:
+        yield Stage(stores, broker)
+
+
+@pytest.fixture
+async def slow_stage() -> AsyncIterator[Stage]:
+    """Storage confirms when told to."""
+    stores = Stores(sync_at_once=False)
+    async with running(stores) as broker:
+        yield Stage(stores, broker)

@@ -1,0 +1,220 @@
+"""Producers as playbooks: given these bytes, expect these."""
+
+import pytest
+
+from core.errors import StorageFailed
+from core.link.connection import PAUSE_PUBLISHES
+from core.names import NamespaceName
+from core.policies import NamespacePolicies
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.session.tests.conftest import Stage
+from wire.pulsar.tests import peer
+
+EXCLUSIVE, WAIT, FENCE = pb.EXCLUSIVE_ACCESS, pb.WAIT_FOR_EXCLUSIVE, pb.EXCLUSIVE_WITH_FENCING
+
+
+def kinds(heard: list[peer.Heard]) -> list[str]:
+    return [each.kind for each in heard]
+
+
+async def test_attach_and_publish(stage: Stage) -> None:
+    client = await stage.player()
+    heard = await client.says_one(peer.producer(1, 7, "t"))
+    assert heard.kind == "PRODUCER_SUCCESS"
+    assert (heard.body.request_id, heard.body.producer_ready) == (1, True)
+    assert heard.body.producer_name.startswith("standalone-")
+    assert not heard.body.HasField("topic_epoch")
+    first, second = await client.says(peer.send(7, 10), peer.send_batch(7, 11, [b"a", b"b"]))
+    assert [(h.kind, h.body.producer_id) for h in (first, second)] == [("SEND_RECEIPT", 7)] * 2
+    assert (first.body.sequence_id, second.body.sequence_id) == (10, 11)
+    assert second.body.highest_sequence_id == 12
+    ids = [(h.body.message_id.ledger_id, h.body.message_id.entry_id) for h in (first, second)]
+    assert ids == [(0, 0), (0, 1)]
+
+
+async def test_receipts_come_after_storage(slow_stage: Stage) -> None:
+    client = await slow_stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    assert await client.says(peer.send(7, 1), peer.send(7, 2)) == []
+    slow_stage.stores.ledgers.sync()
+    assert kinds(await client.hears()) == ["SEND_RECEIPT"] * 2
+
+
+async def test_a_producer_is_closed_when_all_it_sent_is_stored(slow_stage: Stage) -> None:
+    client = await slow_stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    assert await client.says(peer.send(7, 1), peer.close_producer(2, 7)) == []
+    slow_stage.stores.ledgers.sync()
+    assert kinds(await client.hears()) == ["SEND_RECEIPT", "SUCCESS"]
+    assert kinds(await client.says(peer.close_producer(3, 7))) == ["SUCCESS"]
+
+
+async def test_a_repeated_request_is_answered_again(stage: Stage) -> None:
+    client = await stage.player()
+    first = await client.says_one(peer.producer(1, 7, "t", producer_access_mode=EXCLUSIVE))
+    again = await client.says_one(peer.producer(2, 7, "t", producer_access_mode=EXCLUSIVE))
+    assert (first.body.topic_epoch, again.body.topic_epoch) == (0, 0)
+    assert first.body.producer_name == again.body.producer_name
+    heard = await client.says(peer.producer(3, 8, "u"), peer.producer(4, 8, "u"))
+    assert kinds(heard) == ["ERROR", "PRODUCER_SUCCESS"]
+    assert (heard[0].body.request_id, heard[0].body.error) == (4, pb.ServiceNotReady)
+
+
+async def test_the_exclusive_modes(stage: Stage) -> None:
+    a, b, c = [await stage.player() for _ in range(3)]
+    heard = await a.says_one(peer.producer(1, 1, "t", producer_access_mode=EXCLUSIVE))
+    assert heard.body.topic_epoch == 0
+    heard = await b.says_one(peer.producer(1, 1, "t", producer_access_mode=EXCLUSIVE))
+    assert (heard.kind, heard.body.error) == ("ERROR", pb.ProducerFenced)
+    heard = await b.says_one(peer.producer(2, 1, "t"))
+    assert heard.body.error == pb.ProducerBusy
+    heard = await b.says_one(peer.producer(3, 1, "t", producer_access_mode=WAIT))
+    assert (heard.body.request_id, heard.body.producer_ready) == (3, False)
+    assert not heard.body.HasField("topic_epoch")
+    again = await b.says_one(peer.producer(4, 1, "t", producer_access_mode=WAIT))
+    assert not again.body.producer_ready, "it still waits, however often it asks"
+    assert kinds(await a.says(peer.close_producer(2, 1))) == ["SUCCESS"]
+    (granted,) = await b.hears()
+    assert (granted.body.request_id, granted.body.producer_ready) == (3, True)
+    assert granted.body.topic_epoch == 1
+    heard = await c.says_one(peer.producer(1, 1, "t", producer_access_mode=FENCE))
+    assert heard.body.topic_epoch == 2
+    assert kinds(await b.hears()) == ["CLOSE_PRODUCER"]
+    assert await b.says(peer.send(1, 5)) == [], "it was on its way: no mistake"
+    assert b.line.ending is None
+
+
+async def test_who_waits_may_not_publish(stage: Stage) -> None:
+    a, b = await stage.player(), await stage.player()
+    await a.says_one(peer.producer(1, 1, "t"))
+    await b.says_one(peer.producer(1, 1, "t", producer_access_mode=WAIT))
+    assert await b.says(peer.send(1, 1)) == []
+    assert b.line.ending is not None
+
+
+async def test_who_gives_up_waiting_is_not_granted(stage: Stage) -> None:
+    a, b = await stage.player(), await stage.player()
+    await a.says_one(peer.producer(1, 1, "t"))
+    await b.says_one(peer.producer(1, 1, "t", producer_access_mode=WAIT))
+    assert kinds(await b.says(peer.close_producer(2, 1))) == ["SUCCESS"]
+    await a.says_one(peer.close_producer(2, 1))
+    assert await b.hears() == []
+    await a.says_one(peer.producer(3, 1, "t", producer_access_mode=EXCLUSIVE))
+
+
+async def test_closed_while_it_is_being_attached(stage: Stage) -> None:
+    """Once such a producer stayed attached, and its name busy."""
+    client = await stage.player()
+    heard = await client.says(
+        peer.producer(1, 7, "t", producer_name="mine"), peer.close_producer(2, 7)
+    )
+    assert kinds(heard) == ["SUCCESS"]
+    assert client.session.producers == {}
+    heard = await client.says(peer.producer(3, 7, "t", producer_name="mine"))
+    assert kinds(heard) == ["PRODUCER_SUCCESS"]
+
+
+async def test_a_message_of_nobody_ends_the_connection(stage: Stage) -> None:
+    client = await stage.player()
+    assert await client.says(peer.send(99, 1)) == []
+    assert client.line.ending is not None
+
+
+async def test_a_damaged_message_is_refused_and_the_next_is_not(stage: Stage) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    damaged = bytearray(peer.send(7, 1))
+    damaged[-1] ^= 1
+    heard = await client.says(bytes(damaged), peer.send(7, 2))
+    assert kinds(heard) == ["SEND_ERROR", "SEND_RECEIPT"]
+    assert (heard[0].body.error, heard[0].body.sequence_id) == (pb.ChecksumError, 1)
+
+
+async def test_a_terminated_topic(stage: Stage) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    (topic,) = stage.broker.topics.values()
+    await topic.terminate()  # type: ignore[union-attr]  # it is persistent
+    heard = await client.says(peer.send(7, 1))
+    assert (kinds(heard), heard[0].body.error) == (["SEND_ERROR"], pb.TopicTerminatedError)
+    heard = await client.says(peer.producer(2, 8, "t"))
+    assert heard[0].body.error == pb.TopicTerminatedError
+
+
+async def test_trouble_in_storage_refuses_once_and_lets_go(slow_stage: Stage) -> None:
+    client = await slow_stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    await client.says(peer.send(7, 1))
+    client.feed(peer.send(7, 2))
+    slow_stage.stores.ledgers.ledgers[0].fail(StorageFailed("disk"))
+    heard = await client.hears()
+    assert kinds(heard) == ["SEND_ERROR"]
+    assert (heard[0].body.error, heard[0].body.sequence_id) == (pb.PersistenceError, 1)
+    assert client.session.pending_messages == 0
+    assert kinds(await client.says(peer.producer(2, 7, "t"))) == ["PRODUCER_SUCCESS"]
+
+
+async def test_an_unloaded_topic_closes_its_producers(stage: Stage) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    (topic,) = stage.broker.topics.values()
+    await stage.broker.unload(topic.name)
+    (heard,) = await client.says(peer.send(7, 1))
+    assert (heard.kind, heard.body.request_id) == ("CLOSE_PRODUCER", (1 << 64) - 1)
+    assert client.line.ending is None
+    assert kinds(await client.says(peer.producer(2, 7, "t"))) == ["PRODUCER_SUCCESS"]
+
+
+async def test_encryption_where_it_is_required(stage: Stage) -> None:
+    policies = NamespacePolicies(encryption_required=True)
+    await stage.broker.catalog.set_policies(NamespaceName.parse("public/default"), policies)
+    client = await stage.player()
+    heard = await client.says_one(peer.producer(1, 7, "t"))
+    assert (heard.body.error, heard.body.message[:25]) == (
+        pb.MetadataError,
+        "Encryption is required in",
+    )
+    await client.says_one(peer.producer(2, 7, "t", encrypted=True))
+    heard = await client.says_one(peer.send(7, 1))
+    assert (heard.kind, heard.body.message) == ("SEND_ERROR", "Messages must be encrypted")
+
+
+async def test_an_initial_subscription_holds_what_is_published(stage: Stage) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 7, "t", initial_subscription_name="s"))
+    await client.says_one(peer.send(7, 1))
+    (topic,) = stage.broker.topics.values()
+    assert topic.subscriptions["s"].cursor.backlog == 1
+
+
+async def test_too_much_on_its_way_pauses_reading_until_half_of_it_is_stored(
+    slow_stage: Stage,
+) -> None:
+    client = await slow_stage.player(pending_messages_max=4)
+    await client.says_one(peer.producer(1, 7, "t"))
+    await client.says(*[peer.send(7, i) for i in range(3)])
+    assert not client.line.paused
+    await client.says(peer.send(7, 3))
+    assert client.line.paused == PAUSE_PUBLISHES
+    slow_stage.stores.ledgers.sync()
+    await client.hears()
+    assert not client.line.paused
+
+
+async def test_a_connection_that_is_gone_leaves_nothing_attached(slow_stage: Stage) -> None:
+    client = await slow_stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    await client.says(peer.send(7, 1))
+    client.feed(peer.producer(2, 8, "t"))
+    client.session.closed("gone")
+    slow_stage.stores.ledgers.sync()
+    assert await client.hears() == []
+    (topic,) = slow_stage.broker.topics.values()
+    assert len(topic.producers) == 0
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "persistent://x"])
+async def test_names_that_may_not_exist(stage: Stage, name: str) -> None:
+    client = await stage.player()
+    heard = await client.says_one(peer.producer(1, 7, name))
+    assert heard.body.error == pb.InvalidTopicName
