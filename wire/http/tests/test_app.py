@@ -167,3 +167,20 @@ async def test_a_client_that_vanishes_in_its_body_disturbs_nobody() -> None:
         await stream.aclose()
         async with httpx.AsyncClient(base_url=url(sock)) as client:
             assert (await client.get("/admin/v2/tenants")).json() == ["public"]
+
+
+async def test_our_own_mistake_costs_one_request(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> str | None:
+        raise RuntimeError("a mistake of ours")
+
+    sock = door()
+    options = HttpOptions(readiness=broken)
+    async with (
+        serving((sock, None), options=options),
+        httpx.AsyncClient(base_url=url(sock)) as client,
+    ):
+        answer = await client.get("/readyz")
+        assert answer.status_code == 500
+        assert answer.json() == {"reason": "this server failed; its log says why"}
+        assert (await client.get("/healthz")).text == "ok"
+    assert "a mistake of ours" in caplog.text
