@@ -1,1 +1,1 @@
-"""The broker's core: topics, subscriptions, managed ledgers, catalog. It imports nothing of ours."""
+"""The broker: topics, subscriptions, managed ledgers, catalog. It imports nothing of ours."""
