@@ -12,9 +12,11 @@ and what it would acknowledge from then on might not be.
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -29,12 +31,13 @@ from core.link.tls import TlsWire
 from core.link.wire import Session, Wire
 from core.metadata.embedded import EmbeddedMetadata
 from core.metadata.embedded import open_embedded as open_metadata
-from magnetar import shares
+from magnetar import measures, shares
 from magnetar.certificates import server_context
 from magnetar.doors import address, open_doors
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
+from wire.http.app import Door, serve_http
 from wire.pulsar.session.session import Front
 
 log = logging.getLogger(__name__)
@@ -68,11 +71,31 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
             link.listen(doors["pulsar_tls"], _over_tls(front, context), "pulsar_tls")
         await nursery.start(broker.run)
         nursery.start_soon(link.run)
+        web: list[Door] = [(doors["http"], None)]
+        web += [(door, context) for door in _named(doors, "https")]
+        await nursery.start(
+            partial(
+                serve_http,
+                broker,
+                shares.http_options(settings, addresses, partial(_trouble, store)),
+                web,
+                extra_metrics=lambda: measures.families(link.statistics(), store.statistics()),
+            )
+        )
         ready(ReadyReport(addresses))
         await stop.wait()
         link.stop_listening()
         await broker.stop()
         nursery.cancel_scope.cancel()
+
+
+def _named(doors: dict[str, socket.socket], name: str) -> list[socket.socket]:
+    return [doors[name]] if name in doors else []
+
+
+def _trouble(store: EmbeddedStore) -> str | None:
+    """Why writes are refused, if they are."""
+    return None if store.writable() else "storage takes no writes: the disk is full, or has failed"
 
 
 def _over_tls(protocol: Protocol, context: ssl.SSLContext) -> Protocol:

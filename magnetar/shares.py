@@ -4,8 +4,10 @@ Parts do not know `magnetar.settings`: they are given small Structs that they de
 Here, and only here, one is made from the other. Pure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
+
+import msgspec
 
 from bookie.settings import BookieSettings
 from core.broker import BrokerSettings
@@ -22,6 +24,8 @@ from core.policies import (
 from magnetar import __version__
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
+from wire.http.front import HttpOptions
+from wire.pulsar import metadata
 from wire.pulsar.replies import Address
 from wire.pulsar.session.session import FrontOptions
 from wire.pulsar.wire import WireOptions
@@ -53,6 +57,27 @@ def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> FrontOpt
         pending_messages_max=settings.limits.pending_messages_per_connection,
         pending_bytes_max=settings.limits.pending_bytes_per_connection,
         batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
+    )
+
+
+def http_options(
+    settings: Settings, listeners: Mapping[str, str], readiness: Callable[[], str | None]
+) -> HttpOptions:
+    """`readiness` says why the server cannot take writes now; None while it can."""
+    return HttpOptions(
+        version=f"Magnetar {__version__}",
+        broker_url=_advertised("pulsar://", settings, listeners.get("pulsar")),
+        broker_url_tls=_advertised("pulsar+ssl://", settings, listeners.get("pulsar_tls")),
+        http_url=_advertised("http://", settings, listeners.get("http")),
+        http_url_tls=_advertised("https://", settings, listeners.get("https")),
+        body_bytes_max=settings.limits.http_body_bytes,
+        configuration={
+            f"{section}.{key}": str(value)
+            for section, values in msgspec.to_builtins(settings).items()
+            for key, value in values.items()
+        },
+        readiness=readiness,
+        read_entry=metadata.read,
     )
 
 

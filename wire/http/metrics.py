@@ -14,14 +14,13 @@ import trio
 from starlette.responses import Response, StreamingResponse
 
 from core.broker import AnyTopic
-from core.link.loop import LinkStatistics
 from core.rates import Outflow
 from core.topic.statistics import statistics
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileSubscription
 from wire.http.asking import Ask
-from wire.http.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, text
+from wire.http.exposition import CONTENT_TYPE, Family, gauge, label_text, text
 from wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 50
@@ -184,22 +183,6 @@ def _labels(cluster: str, namespace: str, topic: str = "", subscription: str = "
     if subscription:
         labels.append(("subscription", subscription))
     return label_text(labels)
-
-
-def link_families(link: LinkStatistics) -> list[Family]:
-    """What the link counts, for whoever composes the server."""
-    return [
-        gauge("pulsar_active_connections", "Connections of the binary protocol", link.connections),
-        counter("pulsar_connection_created_total_count", "Connections accepted", link.accepted),
-        counter("magnetar_connections_refused_total", "Connections over a limit", link.refused),
-        counter("magnetar_received_bytes_total", "Bytes received", link.bytes_received),
-        counter("magnetar_loop_sweeps_total", "Turns of the loop with news", link.sweeps),
-        gauge(
-            "magnetar_loop_longest_pause_seconds",
-            "The longest turn of the loop since the start",
-            link.longest_pause_seconds,
-        ),
-    ]
 
 
 ROUTES: Final[Table] = (("GET", "/metrics", metrics),)

@@ -4,10 +4,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from core import sampling
-from core.link.loop import LinkStatistics
 from core.names import TopicName
-from wire.http.exposition import text
-from wire.http.metrics import link_families
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 TOPIC = {
@@ -62,12 +59,3 @@ async def test_a_server_that_takes_no_writes_is_seen() -> None:
     options = msgspec.structs.replace(OPTIONS, readiness=lambda: "the disk is full")
     async with visiting(options) as visitor:
         assert (await read(visitor))["magnetar_ready"] == {"": 0}
-
-
-def test_the_link_is_told_in_pulsars_names() -> None:
-    page = text(link_families(LinkStatistics(3, 5, 1, 1000, 7, 0.004)))
-    found = {
-        family.name: family.samples[0].value for family in text_string_to_metric_families(page)
-    }
-    assert found["pulsar_active_connections"] == 3
-    assert found["magnetar_loop_longest_pause_seconds"] == 0.004

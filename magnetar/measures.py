@@ -1,0 +1,61 @@
+"""What the link and the storage tier count, as families of metrics: HTTP knows neither of them."""
+
+from bookie.statistics import BookieStatistics, Histogram
+from core.link.loop import LinkStatistics
+from wire.http.exposition import Family, counter, gauge, histogram
+
+
+def families(link: LinkStatistics, store: BookieStatistics) -> list[Family]:
+    """Everything that is not about topics."""
+    return [*_of_link(link), *_of_journal(store), *_of_shelves(store)]
+
+
+def _of_link(link: LinkStatistics) -> list[Family]:
+    return [
+        gauge("pulsar_active_connections", "Connections of the binary protocol", link.connections),
+        counter("pulsar_connection_created_total_count", "Connections accepted", link.accepted),
+        counter("magnetar_connections_refused_total", "Connections over a limit", link.refused),
+        counter("magnetar_received_bytes_total", "Bytes received", link.bytes_received),
+        counter("magnetar_loop_sweeps_total", "Turns of the loop with news", link.sweeps),
+        gauge(
+            "magnetar_loop_pause_seconds_max",
+            "The longest turn of the loop since the start",
+            link.longest_pause_seconds,
+        ),
+    ]
+
+
+def _of_journal(store: BookieStatistics) -> list[Family]:
+    return [
+        _seconds(
+            "bookie_journal_JOURNAL_SYNC_seconds",
+            "A group written and synced",
+            store.journal_sync_seconds,
+        ),
+        counter("bookie_journal_JOURNAL_WRITE_BYTES", "Bytes written", store.journal_bytes),
+        counter("magnetar_journal_groups_total", "Groups written", store.journal_groups),
+        gauge("magnetar_journal_queue_bytes", "Waiting for a sync", store.journal_queue_bytes),
+        gauge("magnetar_journal_direct", "1 if written past the cache", store.journal_direct),
+    ]
+
+
+def _of_shelves(store: BookieStatistics) -> list[Family]:
+    return [
+        gauge("bookie_SERVER_STATUS", "1 while writes are taken", store.writable),
+        counter("bookie_WRITE_BYTES", "Bytes of entries added", store.bytes_added),
+        counter("bookie_READ_BYTES", "Bytes of entries read", store.bytes_read),
+        counter("bookkeeper_server_ADD_ENTRY_count", "Entries added", store.entries_added),
+        counter("bookkeeper_server_READ_ENTRY_count", "Entries read", store.entries_read),
+        gauge("magnetar_write_cache_bytes", "Not in an entry log yet", store.write_cache_bytes),
+        gauge("magnetar_read_cache_bytes", "Read and kept", store.read_cache_bytes),
+        _seconds("magnetar_checkpoint_seconds", "A checkpoint", store.checkpoint_seconds),
+        gauge("magnetar_entry_logs", "Entry logs", store.entry_logs),
+        gauge("magnetar_entry_log_bytes", "Bytes in them", store.entry_log_bytes),
+        gauge("magnetar_entry_log_live_bytes", "Not deleted", store.entry_log_live_bytes),
+        gauge("magnetar_disk_used_ratio", "Part of the disk that is used", store.disk_used_part),
+        gauge("magnetar_disk_free_bytes", "What is left of it", store.disk_free_bytes),
+    ]
+
+
+def _seconds(name: str, about: str, of: Histogram) -> Family:
+    return histogram(name, about, of.bounds, of.counts, of.total)

@@ -1,0 +1,43 @@
+from msgspec import structs
+from prometheus_client.parser import text_string_to_metric_families
+
+from bookie.statistics import BookieStatistics, Histogram
+from core.link.loop import LinkStatistics
+from magnetar.measures import families
+from wire.http.exposition import text
+
+LINK = LinkStatistics(3, 5, 1, 1000, 7, 0.004)
+
+
+def store() -> BookieStatistics:
+    """All figures different, so that none stands for another."""
+    syncs, checkpoints = Histogram.of_latency(), Histogram.of_latency()
+    syncs.add(0.0001)
+    syncs.add(20.0)
+    values = {name: 100 + i for i, name in enumerate(BookieStatistics.__struct_fields__)} | {
+        "journal_sync_seconds": syncs,
+        "checkpoint_seconds": checkpoints,
+    }
+    return BookieStatistics(**values)
+
+
+def test_every_figure_is_there_once_and_prometheus_reads_it() -> None:
+    found = {
+        family.name: family
+        for family in text_string_to_metric_families(text(families(LINK, store())))
+    }
+    assert found["pulsar_active_connections"].samples[0].value == 3
+    assert found["magnetar_loop_pause_seconds_max"].samples[0].value == 0.004
+    assert found["magnetar_write_cache_bytes"].samples[0].value == store().write_cache_bytes
+    sync = {
+        (sample.name, sample.labels.get("le")): sample.value
+        for sample in found["bookie_journal_JOURNAL_SYNC_seconds"].samples
+    }
+    assert sync["bookie_journal_JOURNAL_SYNC_seconds_bucket", "0.0001"] == 1
+    assert sync["bookie_journal_JOURNAL_SYNC_seconds_bucket", "+Inf"] == 2
+    assert sync["bookie_journal_JOURNAL_SYNC_seconds_count", None] == 2
+
+
+def test_a_store_that_takes_no_writes_says_so() -> None:
+    full = structs.replace(store(), writable=False)
+    assert "bookie_SERVER_STATUS 0" in text(families(LINK, full))
