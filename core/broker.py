@@ -26,7 +26,8 @@ from core.clock import Clock
 from core.errors import BrokerError, NotAllowed, NotReady, TopicNotFound
 from core.housekeeping import Housekeeping
 from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger, Storage
+from core.ledger.managed import ManagedLedger
+from core.ledger.storage import Storage
 from core.ledger.tail_cache import TailCache
 from core.ledger.trim import RollLimits
 from core.names import NamespaceName, TopicName

@@ -38,7 +38,8 @@ from core.errors import (
 from core.ledger import formats
 from core.ledger.acks import AckState, Range
 from core.ledger.chain import Position
-from core.ledger.managed import ManagedLedger, Storage
+from core.ledger.managed import ManagedLedger
+from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice
 from core.ports.ledger_store import Done, LedgerWriter
 from core.ports.metadata_store import ABSENT

@@ -31,33 +31,24 @@ import enum
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 import trio
 from msgspec import Struct
 
-from core.clock import Clock
 from core.entry import header
 from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
 from core.ledger import formats, recovery
+from core.ledger.appends import Append, Appended, joined
 from core.ledger.chain import Chain, Position, Segment
 from core.ledger.readers import Readers
 from core.ledger.recovery import FIRST_INDEX, NEXT_INDEX
-from core.ledger.tail_cache import Slice, Tail, TailCache
-from core.ledger.trim import RollLimits, should_roll
-from core.ports.ledger_store import LedgerStore, LedgerWriter
-from core.ports.metadata_store import ABSENT, MetadataStore
-
-if TYPE_CHECKING:
-    from core.ledger.cursor import Cursor
+from core.ledger.storage import Storage
+from core.ledger.tail_cache import Slice, Tail
+from core.ledger.trim import should_roll
+from core.ports.ledger_store import LedgerWriter
+from core.ports.metadata_store import ABSENT
 
 log = logging.getLogger(__name__)
-
-Appended = Callable[[Position | BrokerError], None]
-"""Told the position of the first entry of a run, or why it is not stored."""
-
-GATHERED_BYTES_MAX = 1024 * 1024
-"""Appends of one sweep are joined up to this size."""
 
 
 class State(enum.Enum):
@@ -67,42 +58,6 @@ class State(enum.Enum):
     ROLLING = enum.auto()
     TERMINATED = enum.auto()
     CLOSED = enum.auto()
-
-
-class Append:
-    """Runs on their way to storage as one, each with whom to tell and where it begins."""
-
-    __slots__ = ("counts", "dones", "entry_id", "headers", "payloads", "size")
-
-    def __init__(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
-        self.payloads = payloads
-        self.counts = counts
-        self.dones = [(0, done)]
-        self.size = sum(map(len, payloads))
-        self.headers: list[bytes] = []
-        self.entry_id = -1
-
-    def join(self, other: Append) -> None:
-        """Take in a run that came behind this one."""
-        entries = len(self.payloads)
-        if self.counts is not None or other.counts is not None:
-            self.counts = (self.counts or [1] * entries) + (
-                other.counts or [1] * len(other.payloads)
-            )
-        # new lists: these may be the callers' own
-        self.payloads = self.payloads + other.payloads
-        self.dones += [(entries + start, done) for start, done in other.dones]
-        self.size += other.size
-
-    def tell(self, result: Position | BrokerError) -> None:
-        """The position of the first entry, or why nothing is stored, to everybody."""
-        if isinstance(result, BrokerError):
-            for _, done in self.dones:
-                done(result)
-        else:
-            ledger_id, first = result
-            for start, done in self.dones:
-                done((ledger_id, first + start))
 
 
 class LedgerStatistics(Struct, frozen=True):
@@ -117,23 +72,6 @@ class LedgerStatistics(Struct, frozen=True):
     opened_ms: int
     state: str
     pending_appends: int
-
-
-class Storage(Struct, frozen=True):
-    """What every managed ledger of one broker shares."""
-
-    ledgers: LedgerStore
-    metadata: MetadataStore
-    cache: TailCache
-    clock: Clock
-    roll: RollLimits
-    spawn: Callable[..., None]
-    """Starts a task that outlives its caller (a nursery's `start_soon`)."""
-    cursor_dirty: Callable[[Cursor], None]
-    """Has a cursor saved soon."""
-    gather: Callable[[ManagedLedger], None] | None = None
-    """Has `write` called once this sweep is over, so that what all producers appended in it goes to
-    storage as one run. None: every append is written at once."""
 
 
 def _nothing() -> None:
@@ -290,11 +228,7 @@ class ManagedLedger:
         """Give storage what was appended since the last time, in as few runs as may be."""
         if self.state is not State.WRITING:
             return
-        waiting, self._waiting = self._waiting, deque()
-        while waiting:
-            append = waiting.popleft()
-            while waiting and append.size + waiting[0].size <= GATHERED_BYTES_MAX:
-                append.join(waiting.popleft())
+        for append in joined(self._taken_waiting()):
             self._write(append)
 
     def _write(self, append: Append) -> None:
@@ -361,7 +295,7 @@ class ManagedLedger:
         if not self._in_flight:
             self._changed.unpark_all()
 
-    def _taken_waiting(self) -> Iterable[Append]:
+    def _taken_waiting(self) -> deque[Append]:
         waiting, self._waiting = self._waiting, deque()
         return waiting
 

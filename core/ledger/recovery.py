@@ -21,7 +21,7 @@ from core.ledger.chain import START, Position, Segment
 from core.ports.metadata_store import Versioned
 
 if TYPE_CHECKING:
-    from core.ledger.managed import Storage
+    from core.ledger.storage import Storage
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,8 @@ import trio.testing
 from core.errors import BrokerError
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger, Storage
+from core.ledger.managed import ManagedLedger
+from core.ledger.storage import Storage
 from core.ledger.tail_cache import TailCache
 from core.ledger.trim import RollLimits
 from core.metadata.memory import MemoryMetadata

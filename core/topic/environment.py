@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from core.clock import Clock
-from core.ledger.managed import Storage
+from core.ledger.storage import Storage
 
 if TYPE_CHECKING:
     from core.topic.subscription import Subscription

@@ -25,9 +25,10 @@ from core.errors import (
     SubscriptionNotFound,
     Terminated,
 )
+from core.ledger.appends import Appended
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
-from core.ledger.managed import Appended, ManagedLedger
+from core.ledger.managed import ManagedLedger
 from core.names import TopicName
 from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates

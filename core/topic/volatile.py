@@ -16,8 +16,8 @@ from core.dispatch.shared import Share, choose
 from core.dispatch.single import active as choose_active
 from core.entry import header
 from core.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
+from core.ledger.appends import Appended
 from core.ledger.chain import Position
-from core.ledger.managed import Appended
 from core.ledger.tail_cache import Slice
 from core.names import TopicName
 from core.policies import Effective

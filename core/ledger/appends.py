@@ -1,0 +1,65 @@
+"""What is on its way to storage: runs, joined to as few as may be. Pure.
+
+Invariant: whoever brought a run is told once, of the position of its own first entry, in the order
+the runs came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from core.errors import BrokerError
+from core.ledger.chain import Position
+
+Appended = Callable[[Position | BrokerError], None]
+"""Told the position of the first entry of a run, or why it is not stored."""
+
+GATHERED_BYTES_MAX: Final = 1024 * 1024
+"""Runs of one sweep are joined up to this size."""
+
+
+class Append:
+    """Runs on their way to storage as one, each with whom to tell and where it begins."""
+
+    __slots__ = ("counts", "dones", "entry_id", "headers", "payloads", "size")
+
+    def __init__(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
+        self.payloads = payloads
+        self.counts = counts
+        self.dones = [(0, done)]
+        self.size = sum(map(len, payloads))
+        self.headers: list[bytes] = []
+        self.entry_id = -1
+
+    def join(self, other: Append) -> None:
+        """Take in a run that came behind this one."""
+        entries = len(self.payloads)
+        if self.counts is not None or other.counts is not None:
+            self.counts = (self.counts or [1] * entries) + (
+                other.counts or [1] * len(other.payloads)
+            )
+        # new lists: these may be the callers' own
+        self.payloads = self.payloads + other.payloads
+        self.dones += [(entries + start, done) for start, done in other.dones]
+        self.size += other.size
+
+    def tell(self, result: Position | BrokerError) -> None:
+        """The position of the first entry, or why nothing is stored, to everybody."""
+        if isinstance(result, BrokerError):
+            for _, done in self.dones:
+                done(result)
+        else:
+            ledger_id, first = result
+            for start, done in self.dones:
+                done((ledger_id, first + start))
+
+
+def joined(waiting: deque[Append]) -> Iterator[Append]:
+    """Take everything that waits, neighbours joined."""
+    while waiting:
+        append = waiting.popleft()
+        while waiting and append.size + waiting[0].size <= GATHERED_BYTES_MAX:
+            append.join(waiting.popleft())
+        yield append

@@ -1,0 +1,35 @@
+"""What all logs and cursors of one broker share: the stores, the cache, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from core.clock import Clock
+from core.ledger.tail_cache import TailCache
+from core.ledger.trim import RollLimits
+from core.ports.ledger_store import LedgerStore
+from core.ports.metadata_store import MetadataStore
+
+if TYPE_CHECKING:
+    from core.ledger.cursor import Cursor
+    from core.ledger.managed import ManagedLedger
+
+
+class Storage(Struct, frozen=True):
+    """What every managed ledger of one broker shares."""
+
+    ledgers: LedgerStore
+    metadata: MetadataStore
+    cache: TailCache
+    clock: Clock
+    roll: RollLimits
+    spawn: Callable[..., None]
+    """Starts a task that outlives its caller (a nursery's `start_soon`)."""
+    cursor_dirty: Callable[[Cursor], None]
+    """Has a cursor saved soon."""
+    gather: Callable[[ManagedLedger], None] | None = None
+    """Has `write` called once this sweep is over, so that what all producers appended in it goes to
+    storage as one run. None: every append is written at once."""
