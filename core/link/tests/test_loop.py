@@ -206,7 +206,9 @@ async def test_a_peer_that_never_reads_is_not_read_either() -> None:
         # one receive's worth may come on top of the mark
         assert connection.outbox_bytes <= limits.outbox_high_bytes + 600_000
         assert connection.congested
+        before = bench.told.count("relieved")
         echoed = await receive_exactly(stream, sent // 2)
+        assert bench.told.count("relieved") > before, "whoever held back may go on"
         assert set(echoed.split(b"\n")[:-1]) == {line[:-1]}
 
 

@@ -1,0 +1,66 @@
+"""The books of what is out, for themselves."""
+
+from core.ledger.cursor import Cursor
+from core.ledger.tail_cache import Slice
+from core.testing.bench import Bench
+from core.testing.client import ClientConsumer
+from core.topic.consumer import Consumer, ConsumerRequest
+from core.topic.outstanding import Outstanding, SharedLimits
+
+
+async def books(desk: Bench, **limits: int) -> tuple[Outstanding, Consumer]:
+    ledger = (await desk.topic()).ledger
+    await desk.published(await desk.topic("other"), b"x")
+    cursor = Cursor(desk.storage, ledger, "s", (-1, -1), durable=False)
+    out = Outstanding(cursor, desk.env, SharedLimits(**limits), lambda: None)
+    consumer = Consumer(1, ConsumerRequest(name="c"), ClientConsumer(), 0, 0)
+    return out, consumer
+
+
+def run(count: int, counts: list[int] | None = None) -> Slice:
+    return Slice(0, 0, [b"x"] * count, counts)
+
+
+async def test_out_and_done_with(desk: Bench) -> None:
+    out, consumer = await books(desk)
+    out.send(consumer, run(3, [1, 5, 1]), None)
+    assert (out.unacked, consumer.unacked, len(out.pending)) == (7, 7, 3)
+    assert out.acked(0, 1, 1) == 5
+    assert out.acked(0, 1, 1) == 0
+    assert out.acked(0, 0, 99) == 2
+    assert (out.unacked, consumer.unacked, out._sizes) == (0, 0, {})
+
+
+async def test_blocked_at_the_limit_and_free_at_half_of_it(desk: Bench) -> None:
+    out, consumer = await books(desk, unacked_max=4)
+    out.send(consumer, run(4), None)
+    assert out.blocked
+    out.acked(0, 0, 0)
+    assert out.blocked
+    out.come_back((0, 1))
+    assert not out.blocked
+    out.set_limits(SharedLimits(unacked_max=2))
+    assert out.blocked
+    out.set_limits(SharedLimits(unacked_max=0))
+    assert not out.blocked
+
+
+async def test_what_comes_back_keeps_its_count_until_it_is_done_with(desk: Bench) -> None:
+    out, consumer = await books(desk)
+    for deliveries in range(3):
+        out.send(consumer, run(1), None)
+        out.come_back((0, 0))
+        assert out.deliveries == {(0, 0): deliveries + 1}
+    out.acked(0, 0, 0)
+    assert (out.deliveries, len(out.replay)) == ({}, 0)
+
+
+async def test_what_is_passed_is_done_with_wherever_it_is(desk: Bench) -> None:
+    out, consumer = await books(desk)
+    out.send(consumer, run(4), None)
+    out.come_back((0, 0))
+    out.pending.pop((0, 1))
+    out.delayed.add((0, 1), 10)
+    out.passed((0, 2))
+    assert list(out.pending) == [(0, 3)]
+    assert (len(out.replay), len(out.delayed), out.deliveries) == (0, 0, {})
