@@ -103,3 +103,35 @@ async def slow_stage() -> AsyncIterator[Stage]:
     stores = Stores(sync_at_once=False)
     async with running(stores) as broker:
         yield Stage(stores, broker)
+
+
+def kinds(heard: list[peer.Heard]) -> list[str]:
+    return [each.kind for each in heard]
+
+
+def ids(heard: list[peer.Heard]) -> list[tuple[int, int]]:
+    """Of the messages among what was heard."""
+    return [
+        (each.body.message_id.ledger_id, each.body.message_id.entry_id)
+        for each in heard
+        if each.kind == "MESSAGE"
+    ]
+
+
+async def published(stage: Stage, *payloads: bytes, topic: str = "t") -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 1, topic))
+    heard = await client.says(*[peer.send(1, i, each) for i, each in enumerate(payloads)])
+    assert kinds(heard) == ["SEND_RECEIPT"] * len(payloads)
+    await client.says(peer.close_producer(2, 1))
+
+
+async def consumer(stage: Stage, permits: int = 100, **fields: object) -> Player:
+    """A client with one consumer, id 3, on subscription `s` of topic `t`, from the start."""
+    client = await stage.player()
+    said = {"initial_position": 1, **fields}
+    heard = await client.says(peer.subscribe(1, 3, "t", "s", **said))
+    assert heard[-1].kind == "SUCCESS", heard
+    if permits:
+        client.feed(peer.flow(3, permits))
+    return client

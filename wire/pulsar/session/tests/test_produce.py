@@ -7,14 +7,10 @@ from core.link.connection import PAUSE_PUBLISHES
 from core.names import NamespaceName
 from core.policies import NamespacePolicies
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Stage
+from wire.pulsar.session.tests.conftest import Stage, kinds
 from wire.pulsar.tests import peer
 
 EXCLUSIVE, WAIT, FENCE = pb.EXCLUSIVE_ACCESS, pb.WAIT_FOR_EXCLUSIVE, pb.EXCLUSIVE_WITH_FENCING
-
-
-def kinds(heard: list[peer.Heard]) -> list[str]:
-    return [each.kind for each in heard]
 
 
 async def test_attach_and_publish(stage: Stage) -> None:

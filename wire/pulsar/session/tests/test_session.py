@@ -1,0 +1,37 @@
+"""A mistake of ours costs the session, an error of the broker a reply."""
+
+import pytest
+
+from wire.pulsar import events
+from wire.pulsar.session.session import HANDLERS, WAITING
+from wire.pulsar.session.tests.conftest import Stage
+from wire.pulsar.tests import peer
+
+
+def test_every_event_has_a_handler() -> None:
+    assert set(HANDLERS) == set(events.ALL)
+    assert events.Lookup in WAITING
+    assert events.Sends not in WAITING
+
+
+async def test_a_mistake_of_ours_costs_the_session(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await stage.player()
+
+    async def fail(_namespace: object) -> bool:
+        raise AssertionError("a mistake")
+
+    monkeypatch.setattr(stage.broker.catalog, "has_namespace", fail)
+    assert await client.says(peer.lookup(5, "t")) == []
+    assert client.line.ending is not None
+    assert "a mistake" in caplog.text
+    other = await stage.player()
+    assert (await other.says_one(peer.ping())).kind == "PONG"
+
+
+async def test_nothing_is_said_after_the_end(stage: Stage) -> None:
+    client = await stage.player()
+    client.session.closed("gone")
+    client.session.reply(b"x")
+    assert client.wire.take_outgoing() == []

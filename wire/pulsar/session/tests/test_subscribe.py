@@ -1,0 +1,119 @@
+"""Consumers come and go, as playbooks."""
+
+from core.names import TopicName
+from core.policies import AutoSubscriptionCreation, NamespacePolicies
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
+from wire.pulsar.tests import peer
+
+SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
+NOBODY = (1 << 64) - 1
+
+
+async def test_a_reader_begins_with_the_entry_it_names(stage: Stage) -> None:
+    await published(stage, b"a", b"b", b"c")
+    client = await consumer(stage, durable=False, start_message_id=peer.message_id(0, 1))
+    assert ids(await client.hears()) == [(0, 1), (0, 2)]
+    client = await stage.player()
+    latest = peer.message_id((1 << 63) - 1, (1 << 48) - 1)
+    await client.says_one(peer.subscribe(1, 3, "t", "r", durable=False, start_message_id=latest))
+    assert ids(await client.says(peer.flow(3, 10))) == []
+
+
+async def test_failover_says_who_is_active(stage: Stage) -> None:
+    a = await stage.player()
+    heard = await a.says(
+        peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER, consumer_name="b")
+    )
+    assert kinds(heard) == ["ACTIVE_CONSUMER_CHANGE", "SUCCESS"]
+    assert heard[0].body.is_active
+    b = await stage.player()
+    heard = await b.says(
+        peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER, consumer_name="a")
+    )
+    assert heard[0].body.is_active
+    (heard_a,) = await a.hears()
+    assert not heard_a.body.is_active
+    b.session.closed("gone")
+    (heard_a,) = await a.hears()
+    assert heard_a.body.is_active
+
+
+async def test_only_exclusive_means_no_activity(stage: Stage) -> None:
+    client = await stage.player()
+    assert kinds(await client.says(peer.subscribe(1, 3, "t", "s"))) == ["SUCCESS"]
+    other = await stage.player()
+    heard = await other.says_one(peer.subscribe(1, 3, "t", "s"))
+    assert heard.body.error == pb.ConsumerBusy
+
+
+async def test_unsubscribe(stage: Stage) -> None:
+    a = await consumer(stage, sub_type=SHARED)
+    b = await consumer(stage, sub_type=SHARED)
+    heard = await a.says_one(peer.unsubscribe(5, 3))
+    assert (heard.kind, heard.body.error) == ("ERROR", pb.NotAllowedError)
+    await b.says(peer.close_consumer(5, 3))
+    assert kinds(await a.says(peer.unsubscribe(6, 3))) == ["SUCCESS"]
+    (topic,) = stage.broker.topics.values()
+    assert topic.subscriptions == {}
+
+
+async def test_unsubscribe_by_force_sends_the_others_away(stage: Stage) -> None:
+    a = await consumer(stage, sub_type=SHARED)
+    b = await consumer(stage, sub_type=SHARED)
+    assert kinds(await a.says(peer.unsubscribe(5, 3, force=True))) == ["SUCCESS"]
+    assert kinds(await b.hears()) == ["CLOSE_CONSUMER"]
+
+
+async def test_a_reader_may_unsubscribe(stage: Stage) -> None:
+    client = await consumer(stage, durable=False)
+    assert kinds(await client.says(peer.unsubscribe(5, 3))) == ["SUCCESS"]
+
+
+async def test_a_repeated_request_is_answered_again(stage: Stage) -> None:
+    client = await stage.player()
+    heard = await client.says(peer.subscribe(1, 3, "t", "s"), peer.subscribe(2, 3, "t", "s"))
+    assert [(h.kind, h.body.request_id) for h in heard] == [("ERROR", 2), ("SUCCESS", 1)]
+    assert kinds(await client.says(peer.subscribe(4, 3, "t", "s"))) == ["SUCCESS"]
+    (topic,) = stage.broker.topics.values()
+    assert len(topic.subscriptions["s"].consumers) == 1
+
+
+async def test_closed_while_it_is_being_attached(stage: Stage) -> None:
+    """Once such a consumer stayed attached, and an exclusive subscription taken."""
+    client = await stage.player()
+    heard = await client.says(
+        peer.subscribe(1, 3, "t", "s", durable=False), peer.close_consumer(2, 3)
+    )
+    assert kinds(heard) == ["SUCCESS"]
+    (topic,) = stage.broker.topics.values()
+    assert topic.subscriptions == {}
+    assert kinds(await client.says(peer.subscribe(4, 3, "t", "s"))) == ["SUCCESS"]
+
+
+async def test_what_may_not_be_subscribed_to(stage: Stage) -> None:
+    await stage.broker.catalog.set_policies(
+        (await stage.broker.topic(TopicName.parse("t"))).name.namespace,
+        NamespacePolicies(auto_subscription_creation=AutoSubscriptionCreation(False)),
+    )
+    stage.broker.policies_changed(TopicName.parse("t").namespace)
+    client = await stage.player()
+    heard = await client.says_one(peer.subscribe(1, 3, "t", "s"))
+    assert heard.body.error == pb.SubscriptionNotFound
+    heard = await client.says_one(peer.subscribe(2, 3, "t", "r", durable=False))
+    assert heard.kind == "SUCCESS", "a reader creates nothing"
+    heard = await client.says_one(peer.subscribe(3, 4, "missing", "s", force_topic_creation=False))
+    assert heard.body.error == pb.TopicNotFound
+    heard = await client.says_one(
+        peer.subscribe(5, 4, "t", "r2", durable=False, sub_type=SHARED, read_compacted=True)
+    )
+    assert heard.body.error == pb.NotAllowedError
+
+
+async def test_a_subscribe_of_a_connection_that_is_gone_attaches_nobody(stage: Stage) -> None:
+    client = await stage.player()
+    client.feed(peer.subscribe(1, 3, "t", "s", durable=False))
+    client.session.closed("gone")
+    await client.hears()
+    (topic,) = stage.broker.topics.values()
+    assert topic.subscriptions == {}
