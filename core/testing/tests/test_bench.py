@@ -1,0 +1,32 @@
+"""The workbench itself: what it promises tests."""
+
+import pytest
+
+from core.errors import Terminated
+from core.testing.bench import NO_AGE, Told, bench, stored
+
+
+def test_told_once() -> None:
+    log: list[object] = []
+    told = Told(log, "a")
+    told((1, 2))
+    assert (told.result, told.times, log) == ((1, 2), 1, ["a"])
+    with pytest.raises(AssertionError):
+        told(None)
+
+
+async def test_ledgers_roll_by_the_limit_and_stores_outlive_them() -> None:
+    async with bench() as desk:
+        ledger = await desk.ledger()
+        for _ in range(NO_AGE.entries_max + 1):
+            await stored(ledger, b"x")
+        assert len(ledger.chain.segments) == 2
+        assert (await desk.ledger()).chain.entries == NO_AGE.entries_max + 1
+
+
+async def test_stored_says_so_when_it_is_not() -> None:
+    async with bench() as desk:
+        ledger = await desk.ledger()
+        await ledger.terminate()
+        with pytest.raises(AssertionError, match=Terminated.__name__):
+            await stored(ledger, b"x")
