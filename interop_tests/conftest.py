@@ -37,6 +37,7 @@ def connect() -> Iterator[Callable[..., pulsar.Client]]:
 
     def make(url: str, **options: Any) -> pulsar.Client:
         options.setdefault("operation_timeout_seconds", 20)
+        options.setdefault("connection_timeout_ms", 3_000)
         logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         made.append(pulsar.Client(url, logger=logger, **options))
         return made[-1]

@@ -40,8 +40,9 @@ def test_consumer_that_never_reads(magnetar_module, bystander, raw, connect, top
 
 def test_asker_that_never_reads(magnetar_module, bystander, raw):
     """Answers pile up to a limit; from there on its questions are not read any more."""
-    questions = b"".join(peer.partitioned_metadata(n, f"t-{n}") for n in range(2_000))
-    with raw(magnetar_module) as one:
+    long = "no://" + "x" * 4000  # the answers say what is wrong with which name
+    questions = b"".join(peer.partitioned_metadata(n, long) for n in range(500))
+    with raw(magnetar_module, receive_bytes=4096) as one:
         one.introduce()
         one.socket.setblocking(False)
         sent, full = 0, False
@@ -49,8 +50,8 @@ def test_asker_that_never_reads(magnetar_module, bystander, raw):
             try:
                 sent += one.socket.send(questions[sent % len(questions) :])
             except BlockingIOError:
-                # not writable for as long as the bystander needs for a hundred messages: it is held
-                for _ in range(100):
+                # not writable for as long as the bystander needs for ten messages: it is held
+                for _ in range(10):
                     bystander.works()
                 full = not select.select([], [one.socket], [], 0)[1]
         assert full, f"{sent} bytes of questions were read and not one answer was"

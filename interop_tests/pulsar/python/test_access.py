@@ -1,10 +1,14 @@
 """Who may write: the four access modes of producers, alone and after coming again."""
 
 import threading
+from contextlib import ExitStack
 
 import pulsar
 import pytest
 from pulsar import ProducerAccessMode
+
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.tests import peer
 
 from .stock import drain
 
@@ -58,6 +62,25 @@ def test_waiting_in_line(client, topic):
     for thread in (first, second):
         thread.join()
     assert drain(consumer, 4) == [b"holder", b"a", b"a still", b"b"]
+
+
+def test_the_line_is_served_in_order(server, raw, topic):
+    """By hand, as no client tells when it has been put in line."""
+    with ExitStack() as stack:
+        line = [stack.enter_context(raw(server)).introduce() for _ in range(5)]
+        for number, one in enumerate(line):
+            answer = one.ask(
+                peer.producer(number, 1, topic, producer_access_mode=pb.WAIT_FOR_EXCLUSIVE)
+            )
+            assert (answer.kind, answer.body.producer_ready) == ("PRODUCER_SUCCESS", number == 0)
+        epochs = []
+        for number, one in enumerate(line[:-1]):
+            one.socket.close()
+            answer = line[number + 1].hear()
+            assert (answer.kind, answer.body.request_id) == ("PRODUCER_SUCCESS", number + 1)
+            assert answer.body.producer_ready
+            epochs.append(answer.body.topic_epoch)
+        assert epochs == sorted(set(epochs))
 
 
 def test_waiting_for_nobody(client, topic):
