@@ -17,9 +17,9 @@ from bookie.journal import format
 from bookie.journal.files import JournalFiles
 from bookie.ledgers_index import LedgersIndex
 from bookie.settings import BookieSettings
-from core.ports.tests.contract_ledger_store import Told, append
 from bookie.tests.metadata_fake import DictMetadata
 from core.errors import Fenced
+from core.ports.tests.contract_ledger_store import Told, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
 

@@ -8,7 +8,6 @@ import trio.testing
 from bookie.embedded import open_embedded
 from bookie.journal import files
 from bookie.settings import BookieSettings
-from core.ports.tests.contract_ledger_store import CHECKS, Told, append
 from bookie.tests.metadata_fake import DictMetadata
 from core.errors import (
     Corrupted,
@@ -19,6 +18,7 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
+from core.ports.tests.contract_ledger_store import CHECKS, Told, append
 
 SETTINGS = BookieSettings()
 NO_SYNC = BookieSettings(sync=False)
