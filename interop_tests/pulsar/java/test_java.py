@@ -1,5 +1,6 @@
 """What Apache's Java client sees; the scenes are in src/, what must be seen is here."""
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -369,3 +370,19 @@ def test_partitions(java, partitioned, topic, kind):
     assert set(seen["got"]) == names
     assert all(numbers == sorted(numbers) for numbers in seen["got"].values())
     assert sorted(number for got in seen["got"].values() for number in got) == list(range(100))
+
+
+# -- what the administration does meanwhile ------------------------------------------------------
+
+
+def test_terminated(java, server, topic):
+    """Producers and consumers are told that nothing more comes."""
+    playing = java.start("subscribe.terminated", server.pulsar_url, topic)
+    playing.told("published")
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/terminate"
+    assert httpx.post(url).status_code == 200
+    playing.tell("terminated")
+    seen = playing.result()
+    assert seen["sending"] == "TopicTerminatedException"
+    assert seen["creating"] == "TopicTerminatedException"
+    assert (seen["ended"], seen["has"]) == ("ended", True)

@@ -1,5 +1,6 @@
 """Topics of several partitions, which come into being because the policy says so."""
 
+import httpx
 import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, PartitionsRoutingMode
@@ -134,3 +135,39 @@ def test_chunks_and_batches(client, topic):
     batched = client.create_producer(topic, batching_enabled=True)
     publish(batched, numbered(400))
     assert sorted(map(int, drain(consumer, 400))) == list(range(400))
+
+
+# -- made by an administrator --------------------------------------------------------------------
+
+
+def test_made_and_grown_by_hand(server, connect, topic):
+    """A producer that is there sees what was added when it asks again; a new one at once."""
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/partitions"
+    assert httpx.put(url, json=2).status_code == 204
+    client = connect(server.pulsar_url)
+    assert len(client.get_topic_partitions(topic)) == 2
+    consumer = client.subscribe(topic, "s")
+    publish(client.create_producer(topic, batching_enabled=False), numbered(20))
+    assert set(by_partition(receive(consumer, 20))) == {0, 1}
+    consumer.close()
+    assert httpx.post(url, json=5).status_code == 204
+    assert len(client.get_topic_partitions(topic)) == 5
+    again = client.subscribe(topic, "t")
+    publish(client.create_producer(topic, batching_enabled=False), numbered(50))
+    assert set(by_partition(receive(again, 50))) == set(range(5))
+
+
+def test_terminated(server, connect, topic):
+    """Nothing more is taken; what is there can still be read."""
+    client = connect(server.pulsar_url)
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    publish(producer, numbered(5))
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/terminate"
+    assert httpx.post(url).status_code == 200
+    with pytest.raises(pulsar.TopicTerminated):
+        client.create_producer(topic)
+    assert drain(consumer, 5) == numbered(5)
+    with pytest.raises(pulsar.Timeout):
+        consumer.receive(300)
+    assert consumer.is_connected()
