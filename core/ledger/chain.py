@@ -4,6 +4,8 @@ Invariants: segments are in order of ledger id; `confirmed` is the last entry th
 never goes back; a position one past the last entry is legal and means "the next one written".
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 Position = tuple[int, int]
@@ -22,6 +24,10 @@ class Segment(Struct):
     """Bytes of payload, known when it is closed."""
     closed_ms: int = 0
     """0 while open."""
+    others: Mapping[str, str] = {}
+    """Properties that somebody else gave it; they are kept as they are."""
+    offload: bytes = b""
+    """Where somebody else has moved it, likewise."""
 
 
 class Chain:

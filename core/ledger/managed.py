@@ -409,7 +409,8 @@ class ManagedLedger:
                         entries=segment.entries if segment.closed_ms else 0,
                         size=segment.size if segment.closed_ms else 0,
                         closed_ms=segment.closed_ms,
-                        properties={FIRST_INDEX: str(segment.first_index)},
+                        properties={**segment.others, FIRST_INDEX: str(segment.first_index)},
+                        offload_context=segment.offload,
                     )
                     for segment in self.chain.segments
                 ],

@@ -53,7 +53,15 @@ async def find(storage: Storage, name: str, stored: Versioned) -> Found:
     for ledger in info.ledgers:
         index = int(ledger.properties.get(FIRST_INDEX, index))
         listed.append(
-            Segment(ledger.ledger_id, index, ledger.entries, ledger.size, ledger.closed_ms)
+            Segment(
+                ledger_id=ledger.ledger_id,
+                first_index=index,
+                entries=ledger.entries,
+                size=ledger.size,
+                closed_ms=ledger.closed_ms,
+                others=ledger.properties,
+                offload=ledger.offload_context,
+            )
         )
         index += ledger.entries
     unsealed = [segment for segment in listed if not segment.closed_ms]

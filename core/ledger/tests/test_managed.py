@@ -8,6 +8,7 @@ from msgspec import structs
 
 from core.entry import header
 from core.errors import BrokerError, Fenced, StorageFailed, Terminated
+from core.ledger import formats
 from core.ledger.chain import START
 from core.ledger.managed import ManagedLedger, State
 from core.ledger.trim import RollLimits
@@ -545,3 +546,29 @@ async def test_gathered_appends_wait_for_the_next_ledger_if_this_one_ends(slow: 
     await settled()
     slow.ledgers.sync()
     assert late.result == (1, 0)
+
+
+async def test_what_another_broker_noted_about_a_ledger_outlives_our_rewrites(
+    at_once: Bench,
+) -> None:
+    ledger = await at_once.ledger()
+    await stored(ledger, b"a")
+    await ledger.close()
+    path = ledger.path
+    written = await at_once.metadata.get(path)
+    assert written is not None
+    info = formats.decode_managed_ledger(written.value)
+    marked = structs.replace(
+        info.ledgers[0],
+        properties={**info.ledgers[0].properties, "theirs": "kept"},
+        offload_context=b"\x08\x07",
+    )
+    info = structs.replace(info, ledgers=[marked])
+    await at_once.metadata.put(path, formats.encode_managed_ledger(info), written.version)
+    again = await at_once.ledger()
+    await stored(again, b"b")
+    rewritten = await at_once.metadata.get(path)
+    assert rewritten is not None
+    first = formats.decode_managed_ledger(rewritten.value).ledgers[0]
+    assert first.properties["theirs"] == "kept"
+    assert first.offload_context == b"\x08\x07"
