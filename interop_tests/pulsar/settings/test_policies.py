@@ -6,6 +6,7 @@ scenes is waited for by asking, never by time alone.
 
 import time
 
+import httpx
 import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, MessageId
@@ -314,3 +315,59 @@ def test_largest_message_is_told_to_clients(serve, topic):
         client.create_producer(topic).send(bytes(2 * 1024 * 1024))
     client.create_producer(topic, chunking_enabled=True).send(bytes(2 * 1024 * 1024))
     assert consumer.receive(RECEIVE_MS).data() == bytes(2 * 1024 * 1024)
+
+
+# -- the same by REST, for one namespace -----------------------------------------------------------
+
+
+@pytest.fixture
+def namespace(serve, topic):
+    """A server, a client, a fresh namespace, and how to set a policy of it."""
+    server, client = serve(SMALL_LEDGERS)
+    url = f"{server.http_url}/admin/v2/namespaces/public/{topic}"
+    assert httpx.put(url, json={}).status_code == 204
+
+    def decide(policy, value, **query):
+        answer = httpx.post(f"{url}/{policy}", json=value, params=query)
+        assert answer.status_code == 204, answer.text
+
+    return server, client, f"public/{topic}/t", decide
+
+
+def test_time_to_live_by_rest(namespace, raw):
+    server, client, topic, decide = namespace
+    client.subscribe(topic, "s").close()
+    publish(client, topic, numbered(10))
+    decide("messageTTL", 1)
+    until(lambda: waiting(raw, server, topic)[0] >= waiting(raw, server, topic)[1])
+
+
+def test_retention_by_rest(namespace):
+    """First all is kept; when the policy changes, what is acknowledged goes."""
+    _, client, topic, decide = namespace
+    decide("retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+    consumer = client.subscribe(topic, "s")
+    publish_slowly(client, topic, numbered(95))
+    for _ in range(95):
+        consumer.acknowledge(consumer.receive(RECEIVE_MS))
+    consumer.close()
+    assert readable(client, topic) == numbered(95)
+    decide("retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+    until(lambda: len(readable(client, topic)) <= 10)
+
+
+def test_backlog_quota_by_rest(namespace):
+    _, client, topic, decide = namespace
+    client.subscribe(topic, "s").close()
+    publish(client, topic, [bytes(10_000)] * 20)
+    quota = {"limitSize": 100_000, "policy": "producer_exception"}
+    decide("backlogQuota", quota, backlogQuotaType="destination_storage")
+
+    def refused():
+        try:
+            client.create_producer(topic).close()
+        except pulsar.ProducerBlockedQuotaExceededException:
+            return True
+        return False
+
+    until(refused)
