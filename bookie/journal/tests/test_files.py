@@ -1,5 +1,8 @@
 """Journal files: fresh ones, spares, zeros behind the last group."""
 
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+
 import pytest
 
 from bookie.journal import files, format
@@ -86,3 +89,25 @@ def test_a_writer_faster_than_the_zeros(tmp_path, synced):
     for i in range(600):
         assert data[512 + 4096 * i : 512 + 4096 * (i + 1)] == bytes([1 + i % 255]) * 4096
     assert data.count(0, 512 + 4096 * 600) == len(data) - 512 - 4096 * 600
+
+
+def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
+    """They once met under the name of a file in the making, and under the number of a spare."""
+    made = files.JournalFiles(tmp_path, size_max=64 * 1024, ahead=16 * 1024, spares_max=2)
+    old: SimpleQueue[int | None] = SimpleQueue()
+
+    def retire() -> None:
+        while (journal_id := old.get()) is not None:
+            made.retire([journal_id])
+
+    with ThreadPoolExecutor(1) as pool:
+        retiring = pool.submit(retire)
+        for journal_id in range(60):
+            made.create(journal_id, synced=False).close()
+            old.put(journal_id)
+        old.put(None)
+        retiring.result()
+    assert not files.journals(tmp_path)
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == [f"{files.SPARE}{i}" for i in range(len(left))]
+    assert len(left) <= 2
