@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 MIB = 1024 * 1024
-RSS_GROWTH_MAX = 64 * MIB
-"""Of the server, over one test: what one peer may cost is set by limits, not by the peer."""
+RSS_GROWTH_MAX = 128 * MIB
+"""Of the server, over one test: its own caches may fill (of 32 MiB each), a peer's share is set by
+limits. What a test demands of the peer's share it says itself."""
 
 
 def rss(server) -> int:
