@@ -57,7 +57,7 @@ class BrokerSettings(Struct, frozen=True):
     cluster: str = "standalone"
     defaults: BrokerDefaults = BrokerDefaults()
     roll: RollLimits = RollLimits()
-    tail_cache_bytes_max: int = 32 * 1024 * 1024
+    tail_cache_bytes_max: int = 24 * 1024 * 1024
     cursor_flush_seconds: float = 0.2
     """How long an acknowledgement without receipt may wait to be stored."""
     housekeeping_seconds: float = 30.0

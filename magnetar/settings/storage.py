@@ -93,7 +93,7 @@ class Ledgers(Struct, frozen=True):
     ] = 240.0
     cache_size_mb: Annotated[
         int, Meta(description="Newest entries of all topics, kept for consumers that follow.", ge=0)
-    ] = 32
+    ] = 24
     cursor_flush_seconds: Annotated[
         float, Meta(description="An acknowledgment may wait so long to be stored.", ge=0)
     ] = 0.2
