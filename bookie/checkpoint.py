@@ -79,7 +79,7 @@ def write_out(
                 breathe()
     shelves.entry_log.sync()
     if placed:
-        shelves.locations.put(placed, breathe, distinct=not half.overlapping)
+        shelves.locations.put(placed, breathe)
         shelves.locations.sync()
     shelves.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
 

@@ -228,7 +228,7 @@ class Collector:
             return None
         if placed:
             shelves.entry_log.sync()
-            shelves.locations.put(placed, breathe, distinct=False)
+            shelves.locations.put(placed, breathe)
             shelves.locations.sync()
         return copied
 

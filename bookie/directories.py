@@ -46,11 +46,6 @@ class Directories(Struct, frozen=True):
     def ledger_rows(self) -> Path:
         return self.ledgers / "ledgers"
 
-    @property
-    def new_table(self) -> Path:
-        """A table of locations in the making."""
-        return self.root / "ledgers" / "locations.new"
-
     def make(self) -> None:
         for directory in (self.journal, self.ledgers):
             directory.mkdir(parents=True, exist_ok=True)

@@ -229,7 +229,7 @@ def _open_shelves(directories: Directories, settings: BookieSettings) -> Shelves
         directories=directories,
         entry_log=EntryLogWriter(directories.ledgers, settings.entry_log_size_max_bytes),
         reader=EntryLogReader(directories.ledgers),
-        locations=LocationIndex(directories.locations, directories.new_table, blocks),
+        locations=LocationIndex(directories.locations, blocks),
         ledgers=LedgersIndex(directories.ledger_rows, blocks),
         lock=trio.Lock(),
     )

@@ -2,9 +2,11 @@
 
 A location is (entry log id << 32) | offset of the entry, behind its length word.
 
-RocksDB's binding holds the interpreter lock while it writes a batch, so batches are small and the
-sync of its log (which lets go of the lock) comes after the last. Many locations at once go into a
-table file of their own, sorted, which is then taken in whole: cheaper, and durable when done.
+RocksDB's binding holds the interpreter lock while it writes, and for as long as that takes: through
+the write of its log, through the syncs of a table that is taken in, through a pause that RocksDB
+imposes. On a busy disk the whole server would stand still with it. So what is written goes into
+memory only, without a log, and `sync` has it written out, which lets go of the lock. Nothing is
+lost by that: until lastMark has moved, the journal holds it all.
 """
 
 from __future__ import annotations
@@ -18,11 +20,10 @@ from rocksdict import (
     BlockBasedOptions,
     Cache,
     DBCompressionType,
-    IngestExternalFileOptions,
     Options,
     Rdict,
-    SstFileWriter,
     WriteBatch,
+    WriteOptions,
 )
 
 from bookie.entries import Run
@@ -30,9 +31,10 @@ from core.errors import Corrupted, StorageFailed
 
 BATCH_PUTS_MAX: Final = 200
 """A batch of this size holds the interpreter lock for 0.1 ms."""
-TABLE_PUTS_MIN: Final = 20_000
-"""From here on a table of its own pays. Taking it in holds the interpreter lock for a sync or two
-(3 to 7 ms), so a server at leisure, with fewer entries a checkpoint than this, never does it."""
+MEMORY_PUTS_MAX: Final = 100_000
+"""Then what is in memory is written out: it never fills up while a batch is written."""
+MEMORY_BYTES: Final = 16 * 1024 * 1024
+"""Room for twice as many locations."""
 BREATHE_PUTS: Final = 2000
 """Between two pauses of whoever writes, so that the loop runs."""
 ENTRY_ID_MAX: Final = 2**63 - 1
@@ -80,8 +82,12 @@ def database_options(cache: Cache, write_buffer_bytes: int) -> Options:
 def open_database(directory: Path, options: Options) -> Rdict:
     """Open or make one; the binding's own exception stops here."""
     directory.mkdir(parents=True, exist_ok=True)
+    unlogged = WriteOptions()
+    unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
     try:
-        return Rdict(str(directory), options)
+        database = Rdict(str(directory), options)
+        database.set_write_options(unlogged)
+        return database
     except Exception as error:  # the binding raises plain Exception and nothing finer
         raise StorageFailed(f"the index {directory.name} cannot be opened: {error}") from error
 
@@ -89,11 +95,8 @@ def open_database(directory: Path, options: Options) -> Rdict:
 class LocationIndex:
     """See the module's docstring. Every method may block on the disk."""
 
-    def __init__(self, directory: Path, table_path: Path, cache: Cache) -> None:
-        self._options = database_options(cache, 2 * 1024 * 1024)
-        self._database = open_database(directory, self._options)
-        self._table_path = table_path
-        table_path.unlink(missing_ok=True)
+    def __init__(self, directory: Path, cache: Cache) -> None:
+        self._database = open_database(directory, database_options(cache, MEMORY_BYTES))
 
     def find(self, ledger_id: int, entry_id: int) -> int | None:
         """The location of one entry."""
@@ -110,17 +113,8 @@ class LocationIndex:
                 return int(entry_id), int(_unvalue(cursor.value())[0])
         return None
 
-    def put(self, placed: Sequence[Placed], breathe: Breathe, *, distinct: bool = True) -> None:
-        """Store where entries are; not durable before `sync`.
-
-        `distinct`: the runs are sorted and no entry is in two of them.
-        """
-        if distinct and sum(run.count for run, _ in placed) >= TABLE_PUTS_MIN:
-            self._put_table(placed, breathe)
-        else:
-            self._put_batches(placed, breathe)
-
-    def _put_batches(self, placed: Sequence[Placed], breathe: Breathe) -> None:
+    def put(self, placed: Sequence[Placed], breathe: Breathe) -> None:
+        """Store where entries are; not durable before `sync`."""
         batch = WriteBatch(raw_mode=True)
         count = 0
         for run, location in placed:
@@ -134,31 +128,14 @@ class LocationIndex:
                     batch = WriteBatch(raw_mode=True)
                     if count % BREATHE_PUTS == 0:
                         breathe()
+                    if count % MEMORY_PUTS_MAX == 0:
+                        self._database.flush()
         if not batch.is_empty():
             self._database.write(batch)
 
-    def _put_table(self, placed: Sequence[Placed], breathe: Breathe) -> None:
-        writer = SstFileWriter(self._options)
-        writer.open(str(self._table_path))
-        budget = BREATHE_PUTS
-        for run, location in placed:
-            ledger_id, entry_id = run.ledger_id, run.first
-            for offset in run.offsets[:-1]:
-                writer[_key(ledger_id, entry_id)] = _value(location + offset)
-                entry_id += 1
-            budget -= run.count
-            if budget <= 0:
-                breathe()
-                budget = BREATHE_PUTS
-        writer.finish()
-        taking = IngestExternalFileOptions()
-        taking.set_move_files(True)
-        self._database.ingest_external_file([str(self._table_path)], taking)
-        self._table_path.unlink(missing_ok=True)
-
     def sync(self) -> None:
         """What was put is durable when this returns."""
-        self._database.flush_wal(True)
+        self._database.flush()
 
     def forget(self, ledger_id: int) -> None:
         """Drop all locations of a ledger."""

@@ -65,13 +65,13 @@ class LedgersIndex:
             written = True
         if written:
             self._database.write(batch)
-            self._database.flush_wal(True)
+            self._database.flush()
 
     def forget(self, ledger_id: int) -> None:
         self._database.delete(_key(ledger_id))
 
     def sync(self) -> None:
-        self._database.flush_wal(True)
+        self._database.flush()
 
     def ledger_ids(self) -> list[int]:
         """All ledgers with a row. Negative keys are Apache's own flags and no ledgers."""

@@ -29,7 +29,7 @@ from magnetar.trouble import OperatorError
 
 log = logging.getLogger(__name__)
 
-SWITCH_INTERVAL_SECONDS: Final = 0.0005
+SWITCH_INTERVAL_SECONDS: Final = 0.0001
 """The loop and the journal's thread take turns. With the interpreter's 5 ms a thread that computes
 keeps the other waiting ten times as long as a sync takes."""
 GC_THRESHOLDS: Final = (50_000, 20, 100)

@@ -35,6 +35,22 @@ def copied(metadata):
     return same
 
 
+def snapshot(source, target):
+    """Copy a directory as a crash would leave it: RocksDB's threads replace files meanwhile,
+    so a copy counts only if no file came or went.
+    """
+    while True:
+        before = sorted(path for path in source.rglob("*"))
+        try:
+            shutil.copytree(source, target)
+        except shutil.Error:
+            shutil.rmtree(target)
+            continue
+        if before == sorted(path for path in source.rglob("*")):
+            return
+        shutil.rmtree(target)
+
+
 class CrashPoints:
     """Copies a directory before and after each step that it wraps."""
 
@@ -57,7 +73,7 @@ class CrashPoints:
     def copy(self, name):
         if self.armed:
             target = self.target / f"{len(self.copies)}-{name}"
-            shutil.copytree(self.source, target)
+            snapshot(self.source, target)
             self.copies.append((target, copied(self.metadata)))
 
 

@@ -1,4 +1,4 @@
-"""Where entries are: batches and tables, last entries, deleted ranges."""
+"""Where entries are: in memory and written out, last entries, deleted ranges."""
 
 import pytest
 from rocksdict import Cache
@@ -12,7 +12,7 @@ from core.errors import Corrupted
 @pytest.fixture
 def opened(tmp_path):
     def make():
-        return LocationIndex(tmp_path / "locations", tmp_path / "new", Cache(1 << 20))
+        return LocationIndex(tmp_path / "locations", Cache(1 << 20))
 
     return make
 
@@ -21,9 +21,9 @@ def run(ledger_id, first, count):
     return seal(ledger_id, first, -1, 0, [b"abc"] * count)
 
 
-@pytest.mark.parametrize("table_from", [1, 10**9], ids=["table", "batches"])
-def test_what_is_put_is_found_also_after_closing(opened, monkeypatch, table_from):
-    monkeypatch.setattr(index, "TABLE_PUTS_MIN", table_from)
+@pytest.mark.parametrize("written_out_each", [400, 10**9], ids=["often", "once"])
+def test_what_is_put_is_found_also_after_closing(opened, monkeypatch, written_out_each):
+    monkeypatch.setattr(index, "MEMORY_PUTS_MAX", written_out_each)
     locations = opened()
     pauses = []
     locations.put([(run(1, 0, 5000), 1028), (run(2, 7, 3), 9000)], lambda: pauses.append(1))
@@ -42,10 +42,11 @@ def test_what_is_put_is_found_also_after_closing(opened, monkeypatch, table_from
     locations.close()
 
 
-def test_the_newest_location_wins_however_it_came(opened, monkeypatch):
+def test_the_newest_location_wins_written_out_or_not(opened):
     locations = opened()
-    for i, table_from in enumerate((1, 10**9, 1, 10**9)):
-        monkeypatch.setattr(index, "TABLE_PUTS_MIN", table_from)
+    for i in range(4):
+        if i % 2:
+            locations.sync()
         locations.put([(run(1, 0, 10), 1000 * (i + 1))], lambda: None)
         assert locations.find(1, 0) == 1000 * (i + 1)
     locations.close()
