@@ -6,7 +6,8 @@ receipts; and when the server was away. Demanded is what users are promised:
 
 - what has a receipt comes, under the id of the receipt;
 - what comes twice under different ids was sent twice: it was on its way when the server went away;
-- what was acknowledged with a receipt does not come again;
+- what was acknowledged with a receipt does not come again once the server has been away since: until
+  then a second copy may have been under way before the acknowledgement was;
 - where the subscription keeps order, what comes for the first time comes in order.
 """
 
@@ -50,7 +51,7 @@ def judge(
         ids.setdefault(one.number, set()).add(one.id)
     _nothing_lost(by_number, ids)
     _duplicates_were_resent(by_number, ids, away)
-    _acknowledged_is_over(got)
+    _acknowledged_is_over(got, away)
     if lane is not None:
         _in_order(got, lane)
 
@@ -75,13 +76,16 @@ def _duplicates_were_resent(
         assert len(found) <= 1 + len(on_its_way), f"{times} came as {found}, away {away}"
 
 
-def _acknowledged_is_over(got: Sequence[Got]) -> None:
-    over: dict[str, Got] = {}
-    for one in sorted(got, key=lambda each: each.at):
-        before = over.get(one.id)
-        assert before is None or one.at <= before.acked_at, f"{before} came again: {one}"
+def _acknowledged_is_over(got: Sequence[Got], away: Sequence[Away]) -> None:
+    over: dict[str, float] = {}
+    for one in got:
         if one.acked_at:
-            over.setdefault(one.id, one)
+            over[one.id] = min(one.acked_at, over.get(one.id, one.acked_at))
+    for one in got:
+        acked_at = over.get(one.id)
+        if acked_at is not None:
+            since = [each for each in away if acked_at < each.since and each.until < one.at]
+            assert not since, f"{one} came again: acknowledged at {acked_at}, away {since}"
 
 
 def _in_order(got: Sequence[Got], lane: Callable[[int], Hashable]) -> None:

@@ -41,9 +41,12 @@ def test_resent():
 
 
 def test_acknowledged_and_back():
-    judge([sent(0)], [got(0, 2.0), got(0, 3.0)], AWAY, lane=None)
+    judge([sent(0)], [got(0, 2.0), got(0, 12.0)], AWAY, lane=None)
+    # a copy that was under way already, and one of which the acknowledgement was lost
+    judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 3.0)], AWAY, lane=None)
+    judge([sent(0)], [got(0, 2.0, acked_at=11.5), got(0, 12.0)], AWAY, lane=None)
     with pytest.raises(AssertionError, match="came again"):
-        judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 3.0)], AWAY, lane=None)
+        judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 12.0)], AWAY, lane=None)
 
 
 def test_out_of_order():

@@ -39,8 +39,8 @@ class Work:
             max_pending_messages=0,
         )
         self._threads = [
-            threading.Thread(target=self._send),
-            threading.Thread(target=self._receive),
+            threading.Thread(target=self._send, daemon=True),
+            threading.Thread(target=self._receive, daemon=True),
         ]
         for thread in self._threads:
             thread.start()
