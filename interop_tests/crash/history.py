@@ -6,8 +6,8 @@ receipts; and when the server was away. Demanded is what users are promised:
 
 - what has a receipt comes, under the id of the receipt;
 - what comes twice under different ids was sent twice: it was on its way when the server went away;
-- what was acknowledged with a receipt does not come again once the server has been away since: until
-  then a second copy may have been under way before the acknowledgement was;
+- what was acknowledged with a receipt does not come again once the server has been away since:
+  until then a second copy may have been under way before the acknowledgement was;
 - where the subscription keeps order, what comes for the first time comes in order.
 """
 
