@@ -47,10 +47,12 @@ class Connection:
         "link",
         "outbox",
         "outbox_bytes",
+        "packed_bytes",
         "paused",
         "peer",
         "pinged",
         "progress",
+        "refusal",
         "session",
         "socket",
         "touched",
@@ -58,11 +60,13 @@ class Connection:
         "writes",
     )
 
-    def __init__(self, link: Link, sock: socket.socket, peer: str) -> None:
+    def __init__(self, link: Link, sock: socket.socket, peer: str, refusal: str = "") -> None:
         self.link = link
         self.socket = sock
         self.fd = sock.fileno()
         self.peer = peer
+        self.refusal = refusal
+        """Why the session is to send this peer away with its first words; empty if it is not."""
         self.wire: Wire
         self.session: Session
         self.left = b""
@@ -71,6 +75,8 @@ class Connection:
         self.gathered = 0
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
+        self.packed_bytes = 0
+        """Packed since the last flush, as far as whoever packed it has said (`packed`)."""
         self.paused = 0
         """A bit for each reason not to read (`PAUSE_...`)."""
         self.interest = READ
@@ -87,9 +93,20 @@ class Connection:
         return self.fd >= 0
 
     @property
+    def host(self) -> str:
+        return self.peer.rpartition(":")[0]
+
+    @property
     def congested(self) -> bool:
         """Whoever sends of his own accord (dispatch) stops while this is true."""
-        return self.outbox_bytes > self.link.limits.outbox_high_bytes
+        return self.outbox_bytes + self.packed_bytes > self.link.limits.outbox_high_bytes
+
+    def packed(self, size: int) -> None:
+        """So much was packed unasked: it counts at once, or many consumers of one connection would
+        each pack their fill before the first flush. Replies need not be counted.
+        """
+        self.packed_bytes += size
+        self.touch()
 
     def touch(self) -> None:
         """There is something to send (or may be): the link looks at the end of this sweep."""
@@ -133,23 +150,27 @@ class Connection:
         self.touched = False
         if self.fd < 0:
             return
+        was_congested = self.congested
+        self.packed_bytes = 0
         packed = self.wire.take_outgoing()
         if packed:
             if self.outbox:
                 self.outbox += packed
                 self.outbox_bytes += sum(map(len, packed))
-                self.update_interest()
+                self._settle_pressure(was_congested)
                 return  # the socket was full before; its turn comes with the next WRITE
             self.outbox = packed
             self.outbox_bytes = sum(map(len, packed))
         if self.outbox:
-            self.drain()
+            self.drain(was_congested)
         elif self.ending is not None:
             self.link.drop(self, self.ending)
+        elif was_congested:
+            self._settle_pressure(was_congested)
 
-    def drain(self) -> None:
+    def drain(self, was_congested: bool = False) -> None:
         """Send from the outbox until it is empty or the socket is full."""
-        was_congested = self.congested
+        was_congested = was_congested or self.congested
         while self.outbox:
             try:
                 sent = self._send_once()
@@ -167,6 +188,10 @@ class Connection:
         if not self.outbox and self.ending is not None:
             self.link.drop(self, self.ending)
             return
+        self._settle_pressure(was_congested)
+
+    def _settle_pressure(self, was_congested: bool) -> None:
+        """Whoever held back may go on, and so may reading, if the peer has taken enough."""
         if was_congested and not self.congested:
             self.session.relieved()
         self.update_interest()

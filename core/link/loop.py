@@ -56,6 +56,10 @@ class LinkLimits(Struct, frozen=True):
     """In all: the protocol's refusal, or a closed socket where it has none."""
     connections_per_address_max: int = 0
     """From one address, 0 for no limit: as above."""
+    refusals_max: int = 64
+    """Connections beyond the limit that wait to be told so: the oldest is closed for the next."""
+    refusal_seconds: float = 5.0
+    """How long each of them may wait for its peer's first words."""
     outbox_high_bytes: int = 1024 * 1024
     """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
     silence_seconds: float = 30.0
@@ -79,6 +83,8 @@ class Listener(Struct, frozen=True):
     socket: socket.socket
     protocol: Protocol
     name: str
+    refuses: bool = False
+    """Its sessions look at `Connection.refusal` and say it; others are closed without a word."""
 
 
 class Link:
@@ -95,25 +101,35 @@ class Link:
         """Sessions start here what must wait."""
         self._connections: dict[int, Connection] = {}
         self._listeners: dict[int, Listener] = {}
+        self._watched: dict[int, Callable[[], None]] = {}
         self._per_address: Counter[str] = Counter()
+        self._refusing: dict[Connection, float] = {}
+        """Connections beyond the limit and when each is closed at the latest, oldest first."""
         self._touched: list[Connection] = []
         self._checks: deque[tuple[float, Connection]] = deque()
         self._buffer = bytearray(RECEIVE_BYTES)
         self._view = memoryview(self._buffer)
         self._token: trio.lowlevel.TrioToken | None = None
-        self._active = self._scheduled = self._wanted = False
+        self._active = self._scheduled = self._wanted = self._sweeping = False
         self.storage_congested = False
         self._accepted = self._refused = self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
     # -- life ---------------------------------------------------------------------------------
 
-    def listen(self, sock: socket.socket, protocol: Protocol, name: str) -> None:
+    def listen(
+        self, sock: socket.socket, protocol: Protocol, name: str, *, refuses: bool = False
+    ) -> None:
         """Accept on a bound socket from now on."""
         sock.setblocking(False)
         sock.listen(LISTEN_BACKLOG)
-        self._listeners[sock.fileno()] = Listener(sock, protocol, name)
+        self._listeners[sock.fileno()] = Listener(sock, protocol, name, refuses)
         self.poller.watch(sock.fileno(), READ)
+
+    def watch(self, fd: int, call: Callable[[], None]) -> None:
+        """Call in a sweep whenever `fd` is readable, as long as it is open."""
+        self._watched[fd] = call
+        self.poller.watch(fd, READ)
 
     def stop_listening(self) -> None:
         """Take no new connections; those that are there go on."""
@@ -122,11 +138,12 @@ class Link:
             listener.socket.close()
         self._listeners.clear()
 
-    async def run(self) -> None:
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; then every connection is closed."""
         self._token = trio.lowlevel.current_trio_token()
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
+            task_status.started()
             nursery.start_soon(self._watch_silence)
             try:
                 while True:
@@ -154,19 +171,22 @@ class Link:
     def _sweep(self) -> None:
         self.now = started = self.clock.monotonic()
         self._sweeps += 1
-        self._active = True  # touches in here need no settle of their own
+        self._sweeping = self._active = True  # touches in here need no settle of their own
         ready = self.poller.ready(SWEEP_CONNECTIONS_MAX)
         share = max(SWEEP_BYTES_MAX // (len(ready) or 1), 16 * 1024)
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
-                if fd in self._listeners:
+                if fd in self._watched:
+                    self._watched[fd]()
+                elif fd in self._listeners:
                     self._accept(self._listeners[fd])
                 continue
             if readiness & WRITE and connection.outbox:
                 connection.drain()
             if readiness & READ and connection.interest & READ and connection.fd >= 0:
                 self._receive(connection, min(share, RECEIVE_BYTES))
+        self._sweeping = False
         self.settle()
         self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)
 
@@ -175,7 +195,12 @@ class Link:
         self._active = True
 
     def settle(self) -> None:
-        """Finish a burst of work: run the hooks, then send what it packed."""
+        """Finish a burst of work: run the hooks, then send what it packed.
+
+        Within a sweep there is nothing to do: it ends with this anyway.
+        """
+        if self._sweeping:
+            return
         self._active = True
         self._scheduled = self._wanted = False
         for hook in self.hooks:
@@ -282,23 +307,42 @@ class Link:
                 log.warning("%s: cannot accept: %s", listener.name, error)
                 return
             host = str(address[0])
-            if self._is_full(host):
+            refusal = self._refusal(host)
+            if refusal:
                 self._refused += 1
-                log.info("%s: refused a connection, the limit is reached", host)
-                sock.close()
-                continue
+                log.info("%s: refused a connection: %s", host, refusal)
+                if not listener.refuses:
+                    sock.close()
+                    continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._begin(listener, sock, f"{host}:{address[1]}", host)
+            self._begin(listener, sock, f"{host}:{address[1]}", host, refusal)
 
-    def _is_full(self, host: str) -> bool:
-        per_address = self.limits.connections_per_address_max
-        if per_address and self._per_address[host] >= per_address:
-            return True
-        return len(self._connections) >= self.limits.connections_max
+    def _refusal(self, host: str) -> str:
+        """Why one more connection from there is too many; empty while it is not."""
+        limits = self.limits
+        per_address = limits.connections_per_address_max
+        if per_address and self._per_address[host] - self._refused_from(host) >= per_address:
+            return f"the server has its maximum of {per_address} connections from {host}"
+        if len(self._connections) - len(self._refusing) >= limits.connections_max:
+            return f"the server has its maximum of {limits.connections_max} connections"
+        return ""
 
-    def _begin(self, listener: Listener, sock: socket.socket, peer: str, host: str) -> None:
-        connection = Connection(self, sock, peer)
+    def _refused_from(self, host: str) -> int:
+        return sum(one.host == host for one in self._refusing)
+
+    def _refuse_soon(self, connection: Connection) -> None:
+        """It may hear why it is not wanted, while others like it do not need its place."""
+        while len(self._refusing) >= max(self.limits.refusals_max, 1):
+            self.drop(next(iter(self._refusing)), "refused")
+        self._refusing[connection] = self.now + self.limits.refusal_seconds
+
+    def _begin(
+        self, listener: Listener, sock: socket.socket, peer: str, host: str, refusal: str
+    ) -> None:
+        connection = Connection(self, sock, peer, refusal)
+        if refusal:
+            self._refuse_soon(connection)
         connection.wire, connection.session = listener.protocol(connection)
         self._connections[connection.fd] = connection
         self._per_address[host] += 1
@@ -314,7 +358,8 @@ class Link:
             return
         self.poller.forget(fd)
         del self._connections[fd]
-        host = connection.peer.rpartition(":")[0]
+        self._refusing.pop(connection, None)
+        host = connection.host
         self._per_address[host] -= 1
         if not self._per_address[host]:
             del self._per_address[host]
@@ -356,6 +401,8 @@ class Link:
         while True:
             await trio.sleep(min(1.0, span / 4))
             self.now = self.clock.monotonic()
+            while self._refusing and next(iter(self._refusing.values())) <= self.now:
+                self.drop(next(iter(self._refusing)), "refused")
             while self._checks and self._checks[0][0] <= self.now:
                 connection = self._checks.popleft()[1]
                 if connection.fd >= 0:

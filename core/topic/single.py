@@ -103,12 +103,13 @@ class SingleDispatcher:
             whole, start = found
             stop = affordable(whole, start, consumer.permits)
             self.read = (whole.ledger_id, whole.first_entry + stop)
+            bytes_before = consumer.bytes_out
             if self._cursor.holed:
                 for part, partial in self._cursor.unacked_parts(whole.part(start, stop)):
                     consumer.send(part, None, partial, self._wall_ms())
             else:
                 consumer.send(whole.part(start, stop), None, None, self._wall_ms())
-            budget -= sum(map(len, whole.payloads[start:stop]))
+            budget -= consumer.bytes_out - bytes_before
         return False
 
     def _next(self) -> tuple[Slice, int] | None:

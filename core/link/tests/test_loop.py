@@ -68,6 +68,10 @@ class EchoSession:
         self.connection, self.wire, self.told = connection, wire, told
 
     def handle(self, event: Any) -> None:
+        if self.connection.refusal:
+            self.wire.outgoing.append(self.connection.refusal.encode() + b"\n")
+            self.connection.end("refused")
+            return
         if event == b"fail":
             raise AssertionError("a mistake of ours")
         if event == b"end":
@@ -90,7 +94,11 @@ class Bench:
     """A running link with one listener."""
 
     def __init__(
-        self, limits: LinkLimits, wire: type[LineWire], tls: ssl.SSLContext | None
+        self,
+        limits: LinkLimits,
+        wire: type[LineWire],
+        tls: ssl.SSLContext | None,
+        refuses: bool = False,
     ) -> None:
         self.link = Link(SystemClock(), limits)
         self.told: list[str] = []
@@ -105,7 +113,7 @@ class Bench:
             outer = TlsWire(tls, inner) if tls else inner
             return outer, EchoSession(connection, inner, self.told)
 
-        self.link.listen(sock, protocol, "lines")
+        self.link.listen(sock, protocol, "lines", refuses=refuses)
 
     async def dial(self) -> trio.SocketStream:
         return await trio.open_tcp_stream("127.0.0.1", self.port)
@@ -116,8 +124,9 @@ async def running(
     limits: LinkLimits | None = None,
     wire: type[LineWire] = LineWire,
     tls: ssl.SSLContext | None = None,
+    refuses: bool = False,
 ) -> AsyncIterator[Bench]:
-    bench = Bench(limits or LinkLimits(), wire, tls)
+    bench = Bench(limits or LinkLimits(), wire, tls, refuses)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(bench.link.run)
         with trio.fail_after(20):
@@ -265,6 +274,53 @@ async def test_one_connection_too_many_is_closed(limits: LinkLimits) -> None:
         async with await bench.dial() as third:
             await third.send_all(b"c\n")
             assert await receive_exactly(third, 2) == b"c\n"
+
+
+async def test_one_connection_too_many_hears_why_where_the_protocol_can_say_it() -> None:
+    limits = LinkLimits(connections_max=1)
+    async with running(limits, refuses=True) as bench, await bench.dial() as first:
+        await first.send_all(b"a\n")
+        await receive_exactly(first, 2)
+        async with await bench.dial() as second:
+            await second.send_all(b"hello\n")
+            assert await receive_end(second) == b"the server has its maximum of 1 connections\n"
+        await first.send_all(b"b\n")  # whoever is in is not disturbed
+        assert await receive_exactly(first, 2) == b"b\n"
+        await first.aclose()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        async with await bench.dial() as third:
+            await third.send_all(b"c\n")
+            assert await receive_exactly(third, 2) == b"c\n"
+
+
+async def test_refused_peers_that_say_nothing_are_few_and_do_not_stay() -> None:
+    """The oldest goes for the next, and time ends the rest; none of them counts as a connection."""
+    limits = LinkLimits(connections_per_address_max=1, refusals_max=2, refusal_seconds=0.2)
+    async with running(limits, refuses=True) as bench, await bench.dial() as first:
+        await first.send_all(b"a\n")
+        await receive_exactly(first, 2)
+        silent = [await bench.dial() for _ in range(5)]
+        for one in silent:
+            assert await receive_end(one) == b""
+            await one.aclose()
+        assert bench.link.statistics().refused == 5
+        assert bench.link.statistics().connections == 1
+        await first.send_all(b"b\n")
+        assert await receive_exactly(first, 2) == b"b\n"
+
+
+async def test_what_is_packed_counts_before_it_is_flushed() -> None:
+    async with running(LinkLimits(outbox_high_bytes=100)) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        connection = bench.connections[0]
+        connection.packed(60)
+        assert not connection.congested
+        connection.packed(60)
+        assert connection.congested
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert not connection.congested
+        assert "relieved" in bench.told  # whoever held back is told to go on
 
 
 async def test_a_silent_peer_is_asked_and_then_closed() -> None:

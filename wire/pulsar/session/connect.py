@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from core.errors import NotAllowed
 from wire.pulsar import events, replies
+from wire.pulsar.errors import code_of
 from wire.pulsar.wire import State
 
 if TYPE_CHECKING:
@@ -15,7 +17,15 @@ PROTOCOL_VERSION: Final = 21
 
 
 def on_connect(session: PulsarSession, event: events.Connect) -> None:
-    """Anybody is welcome while authentication is off; credentials are not looked at."""
+    """Anybody is welcome while authentication is off; credentials are not looked at.
+
+    A connection too many is told so here: clients listen to an error in answer to their CONNECT.
+    """
+    refusal = session.connection.refusal
+    if refusal:
+        session.reply(replies.error(replies.UNASKED, code_of(NotAllowed()), refusal))
+        session.connection.end(refusal)
+        return
     session.peer_version = event.client_version
     session.protocol_version = min(PROTOCOL_VERSION, event.protocol_version)
     session.features = event.features

@@ -50,7 +50,7 @@ class Attached:
             masks = [partial.get(at) for at in range(len(part.payloads))]
         to = Recipient(self.id, self.partition, self.consumer.epoch)
         self.session.wire.messages(to, part, redeliveries, masks)
-        self.session.connection.touch()
+        self.session.connection.packed(sum(map(len, part.payloads)))
 
     def activity(self, active: bool) -> None:
         self.session.reply(replies.active_consumer_change(self.id, active))

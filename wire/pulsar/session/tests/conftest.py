@@ -9,6 +9,7 @@ import pytest
 
 from core.broker import Broker
 from core.link.connection import Connection
+from core.link.loop import LinkLimits
 from core.testing.bench import settled
 from core.testing.broker import Stores, running
 from wire.pulsar.session.session import FrontOptions, PulsarSession
@@ -21,11 +22,18 @@ class Line:
 
     def __init__(self, name: str) -> None:
         self.peer = name
+        self.refusal = ""
         self.congested = False
+        self.packed_bytes = 0
         self.paused = 0
         self.ending: str | None = None
 
     def touch(self) -> None: ...
+
+    def packed(self, size: int) -> None:
+        """As if nothing were sent on from now on: what is packed stays."""
+        self.packed_bytes += size
+        self.congested = self.packed_bytes > LinkLimits().outbox_high_bytes
 
     def will_write(self) -> None: ...
 

@@ -1,5 +1,6 @@
 """Introductions and signs of life."""
 
+from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.session import FrontOptions
 from wire.pulsar.session.tests.conftest import Player, Stage
 from wire.pulsar.tests import peer
@@ -11,6 +12,15 @@ async def test_introductions(stage: Stage) -> None:
     assert (heard.kind, heard.body.server_version) == ("CONNECTED", "M-1")
     assert heard.body.protocol_version == 12, "the lower of both"
     assert heard.body.max_message_size == 5 * 1024 * 1024
+
+
+async def test_a_connection_too_many_is_refused_in_the_protocols_words(stage: Stage) -> None:
+    client = Player(stage.broker, FrontOptions(), "1.1.1.1:1")
+    client.line.refusal = "the server has its maximum of 1 connections"
+    heard = await client.says_one(peer.connect())
+    assert (heard.kind, heard.body.request_id) == ("ERROR", 2**64 - 1)
+    assert heard.body.error == pb.NotAllowedError
+    assert heard.body.message == client.line.ending == client.line.refusal
 
 
 async def test_a_quiet_peer_is_asked_and_a_stranger_is_not(stage: Stage) -> None:

@@ -52,6 +52,26 @@ async def test_a_flow_of_nothing_makes_no_sense(stage: Stage) -> None:
     assert client.line.ending is not None
 
 
+async def test_consumers_of_one_stalled_connection_do_not_each_pack_their_fill(
+    stage: Stage,
+) -> None:
+    """What one of them has packed counts for the next at once, not only after a flush."""
+    await published(stage, *[bytes(400_000)] * 4)
+    client = await stage.player()
+    for consumer_id in range(1, 9):
+        subscription = f"s{consumer_id}"
+        await client.says(
+            peer.subscribe(consumer_id, consumer_id, "t", subscription, initial_position=1)
+        )
+    client.feed(*[peer.flow(consumer_id, 1_000) for consumer_id in range(1, 9)])
+    assert len(ids(await client.hears())) < 8
+    assert 2**20 < client.line.packed_bytes <= 2 * 2**20, "one turn of one consumer, not of eight"
+    client.line.packed_bytes = 0
+    client.line.congested = False
+    client.session.relieved()
+    assert ids(await client.hears()) != [], "and the others have their turn then"
+
+
 async def test_redelivery_is_counted_where_it_is_shared(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     client = await consumer(stage, sub_type=SHARED)
