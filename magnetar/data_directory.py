@@ -33,6 +33,8 @@ def opened(name: str) -> Iterator[Path]:
         lock = _hold(path)
         if not (path / MARKER).exists():
             _write_marker(path)
+    except FileExistsError:
+        raise OperatorError(f"cannot use the data directory {path}: it is a file") from None
     except OSError as error:
         raise OperatorError(f"cannot use the data directory {path}: {error.strerror}") from None
     try:

@@ -37,6 +37,10 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 GRACE_SECONDS: Final = 1.0
 """After the drain has been cancelled: time to unwind before SIGALRM, which nobody handles."""
 STDIN: Final = 0
+NO_SYNC: Final = (
+    "not syncing: messages are acknowledged before the disk has them, and a power cut or a crash "
+    "of the machine loses what was not written yet"
+)
 
 
 Serve = Callable[[Settings, Callable[[ReadyReport], None], trio.Event], Awaitable[None]]
@@ -54,6 +58,8 @@ def run(settings: Settings, *, stop_at_eof: bool = False, serve: Serve = compose
         threading.Thread(target=stopping.watch_stdin, name="stdin", daemon=True).start()
     try:
         with data_directory.opened(settings.storage.data_dir):
+            if not settings.storage.sync:
+                log.warning(NO_SYNC)
             remove_ready_file(ready_file)  # only now is it certain that nobody else keeps it
             try:
                 trio.run(_serve, settings, stopping, serve)

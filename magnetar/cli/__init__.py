@@ -8,11 +8,26 @@ in a traceback. Commands import what they need when they run, so that the server
 def main() -> None:
     import sys
 
+    import click
+
     from magnetar.cli.root import root
     from magnetar.trouble import OperatorError
 
     try:
-        root(prog_name="magnetar")
+        sys.exit(root(prog_name="magnetar", standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()  # the command's help, not a sentence
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        print(f"magnetar: {_sentence(error.format_message())}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
     except OperatorError as error:
         print(f"magnetar: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+def _sentence(message: str) -> str:
+    """The same voice as all other troubles: no capital after the colon, no full stop."""
+    return message[:1].lower() + message[1:].removesuffix(".")

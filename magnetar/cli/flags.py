@@ -14,6 +14,11 @@ from magnetar.settings import FLAGS, SETTINGS, Loaded, load
 from magnetar.trouble import OperatorError
 
 CONFIG_VARIABLE = "MAGNETAR_CONFIG"
+SWITCHES = {
+    "--no-sync": "Acknowledge messages before the disk has them: a killed server still loses "
+    "nothing, but a power cut or a crash of the machine loses what was not written yet.",
+}
+"""What those flags do that turn a setting off: its description says what it does when it is on."""
 
 
 def setting_options() -> list[click.Parameter]:
@@ -30,7 +35,7 @@ def setting_options() -> list[click.Parameter]:
 def _option(flag: str, path: str) -> click.Option:
     setting = SETTINGS[path]
     if setting.bare_type is bool:
-        return click.Option([flag], is_flag=True, help=f"Turn off: {setting.description}")
+        return click.Option([flag], is_flag=True, help=SWITCHES[flag])
     return click.Option([flag], metavar=_metavar(setting.bare_type), help=setting.description)
 
 

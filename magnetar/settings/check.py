@@ -16,8 +16,10 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     _check_order(settings)
     for part in settings.log.levels:
         if part.partition(".")[0] not in PARTS:
+            origin = origins["log.levels"]
             raise OperatorError(
-                f"log.levels: there is no part {part}; parts begin with {', '.join(PARTS)}"
+                f"{origin}: log.levels: there is no part {part}; "
+                f"parts begin with {', '.join(PARTS)}"
             )
 
 
@@ -26,9 +28,11 @@ def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
         return
     for path in ("tls.key", "tls.client_ca", "listen.pulsar_tls_port", "listen.https_port"):
         section, _, key = path.partition(".")
-        value = getattr(getattr(settings, section), key)
-        if value != SETTINGS[path].default:
-            raise OperatorError(f"{origins[path]}: {path} needs a tls.certificate beside it")
+        origin = origins.get(path, "")
+        changed = getattr(getattr(settings, section), key) != SETTINGS[path].default
+        # a file may hold the defaults, as `config show` prints them; who types one wants TLS
+        if changed or origin.startswith("--"):
+            raise OperatorError(f"{origin}: {path} needs a tls.certificate beside it")
 
 
 def _check_ports(settings: Settings) -> None:

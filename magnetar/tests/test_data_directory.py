@@ -72,7 +72,7 @@ def test_a_damaged_marker(tmp_path: Path, content: str) -> None:
 
 def test_a_file_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(OperatorError, match=r"cannot use the data directory .*: File exists"):
+    with pytest.raises(OperatorError, match=r"cannot use the data directory .*: it is a file"):
         opened(str(tmp_path / "file")).__enter__()
     with pytest.raises(OperatorError, match=r"cannot use the data directory .*: Not a directory"):
         opened(str(tmp_path / "file" / "below")).__enter__()

@@ -110,6 +110,11 @@ def test_with_a_certificate_there_are_twins(
     assert list(ready) == ["pulsar", "http", "pulsar_tls", "https", "pid"]
 
 
+def test_without_syncing_it_says_what_that_gives_up(standalone: Start) -> None:
+    (warning,) = [line for line in wait_for(standalone("--no-sync"), " ready") if "warning" in line]
+    assert "a power cut or a crash of the machine loses" in warning
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(standalone: Start, tmp_path: Path, number: int) -> None:
     process = standalone()

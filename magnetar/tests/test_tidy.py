@@ -56,7 +56,6 @@ IMPURE = frozenset(
 COVERED_ELSEWHERE = {
     "magnetar/__main__.py": "magnetar/tests/test_child.py",
     "magnetar/trouble.py": "magnetar/settings/tests/test_load.py",
-    "magnetar/compose.py": "magnetar/tests/test_server.py",
     "magnetar/cli/config.py": "magnetar/cli/tests/test_root.py",
     "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",
     "magnetar/settings/broker.py": "magnetar/settings/tests/test_registry.py",

@@ -69,8 +69,35 @@ def test_a_bad_setting_is_a_sentence_and_exit_2(command: list[str]) -> None:
 def test_an_unknown_flag_is_a_sentence_and_exit_2() -> None:
     result = _run("standalone", "--pulsar-prt", "1")
     assert result.returncode == 2
-    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("magnetar: no such option")
     assert "--pulsar-port" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["standalon"], "magnetar: no such command 'standalon'"),
+        (["standalone", "--data-dir"], "magnetar: option '--data-dir' requires an argument"),
+        (["standalone", "what"], "magnetar: got unexpected extra argument (what)"),
+    ],
+)
+def test_a_command_that_makes_no_sense(arguments: list[str], sentence: str) -> None:
+    result = _run(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith(sentence)
+    assert result.stderr.count("\n") == 1
+
+
+def test_help() -> None:
+    for arguments, first in (
+        (["--help"], "Usage: magnetar ["),
+        (["config", "-h"], "Usage: magnetar config"),
+    ):
+        result = _run(*arguments)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert result.stdout.startswith(first)
+    assert _run().returncode == 2
 
 
 def test_starting_is_not_slowed_by_what_a_server_does_not_need() -> None:

@@ -33,7 +33,7 @@ from magnetar.trouble import OperatorError
         ),
         (
             "[log.levels]\nwier = 'debug'",
-            "log.levels: there is no part wier; "
+            "m.toml: log.levels: there is no part wier; "
             "parts begin with magnetar, core, bookie, wire, hypercorn",
         ),
     ],
@@ -42,6 +42,13 @@ def test_a_contradiction_is_one_sentence(toml: str, sentence: str) -> None:
     with pytest.raises(OperatorError) as caught:
         load(toml, "m.toml")
     assert str(caught.value) == sentence
+
+
+def test_a_tls_port_that_is_typed_needs_a_certificate_whatever_its_number() -> None:
+    sentence = "^--https-port: listen.https_port needs a tls.certificate beside it$"
+    with pytest.raises(OperatorError, match=sentence):
+        load(flags={"--https-port": "8443"})
+    load("[listen]\nhttps_port = 8443")
 
 
 def test_several_free_ports_are_no_contradiction() -> None:
