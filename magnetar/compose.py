@@ -53,7 +53,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     addresses = {name: address(door) for name, door in doors.items()}
     clock = SystemClock()
     link = Link(clock, shares.link_limits(settings))
-    async with _storage(settings) as (store, metadata), trio.open_nursery() as nursery:
+    async with _storage(settings, link) as (store, metadata), trio.open_nursery() as nursery:
         broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)
         link.hooks += [
             store.begin_group,
@@ -65,12 +65,14 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         broker.gathers = True
         store.on_delivering, store.on_delivered = link.begin, link.settle
         store.on_relieved = link.soon
+        # First of all: the journal tells of its writes through it, and whoever starts may write.
+        await nursery.start(link.run)
         front = Front(broker, shares.pulsar_options(settings, addresses))
-        link.listen(doors["pulsar"], front, "pulsar")
-        if context is not None:
-            link.listen(doors["pulsar_tls"], _over_tls(front, context), "pulsar_tls")
         await nursery.start(broker.run)
-        nursery.start_soon(link.run)
+        link.listen(doors["pulsar"], front, "pulsar", refuses=True)
+        if context is not None:
+            secured = _over_tls(front, context)
+            link.listen(doors["pulsar_tls"], secured, "pulsar_tls", refuses=True)
         web: list[Door] = [(doors["http"], None)]
         web += [(door, context) for door in _named(doors, "https")]
         await nursery.start(
@@ -109,7 +111,9 @@ def _over_tls(protocol: Protocol, context: ssl.SSLContext) -> Protocol:
 
 
 @asynccontextmanager
-async def _storage(settings: Settings) -> AsyncIterator[tuple[EmbeddedStore, EmbeddedMetadata]]:
+async def _storage(
+    settings: Settings, link: Link
+) -> AsyncIterator[tuple[EmbeddedStore, EmbeddedMetadata]]:
     """Metadata, and the bookie whose ledgers it names. What cannot be opened is a sentence."""
     folder = Path(settings.storage.data_dir)
     async with trio.open_nursery() as nursery:
