@@ -11,7 +11,8 @@ Ports are chosen outside the range from which the system takes ports for outgoin
 Inside it, while a killed server is away, any client could be given the server's port, or even
 connect to itself, and the restart would fail.
 
-Invariant: outside the block no process and no temporary directory is left.
+Invariant: outside the block no process and no temporary directory is left; of a process that was
+killed inside it, the next one takes the directory away (`folders.py`).
 """
 
 import json
@@ -20,12 +21,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from magnetar.folders import Folder
 from magnetar.settings import FLAGS, SETTINGS, load
 from magnetar.settings.toml import write_tables
 
@@ -61,13 +62,13 @@ class Standalone:
         load(write_tables(tables), "magnetar.standalone()")  # a mistake is told before any start
         self._tables = tables
         self._given_data_dir = data_dir
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Folder | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: dict[str, int] = {}
         self._ready: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="magnetar-")
+        self._folder = Folder()
         try:
             self.start()
         except BaseException:
@@ -173,7 +174,7 @@ class Standalone:
 
     def _path(self, name: str) -> Path:
         assert self._folder is not None, "magnetar.standalone() is used by `with`"
-        return Path(self._folder.name, name)
+        return self._folder.path / name
 
     def _port_settings(self) -> list[str]:
         """The ports to choose: those that are open and not given."""
@@ -198,6 +199,7 @@ class Standalone:
         self._path("ready.json").unlink(missing_ok=True)
         # -P: a folder `core` or `wire` where the tests run must not be taken for ours
         command = [sys.executable, "-P", "-m", "magnetar", "standalone", "--stop-at-eof"]
+        assert self._folder is not None
         with self._path("server.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, "--config", str(config)],
@@ -207,6 +209,7 @@ class Standalone:
                 env=_environment(),
                 # Ctrl-C is for the tests; they stop the server when they have seen what it did
                 start_new_session=True,
+                pass_fds=(self._folder.lock,),  # held until the server, too, has gone
             )
 
     def _wait_until_ready(self) -> None:
@@ -234,7 +237,7 @@ class Standalone:
     def _clean_up(self) -> None:
         self.kill()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
             self._folder = None
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import magnetar
 from magnetar.child import StartError
+from magnetar.folders import sweep
 from magnetar.trouble import OperatorError
 
 
@@ -110,16 +111,21 @@ def test_a_port_that_is_given_and_busy_is_no_reason_to_choose_another() -> None:
             pass
 
 
-def test_it_dies_with_the_process_that_started_it() -> None:
+def test_it_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
     code = (
         "import magnetar, os, signal, sys\n"
         "with magnetar.standalone() as server:\n"
         "    sys.stdout.write(f'{server.pid}\\n'); sys.stdout.flush()\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
     assert done.returncode == -signal.SIGKILL
     _wait_until_gone(int(done.stdout))
+    assert len(sweep(tmp_path)) == 1, "its folder is there to be swept away"
+    assert os.listdir(tmp_path) == []
 
 
 def _wait_until_gone(pid: int) -> None:
