@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from core.broker import Broker
 from wire.http.exposition import Family
+from wire.http.round_trip import HealthCheck
 
 
 class MessageMetadata(Protocol):
@@ -113,3 +114,5 @@ class Front(Struct, frozen=True):
     options: HttpOptions
     extra_metrics: Callable[[], Iterable[Family]]
     """Metrics of parts that HTTP does not know: the link, the storage tier."""
+    health: HealthCheck = field(default_factory=HealthCheck)
+    """Shared by all who ask."""

@@ -1,7 +1,8 @@
-"""Whether the process lives (`/healthz`), and whether it can take writes (`/readyz`).
+"""Whether the process lives (`/healthz`), can take writes (`/readyz`), and does what it is for.
 
 Orchestrators restart what does not live and send no work to what is not ready: a full disk is the
-second, so `/healthz` says nothing of storage.
+second, so `/healthz` says nothing of storage. Both cost nothing. The third is Pulsar's own check,
+`/admin/v2/brokers/health`: a message is stored and read back (`round_trip.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ async def readyz(ask: Ask) -> Response:
     """503 with a reason while writes are refused."""
     reason = ask.options.readiness()
     return plain_text("ok") if reason is None else refusal(503, reason)
+
+
+async def health(ask: Ask) -> Response:
+    """500 with a reason unless a message comes back."""
+    reason = ask.options.readiness() or await ask.front.health.trouble(ask.broker)
+    return plain_text("ok") if reason is None else refusal(500, reason)
 
 
 ROUTES: Final[Table] = (("GET", "/healthz", healthz), ("GET", "/readyz", readyz))

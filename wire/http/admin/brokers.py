@@ -12,7 +12,7 @@ from starlette.responses import Response
 from core.topic.topic import Topic
 from wire.http.admin.topic_stats import described
 from wire.http.asking import Ask
-from wire.http.health import readyz
+from wire.http.health import health, readyz
 from wire.http.lookup import BUNDLE
 from wire.http.routes import Table, not_here, plain_text
 
@@ -133,7 +133,7 @@ async def no_allocator(_ask: Ask) -> None:
 
 BROKERS: Final[Table] = (
     ("GET", "", listed),
-    ("GET", "/health", readyz),
+    ("GET", "/health", health),
     ("GET", "/ready", readyz),
     ("GET", "/version", version),
     ("GET", "/leaderBroker", leader),

@@ -10,8 +10,17 @@ from typing import Final
 
 import trio
 
-from core.errors import AlreadyExists, BrokerError, NotAllowed, SubscriptionNotFound
-from core.ledger.cursor import Cursor
+from core.entry.header import read as read_header
+from core.entry.pulsar_metadata import message_count
+from core.errors import (
+    AlreadyExists,
+    EntryNotFound,
+    LedgerNotFound,
+    NotAllowed,
+    SubscriptionNotFound,
+)
+from core.ledger.chain import Position
+from core.topic.consumer import PartialAck
 from core.topic.seeking import find_by_time, mark_before
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
@@ -21,6 +30,8 @@ from wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
 """Entries skipped before the loop gets its turn."""
+BATCH_MESSAGES_MAX: Final = 100_000
+"""A batch that claims to have more is begun at its first message: its bits are kept in memory."""
 
 
 async def listed(ask: Ask) -> list[str]:
@@ -68,7 +79,7 @@ async def set_properties(ask: Ask) -> None:
         cursor.properties.clear()
         cursor.properties.update(given)
         cursor.touched()
-        await _saved(cursor)
+        await cursor.saved()
 
 
 # -- moving on ---------------------------------------------------------------------------------
@@ -83,13 +94,13 @@ async def skip(ask: Ask) -> None:
         subscription.skip(min(left, ENTRIES_PER_REST))
         left -= ENTRIES_PER_REST
         await trio.lowlevel.checkpoint()
-    await _saved(subscription.cursor)
+    await subscription.cursor.saved()
 
 
 async def skip_all(ask: Ask) -> None:
     for topic, subscription in having(await each_stored(ask), ask.subscription):
         subscription.skip_to(topic.ledger.chain.confirmed)
-        await _saved(subscription.cursor)
+        await subscription.cursor.saved()
 
 
 async def expire(ask: Ask) -> None:
@@ -126,8 +137,7 @@ async def reset_to_time(ask: Ask) -> None:
     """Everything published since then is delivered again, on every partition."""
     for topic, subscription in having(await each_stored(ask), ask.subscription):
         first = await find_by_time(topic.ledger, ask.path_number("timestamp"))
-        subscription.reset(mark_before(topic.ledger.chain, first))
-        await _saved(subscription.cursor)
+        await _seek(topic, subscription, mark_before(topic.ledger.chain, first))
 
 
 async def reset_to_position(ask: Ask) -> None:
@@ -135,11 +145,39 @@ async def reset_to_position(ask: Ask) -> None:
     target = await ask.json(Target)
     topic = await stored(ask)
     subscription = subscription_of(topic, ask.subscription)
-    subscription.reset(_mark(topic, target))
-    await _saved(subscription.cursor)
+    part = await _part_of_batch(topic, target) if target.batch_index >= 0 else None
+    if part is None:
+        await _seek(topic, subscription, _mark(topic, target))
+    elif not part[2]:  # the last of its batch is excluded: the next entry is next
+        await _seek(topic, subscription, target.position)
+    else:
+        await _seek(topic, subscription, mark_before(topic.ledger.chain, target.position), part)
 
 
-def _mark(topic: Topic, target: Target) -> tuple[int, int]:
+async def _seek(
+    topic: Topic, subscription: Subscription, mark: Position, part: PartialAck | None = None
+) -> None:
+    """As a consumer's own seek: stored first, then everybody is sent away, to come again."""
+    topic.keep(subscription)
+    await subscription.seek(mark, part)
+
+
+async def _part_of_batch(topic: Topic, target: Target) -> PartialAck | None:
+    """What of a batch is left when reading begins inside it; None if there is no such batch."""
+    if not topic.ledger.chain.has(target.position):
+        return None
+    try:
+        entry = (await topic.ledger.read(target.position, 1, 1)).payloads[0]
+    except (EntryNotFound, LedgerNotFound):
+        return None  # it was deleted: what comes behind it is next
+    size, is_batch = message_count(entry[read_header(entry).size :])
+    if not is_batch or size > BATCH_MESSAGES_MAX:
+        return None
+    first = min(target.batch_index + target.is_excluded, size)
+    return (*target.position, (1 << size) - (1 << first), size)
+
+
+def _mark(topic: Topic, target: Target) -> Position:
     chain = topic.ledger.chain
     if target.is_excluded and chain.has(target.position):
         return target.position
@@ -148,22 +186,6 @@ def _mark(topic: Topic, target: Target) -> tuple[int, int]:
 
 async def analyze(_ask: Ask) -> None:
     raise not_here("backlogs are not analysed by this server; see the topic's stats")
-
-
-async def _saved(cursor: Cursor) -> None:
-    """Wait until a cursor's state is stored."""
-    stored_now = trio.Event()
-    failures: list[BrokerError] = []
-
-    def done(error: BrokerError | None) -> None:
-        if error is not None:
-            failures.append(error)
-        stored_now.set()
-
-    cursor.when_saved(done)
-    await stored_now.wait()
-    if failures:
-        raise failures[0]
 
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"

@@ -15,5 +15,6 @@ async def test_a_server_that_takes_no_writes_lives_and_says_why() -> None:
     options = msgspec.structs.replace(OPTIONS, readiness=lambda: "the disk is full")
     async with visiting(options) as visitor:
         assert (await visitor.ask("GET", "/healthz")).text == "ok"
-        for path in ("/readyz", "/admin/v2/brokers/ready", "/admin/v2/brokers/health"):
+        for path in ("/readyz", "/admin/v2/brokers/ready"):
             assert await visitor.fails(503, "GET", path) == "the disk is full"
+        assert await visitor.fails(500, "GET", "/admin/v2/brokers/health") == "the disk is full"

@@ -17,6 +17,7 @@ from core.testing.ledgers import MemoryLedgers
 from core.topic.topic import Topic
 from wire.http.exposition import Family
 from wire.http.front import Front, HttpOptions
+from wire.http.round_trip import HealthCheck
 from wire.http.stack import application
 
 OPTIONS = HttpOptions(
@@ -89,15 +90,28 @@ class Visitor:
 
 @asynccontextmanager
 async def visiting(
-    options: HttpOptions = OPTIONS, families: Sequence[Family] = ()
+    options: HttpOptions = OPTIONS,
+    families: Sequence[Family] = (),
+    ledgers: MemoryLedgers | None = None,
+    health: HealthCheck | None = None,
 ) -> AsyncIterator[Visitor]:
-    """A broker on fakes and a visitor of its HTTP side."""
+    """A broker on fakes and a visitor of its HTTP side. What is to be dispatched is, soon."""
+    token = trio.lowlevel.current_trio_token()
+
+    def soon() -> None:
+        token.run_sync_soon(broker.dispatch, idempotent=True)
+
     broker = Broker(
-        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+        BrokerSettings(),
+        ledgers or MemoryLedgers(),
+        MemoryMetadata(),
+        SystemClock(),
+        soon,
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
-        app = application(Front(broker, options, lambda: families))
+        front = Front(broker, options, lambda: families, health or HealthCheck())
+        app = application(front)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             yield Visitor(broker, client)

@@ -121,6 +121,76 @@ async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: Topic) ->
     assert backlog(topic) == 0
 
 
+class Leaver(Nobody):
+    """A consumer that notes where the cursor stood, and was stored, when it was sent away."""
+
+    def __init__(self, topic: Topic) -> None:
+        self.topic = topic
+        self.found: list[tuple[int, bool]] = []
+
+    def closed_by_broker(self) -> None:
+        self.found.append((backlog(self.topic), self.topic.subscriptions["s"].fenced))
+
+
+@pytest.mark.parametrize(
+    "path", [f"{S}/resetcursor", f"{S}/resetcursor/0"], ids=["to a position", "to a time"]
+)
+async def test_consumers_are_sent_away_once_the_cursor_is_stored(
+    visitor: Visitor, topic: Topic, path: str
+) -> None:
+    await visitor.does("POST", f"{S}/skip_all")
+    leaver = Leaver(topic)
+    subscription = topic.subscriptions["s"]
+    topic.attach(subscription, 1, ConsumerRequest(name="c"), SubscriptionType.SHARED, leaver)
+    await visitor.does("POST", path, {"ledgerId": -1, "entryId": -1})
+    assert leaver.found == [(5, True)], "nobody could come in before it was stored"
+    assert not subscription.consumers
+    topic.attach(subscription, 2, ConsumerRequest(name="c"), SubscriptionType.SHARED, Nobody())
+    await visitor.does("PUT", f"{HERE}/a/unload")
+    assert backlog(await visitor.topic("a")) == 5
+
+
+def batch_of(messages: int) -> bytes:
+    """An entry that says it has so many messages."""
+    metadata = b"\x0a\x01p\x10\x00\x18\x01\x58" + bytes((messages,))
+    return len(metadata).to_bytes(4, "big") + metadata + b"payload"
+
+
+@pytest.mark.parametrize(
+    ("index", "excluded", "left"),
+    [(0, False, 0b1111), (2, False, 0b1100), (2, True, 0b1000), (0, True, 0b1110)],
+)
+async def test_reading_begins_inside_a_batch(
+    visitor: Visitor, index: int, excluded: bool, left: int
+) -> None:
+    topic = await visitor.topic("b")
+    await topic.subscription("s")
+    (place,) = await visitor.publish("b", [batch_of(4)])
+    body = {"ledgerId": place[0], "entryId": 0, "batchIndex": index, "isExcluded": excluded}
+    await visitor.does("POST", f"{HERE}/b/subscription/s/resetcursor", body)
+    cursor = topic.subscriptions["s"].cursor
+    assert cursor.backlog == 1
+    assert (cursor.acks.bits(place) or 0b1111) == left
+
+
+async def test_behind_the_last_of_a_batch_is_the_next_entry(visitor: Visitor) -> None:
+    topic = await visitor.topic("b")
+    await topic.subscription("s")
+    (place,) = await visitor.publish("b", [batch_of(4)])
+    body = {"ledgerId": place[0], "entryId": 0, "batchIndex": 3, "isExcluded": True}
+    await visitor.does("POST", f"{HERE}/b/subscription/s/resetcursor", body)
+    assert topic.subscriptions["s"].cursor.backlog == 0
+
+
+async def test_an_index_where_there_is_no_batch_does_not_matter(
+    visitor: Visitor, topic: Topic
+) -> None:
+    for ledger, expected in ((0, 3), (77, 0)):
+        body = {"ledgerId": ledger, "entryId": 2, "batchIndex": 1}
+        await visitor.does("POST", f"{S}/resetcursor", body)
+        assert backlog(topic) == expected
+
+
 async def test_positions_are_expired(visitor: Visitor, topic: Topic) -> None:
     await visitor.does("POST", f"{S}/expireMessages", {"ledgerId": 0, "entryId": 1})
     assert backlog(topic) == 3

@@ -1,0 +1,168 @@
+"""The health check: a message goes to storage and comes back to a reader, or it is told why not.
+
+It takes the way of every message: a topic of its own is loaded, the message is published, synced,
+dispatched to a reader, and read again from the ledger it was written to. The topic is a system
+topic, so that no listing shows it, and goes when nobody has asked for a while.
+
+It runs in the broker's nursery and not in the request's, since what hangs in storage cannot be
+called off; whoever asks waits a limited time for it.
+
+Invariant: one trip is under way at a time, however many ask; a trip that hangs is every later
+check's answer, and no more is begun behind it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from core.broker import Broker
+from core.catalog import Tenant
+from core.checksum import crc32c
+from core.errors import AlreadyExists, BrokerError, Corrupted, NotAllowed, NotReady
+from core.ledger.chain import Position
+from core.ledger.tail_cache import Slice
+from core.names import TopicName
+from core.policies import NamespacePolicies
+from core.topic.consumer import ConsumerRequest
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import Topic
+
+TOPIC: Final = TopicName.parse("persistent://pulsar/system/__healthcheck")
+SECONDS_MAX: Final = 10.0
+"""A check that has no answer after that has failed."""
+PERMITS: Final = 1_000
+"""Messages a reader takes: its own, and those of trips before it that came late."""
+NAME: Final = b"healthcheck"
+
+
+class HealthCheck:
+    """See the module's docstring. One per server."""
+
+    def __init__(self, seconds_max: float = SECONDS_MAX) -> None:
+        self._seconds_max = seconds_max
+        self._trip: Trip | None = None
+        self._trips = 0
+
+    async def trouble(self, broker: Broker) -> str | None:
+        """Why a message does not come back; None if it did."""
+        trip = self._trip
+        if trip is None or trip.over.is_set():
+            self._trips += 1
+            trip = self._trip = Trip(self._trips)
+            broker.spawn(trip.run, broker)
+        with trio.move_on_after(self._seconds_max):
+            await trip.over.wait()
+            return trip.trouble
+        return f"storage has not answered within {self._seconds_max:g} s"
+
+
+class Trip:
+    """One message, there and back. It is the reader's other side as well."""
+
+    congested = False
+
+    def __init__(self, number: int) -> None:
+        self.over = trio.Event()
+        self.trouble: str | None = None
+        self._name = f"healthcheck-{number}"
+        self._message = b""
+        self._position: Position | None = None
+        self._error: BrokerError | None = None
+        self._heard = False
+        self._news = trio.Event()
+        """It is stored and heard, or will never be."""
+
+    async def run(self, broker: Broker) -> None:
+        """Go, and say how it went."""
+        try:
+            await self._go(await _topic(broker), broker.clock.wall_ms())
+        except BrokerError as error:
+            self.trouble = str(error)
+        finally:
+            self.over.set()
+
+    async def _go(self, topic: Topic, now_ms: int) -> None:
+        self._message = message(self._name.encode(), now_ms)
+        subscription = topic.reader(self._name, topic.ledger.chain.confirmed)
+        request = ConsumerRequest(self._name)
+        reader = topic.attach(subscription, 0, request, SubscriptionType.EXCLUSIVE, self)
+        try:
+            subscription.flow(reader, PERMITS)
+            topic.publish([self._message], None, self._stored)
+            await self._news.wait()
+        finally:
+            topic.detach(reader)
+        if self._error is not None:
+            raise self._error
+        assert self._position is not None
+        again = (await topic.ledger.read(self._position, 1, 1)).payloads[0]
+        if not again.endswith(self._message):
+            raise Corrupted("storage gives back another message than it was given")
+
+    def _stored(self, result: Position | BrokerError) -> None:
+        if isinstance(result, BrokerError):
+            self._error = result
+        else:
+            self._position = result
+        self._look()
+
+    def _look(self) -> None:
+        if self._error is not None or (self._heard and self._position is not None):
+            self._news.set()
+
+    # -- the reader's other side --------------------------------------------------------------
+
+    def deliver(
+        self,
+        part: Slice,
+        _redeliveries: Sequence[int] | None,
+        _partial: Mapping[int, int] | None,
+    ) -> None:
+        """What was read from a ledger has the broker's note before it."""
+        self._heard = self._heard or any(each.endswith(self._message) for each in part.payloads)
+        self._look()
+
+    def activity(self, active: bool) -> None:
+        """The only reader is always served."""
+
+    def end_of_topic(self) -> None:
+        self._error = NotAllowed(f"{TOPIC} is terminated")
+        self._look()
+
+    def closed_by_broker(self) -> None:
+        self._error = NotReady(f"{TOPIC} was unloaded meanwhile")
+        self._look()
+
+
+async def _topic(broker: Broker) -> Topic:
+    """The topic, in a namespace of the broker's own that comes with the first check."""
+    catalog = broker.catalog
+    if not await catalog.has_namespace(TOPIC.namespace):
+        tenant = Tenant(allowed_clusters=[catalog.cluster])
+        with suppress(AlreadyExists):  # somebody may use it for something else as well
+            await catalog.put_tenant(TOPIC.tenant, tenant, create=True)
+        await catalog.create_namespace(TOPIC.namespace, NamespacePolicies())
+    topic = await broker.topic(TOPIC, by_order=True)
+    assert isinstance(topic, Topic)
+    return topic
+
+
+def message(payload: bytes, now_ms: int) -> bytes:
+    """As a producer would send it: checksum, metadata (name, sequence, time), payload."""
+    metadata = bytes((0x0A, len(NAME))) + NAME + b"\x10\x00\x18" + _varint(now_ms)
+    body = struct.pack(">I", len(metadata)) + metadata + payload
+    return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
