@@ -22,7 +22,8 @@ from bookie.checkpoint import Checkpointer, Shelves
 from bookie.disk import DiskWatch
 from bookie.entries import Header, Run
 from bookie.journal import format
-from bookie.journal.writer import Acked, Journal
+from bookie.journal.groups import Acked
+from bookie.journal.writer import Journal
 from bookie.ledgers_index import LedgerRow
 from bookie.read_cache import ReadCache
 from bookie.settings import BookieSettings

@@ -28,7 +28,7 @@ from bookie.entry_log.writer import EntryLogWriter
 from bookie.housekeeping import Flusher, Housekeeping
 from bookie.index import LocationIndex
 from bookie.journal.files import JournalFiles
-from bookie.journal.writer import Journal
+from bookie.journal.writer import Journal, Watch
 from bookie.ledgers_index import LedgersIndex
 from bookie.replay import replay
 from bookie.settings import BookieSettings
@@ -179,8 +179,12 @@ async def open_embedded(
     settings: BookieSettings,
     *,
     on_fatal: Callable[[str], None],
+    watch: Watch | None = None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Start the bookie below `directory`, replaying what a crash left; stop it cleanly at the end.
+
+    `watch` lets it know when the journal has been written (a link's, which runs as long as this
+    is open, or nearly); without it a task does.
 
     `on_fatal` is told once when storage has failed and the process should end: nothing is stored
     from then on. What cannot be started (directory in use, foreign, newer, damaged) raises
@@ -190,7 +194,7 @@ async def open_embedded(
         await _identify(directories, metadata, settings)
         shelves = await trio.to_thread.run_sync(_open_shelves, directories, settings)
         try:
-            async with _running(shelves, metadata, settings, on_fatal) as store:
+            async with _running(shelves, metadata, settings, on_fatal, watch) as store:
                 yield store
         finally:
             shelves.entry_log.abandon()
@@ -241,6 +245,7 @@ async def _running(
     metadata: MetadataStore,
     settings: BookieSettings,
     on_fatal: Callable[[str], None],
+    watch: Watch | None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Replay, start the journal and the housekeeping; the other way round at the end."""
     directories = shelves.directories
@@ -260,13 +265,8 @@ async def _running(
             told.append(reason)
             on_fatal(reason)
 
-    journal = Journal(
-        files,
-        max(last_id + 1, clock.wall_ms()),
-        settings.journal_size_max_bytes,
-        synced=settings.sync,
-        on_failed=failed,
-    )
+    first_id = max(last_id + 1, clock.wall_ms())
+    journal = Journal(files, first_id, settings, failed)
     # Everything before is on the shelves, synced: the new journal is where a replay begins.
     write_last_mark(directories, journal.synced)
     cache = WriteCache(half_bytes)
@@ -276,6 +276,7 @@ async def _running(
     collector = Collector(shelves, bookie, checkpointer, metadata, settings)
 
     async with trio.open_nursery() as nursery:
+        journal.start(watch or (lambda fd, call: nursery.start_soon(_watch, fd, call)))
         flusher = Flusher(journal)
         bookie.wake = flusher.wake
         nursery.start_soon(flusher.run)
@@ -298,14 +299,18 @@ async def _running(
             nursery.cancel_scope.cancel()
 
 
+async def _watch(descriptor: int, call: Callable[[], None]) -> None:
+    """What a link does with a descriptor, for whoever has no link."""
+    while True:
+        await trio.lowlevel.wait_readable(descriptor)
+        call()
+
+
 async def _stop(
     journal: Journal, checkpointer: Checkpointer, shelves: Shelves, bookie: Bookie
 ) -> None:
     """Sync what was appended, tell who waits, write everything out, finish the entry log."""
-    journal.hand_over()
-    await trio.to_thread.run_sync(journal.stop)
-    while journal.queue_bytes:
-        await trio.lowlevel.checkpoint()
+    await journal.stop()
     if journal.failed is None and bookie.failed is None:
         try:
             await checkpointer.checkpoint()

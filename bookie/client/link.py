@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from bookie.entries import Header, Run
-from bookie.journal.writer import Acked
+from bookie.journal.groups import Acked
 
 
 class BookieLink(Protocol):

@@ -172,10 +172,10 @@ def _zero(fd: int, start: int, end: int, goes_on: Callable[[], bool] = lambda: T
 
 
 class JournalFile:
-    """One journal open for writing; only the journal's thread calls it.
+    """One journal open for writing; only whoever writes the journal calls it.
 
-    Zeroes are kept ahead of `position` by a short-lived thread; if the writer is faster, it zeroes
-    what it needs itself.
+    Zeroes are kept ahead of `position` by a short-lived thread; a writer that is faster waits until
+    `catch_up` has done it.
     """
 
     def __init__(self, path: Path, zeroed: int, ahead: int, *, direct: bool) -> None:
@@ -184,7 +184,7 @@ class JournalFile:
         self.direct = direct
         """Whether a write is durable when it returns, so that `sync` has nothing to do."""
         flags = os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT | _O_DSYNC if direct else 0)
-        self._fd = os.open(path, flags)
+        self.fd = os.open(path, flags)
         self._path = path
         self._zeroed = zeroed
         self._ahead = ahead
@@ -194,24 +194,39 @@ class JournalFile:
     def write(self, data: memoryview) -> None:
         """Append an aligned piece; OSError says that nothing of it may be believed."""
         end = self.position + len(data)
-        if end > self._zeroed:
-            self._catch_up(end)
+        if not self.is_zeroed(end):
+            self.catch_up(end)
         while data:
-            written = os.pwrite(self._fd, data, self.position)
-            self.position += written
+            written = os.pwrite(self.fd, data, self.position)
             data = data[written:]
+            self.advance(written)
+
+    def is_zeroed(self, end: int) -> bool:
+        return end <= self._zeroed
+
+    def catch_up(self, end: int) -> None:
+        """Have zeros up to `end`. Blocks."""
+        self._join()
+        if end > self._zeroed:
+            target = (end + CHUNK_BYTES) // CHUNK_BYTES * CHUNK_BYTES
+            _zero(self.fd, self._zeroed, target)
+            self._zeroed = target
+
+    def advance(self, written: int) -> None:
+        """So much was written at `position`."""
+        self.position += written
         if self._zeroed - self.position < self._ahead // 2 and self._zeroing is None:
             self._zeroing = threading.Thread(target=self._zero_ahead, name="journal-zeros")
             self._zeroing.start()
 
     def sync(self) -> None:
         if not self.direct:
-            sync_file(self._fd)
+            sync_file(self.fd)
 
     def close(self) -> None:
         self._closing = True
         self._join()
-        os.close(self._fd)
+        os.close(self.fd)
 
     def _join(self) -> None:
         zeroing = self._zeroing
@@ -219,15 +234,8 @@ class JournalFile:
             zeroing.join()
         self._zeroing = None
 
-    def _catch_up(self, end: int) -> None:
-        self._join()
-        if end > self._zeroed:
-            target = (end + CHUNK_BYTES) // CHUNK_BYTES * CHUNK_BYTES
-            _zero(self._fd, self._zeroed, target)
-            self._zeroed = target
-
     def _zero_ahead(self) -> None:
-        """Runs in its own thread. A failure here is no failure: `_catch_up` will meet it again."""
+        """Runs in its own thread. A failure here is no failure: `catch_up` will meet it again."""
         target = self._zeroed + min(self._ahead, max(2**20, self.position))
         try:
             fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT if self.direct else 0))

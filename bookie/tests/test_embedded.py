@@ -1,5 +1,7 @@
 """The embedded store against the contract, and what is its own: restarts, limits, refusals."""
 
+import os
+
 import msgspec
 import pytest
 import trio
@@ -350,10 +352,9 @@ async def test_a_failed_journal_acknowledges_nothing_and_says_so_once(tmp_path):
         writer = await store.create({})
         await append(writer, b"safe")
 
-        def fail(data):
-            raise OSError(5, "Input/output error")
-
-        store._journal._file.write = fail
+        bad = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(bad, store._journal._groups.file.fd)
+        os.close(bad)
         told = Told(2)
         writer.append([b"lost"], told)
         await trio.lowlevel.checkpoint()

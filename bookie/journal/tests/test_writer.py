@@ -1,52 +1,24 @@
-"""The journal's thread: groups, order, failures, an unsynced mode."""
+"""The journal, written by the kernel and by a thread: groups, order, failures, an unsynced mode."""
 
 import pytest
 import trio
 
 from bookie import entries
 from bookie.journal import format
-from bookie.journal.files import JournalFiles
-from bookie.journal.scan import scan
-from bookie.journal.writer import Journal
+from bookie.journal.tests.records import broken_file, found, record, stop
 
 MIB = 1024 * 1024
 
 
-def make(directory, *, synced=True, size_max=4 * MIB, on_failed=pytest.fail):
-    files = JournalFiles(directory, size_max=size_max, ahead=MIB, spares_max=0)
-    return Journal(files, 1, size_max, synced=synced, on_failed=on_failed)
-
-
-def record(i, size=100):
-    return entries.seal(1, i, -1, 0, [b"%07d" % i * (size // 7)]).blob
-
-
-def found(directory):
-    ids = []
-    for path in sorted(directory.glob("*.txn"), key=lambda path: int(path.stem, 16)):
-        data = path.read_bytes()
-        for run in scan(lambda offset, size, data=data: data[offset : offset + size], 512):
-            assert entries.count_intact(run) == run.count
-            ids += range(run.first, run.last + 1)
-    return ids
-
-
-async def stop(journal):
-    journal.hand_over()
-    await trio.to_thread.run_sync(journal.stop)
-    while journal.queue_bytes:
-        await trio.lowlevel.checkpoint()
-
-
 @pytest.mark.parametrize("synced", [True, False])
-async def test_all_is_written_and_told_in_order(tmp_path, synced):
-    journal = make(tmp_path, synced=synced)
+async def test_all_is_written_and_told_in_order(make, tmp_path, synced):
+    journal = make(synced=synced)
     told = []
     for i in range(500):
         journal.append(record(i), lambda error, i=i: told.append((i, error)))
         if i % 7 == 0:
             journal.hand_over()
-    await stop(journal)
+    await stop(journal, make)
     assert told == [(i, None) for i in range(500)]
     assert found(tmp_path) == list(range(500))
     assert journal.synced.offset % 512 == 0
@@ -54,21 +26,21 @@ async def test_all_is_written_and_told_in_order(tmp_path, synced):
     assert journal.statistics().sync_seconds.count == journal.statistics().groups
 
 
-async def test_files_roll_and_every_record_is_in_one_of_them(tmp_path):
-    journal = make(tmp_path, size_max=64 * 1024)
+async def test_files_roll_and_every_record_is_in_one_of_them(make, tmp_path):
+    journal = make(size_max=64 * 1024)
     for i in range(100):
         journal.append(record(i, 7000), None)
         journal.hand_over()
         while i % 5 == 0 and journal.queue_bytes:
             await trio.lowlevel.checkpoint()
-    await stop(journal)
+    await stop(journal, make)
     assert len(list(tmp_path.glob("*.txn"))) > 5
     assert found(tmp_path) == list(range(100))
 
 
-async def test_records_around_the_buffers_size(tmp_path):
+async def test_records_around_the_buffers_size(make, tmp_path):
     """The end of the buffer may fall into a record, into the padding, or between them."""
-    journal = make(tmp_path, size_max=64 * MIB)
+    journal = make(size_max=64 * MIB)
     sizes = [MIB - 560 + i for i in range(0, 60, 4)] + [3 * MIB + 5]
     for i, size in enumerate(sizes):
         blob = entries.seal(1, i, -1, 0, [b"x" * size]).blob
@@ -76,30 +48,29 @@ async def test_records_around_the_buffers_size(tmp_path):
         journal.append(blob, lambda error, synced=synced: synced.set())
         journal.hand_over()
         await synced.wait()
-    await stop(journal)
+    await stop(journal, make)
     assert found(tmp_path) == list(range(len(sizes)))
 
 
-async def test_after_a_failure_nothing_is_written_or_acknowledged(tmp_path):
+async def test_after_a_failure_nothing_is_written_or_acknowledged(make, tmp_path):
     failures = []
-    journal = make(tmp_path, on_failed=failures.append)
+    journal = make(on_failed=failures.append)
     told = []
     journal.append(record(0), told.append)
     journal.hand_over()
     while not told:
         await trio.lowlevel.checkpoint()
-    write = journal._file.write
-
-    def fail(data):
-        journal._file.write = write  # only once: the disk "recovers", and is not believed
-        raise OSError(5, "Input/output error")
-
-    journal._file.write = fail
-    for i in (1, 2, 3):
+    with broken_file(journal):
+        journal.append(record(1), told.append)
+        journal.hand_over()
+        while len(told) < 2:
+            await trio.lowlevel.checkpoint()
+    # The disk "recovers", and is not believed.
+    for i in (2, 3):
         journal.append(record(i), told.append)
         journal.hand_over()
         await trio.lowlevel.checkpoint()
-    await stop(journal)
+    await stop(journal, make)
     assert told[0] is None
     assert all(error is not None for error in told[1:])
     assert len(told) == 4
@@ -108,27 +79,27 @@ async def test_after_a_failure_nothing_is_written_or_acknowledged(tmp_path):
     assert journal.synced == format.Mark(1, 1024)
 
 
-async def test_our_own_mistake_in_the_thread_is_a_failure_too(tmp_path):
+async def test_our_own_mistake_is_a_failure_too(make, tmp_path):
     failures = []
-    journal = make(tmp_path, on_failed=failures.append)
+    journal = make(on_failed=failures.append)
     told = []
 
-    def mistake(data):
+    def mistake(batches):
         raise ZeroDivisionError
 
-    journal._file.write = mistake
+    journal._groups.pieces = mistake
     journal.append(record(0), told.append)
-    await stop(journal)
+    await stop(journal, make)
     assert len(told) == 1
     assert told[0] is not None
     assert len(failures) == 1
 
 
-async def test_delivered_is_called_after_the_last_of_a_group(tmp_path):
-    journal = make(tmp_path)
+async def test_delivered_is_called_after_the_last_of_a_group(make, tmp_path):
+    journal = make()
     order = []
     journal.delivered = lambda: order.append("delivered")
     for i in range(3):
         journal.append(record(i), lambda error, i=i: order.append(i))
-    await stop(journal)
+    await stop(journal, make)
     assert order == [0, 1, 2, "delivered"]

@@ -350,3 +350,29 @@ async def test_plain_bytes_on_a_tls_listener_close_it(
         await stream.send_all(b"GET / HTTP/1.0\n\n")
         await receive_end(stream)
         assert "TLS" in bench.told[0]
+
+
+async def test_a_watched_descriptor_brings_work_to_a_sweep() -> None:
+    """What its call packs is sent when the sweep ends, and once: `settle` in it does nothing."""
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"hello\n")
+        assert await receive_exactly(stream, 6) == b"hello\n"
+        (connection,) = bench.connections
+        ours, theirs = socket.socketpair()
+        order: list[str] = []
+
+        def call() -> None:
+            ours.recv(1)
+            bench.link.begin()
+            connection.session.quiet()
+            order.append("packed")
+            bench.link.settle()
+            order.append("called")
+
+        bench.link.hooks.append(lambda: order.append("settled"))
+        bench.link.watch(ours.fileno(), call)
+        theirs.send(b"x")
+        assert await receive_exactly(stream, 5) == b"ping\n"
+        assert order == ["packed", "called", "settled"]
+        ours.close()
+        theirs.close()

@@ -1,0 +1,164 @@
+"""The journal written by the loop, while the kernel does the waiting: see `kernel_writes.py`.
+
+    state      leaves when            for
+    idle       a batch is put         WRITING, or PREPARING
+    WRITING    a piece is durable     WRITING (the next piece or group), PREPARING, or idle
+    PREPARING  a thread has done it   WRITING
+
+PREPARING is what would block and is rare: a new file, or zeros for a writer faster than those who
+zero ahead. A thread that lives for it alone does it.
+
+Invariant: the next group is begun before the one that has ended is delivered, so that the disk
+works while replies are made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import trio
+
+from bookie.journal.groups import GROUP_BYTES, Batch, Groups
+from bookie.journal.kernel_writes import KernelWrites
+from core.errors import StorageFailed
+
+
+class KernelWriter:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        groups: Groups,
+        writes: KernelWrites,
+        deliver: Callable[[list[Batch], StorageFailed | None], None],
+    ) -> None:
+        self._groups = groups
+        self._writes = writes
+        self._deliver = deliver
+        self._token = trio.lowlevel.current_trio_token()
+        self._queue: deque[Batch] = deque()
+        self._group: list[Batch] = []
+        """What is being written."""
+        self._durable: list[Batch] = []
+        """What is written and not delivered yet."""
+        self._pieces: Iterator[memoryview] = iter(())
+        self._piece_bytes = self._piece_written = 0
+        self._broken: StorageFailed | None = None
+        self._resting = trio.lowlevel.ParkingLot()
+        """Where `stop` waits for a thread that prepares."""
+
+    def put(self, batch: Batch) -> None:
+        self._queue.append(batch)
+        if not self._group:
+            self._go_on(self._next_group)
+
+    async def stop(self) -> None:
+        while self._group:
+            if self._writes.busy:
+                await trio.to_thread.run_sync(self._writes.wait)
+                self.ended()
+            else:
+                await self._resting.park()
+        await trio.to_thread.run_sync(self._groups.close)
+        self._writes.close()
+
+    def ended(self) -> None:
+        """The descriptor says that a write may have ended."""
+        self._go_on(self._take_result)
+
+    def _go_on(self, step: Callable[[], None]) -> None:
+        """Every way into the machine of states; what came of it is delivered when it is whole."""
+        try:
+            step()
+        except OSError as error:
+            self._broken = StorageFailed(f"the journal cannot be written: {error}")
+        except Exception as error:  # noqa: BLE001 - our own mistake must not leave appends
+            # waiting for ever: it ends the process as a broken disk does.
+            self._broken = StorageFailed(f"the journal is broken: {error!r}")
+        if self._durable:
+            durable, self._durable = self._durable, []
+            self._deliver(durable, None)
+        if self._broken is not None:
+            lost = [*self._group, *self._queue]
+            self._group = []
+            self._queue.clear()
+            self._deliver(lost, self._broken)
+
+    def _next_group(self) -> None:
+        """Gather what waits and begin to write it."""
+        if self._broken is not None:
+            return
+        group, size = self._group, 0
+        while self._queue and size < GROUP_BYTES:
+            batch = self._queue.popleft()
+            group.append(batch)
+            size += batch[1]
+        if self._groups.begin(size):
+            self._first_piece()
+        else:
+            self._prepare(self._groups.roll, self._first_piece)
+
+    def _first_piece(self) -> None:
+        self._pieces = self._groups.pieces(self._group)
+        self._next_piece()
+
+    def _next_piece(self) -> None:
+        piece = next(self._pieces, None)
+        if piece is None:
+            self._end_group()
+            return
+        self._piece_bytes = len(piece)
+        self._piece_written = 0
+        end = self._groups.file.position + len(piece)
+        if self._groups.file.is_zeroed(end):
+            self._write()
+        else:
+            self._prepare(lambda: self._groups.file.catch_up(end), self._write)
+
+    def _write(self) -> None:
+        file, written = self._groups.file, self._piece_written
+        self._writes.begin(file.fd, file.position, written, self._piece_bytes - written)
+
+    def _take_result(self) -> None:
+        written = self._writes.ended()
+        if written is None:
+            return
+        self._groups.file.advance(written)
+        self._piece_written += written
+        if self._piece_written < self._piece_bytes:
+            self._write()
+        else:
+            self._next_piece()
+
+    def _end_group(self) -> None:
+        self._groups.end()
+        self._durable, self._group = self._group, []
+        if self._queue:
+            self._next_group()
+
+    def _prepare(self, job: Callable[[], None], then: Callable[[], None]) -> None:
+        """Do what blocks in a thread of its own, then go on here."""
+
+        def run() -> None:
+            failure: OSError | None = None
+            try:
+                job()
+            except OSError as error:
+                failure = error
+            try:
+                self._token.run_sync_soon(self._prepared, failure, then)
+            except trio.RunFinishedError:  # nobody is left to hear it
+                return
+
+        threading.Thread(target=run, name="journal-prepare", daemon=True).start()
+
+    def _prepared(self, failure: OSError | None, then: Callable[[], None]) -> None:
+        def go_on() -> None:
+            if failure is not None:
+                raise failure
+            then()
+
+        self._go_on(go_on)
+        self._resting.unpark_all()

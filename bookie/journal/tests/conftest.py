@@ -1,0 +1,37 @@
+"""A journal to test, written in either way."""
+
+import pytest
+import trio
+
+from bookie.journal.files import JournalFiles
+from bookie.journal.writer import Journal
+from bookie.settings import BookieSettings
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(params=["kernel", "thread"])
+def make(request, tmp_path, nursery):
+    """A function that makes a journal; the kernel's falls back to a thread where it must."""
+
+    def make_journal(*, synced=True, size_max=4 * MIB, on_failed=pytest.fail):
+        files = JournalFiles(tmp_path, size_max=size_max, ahead=MIB, spares_max=0)
+        settings = BookieSettings(journal_size_max_bytes=size_max, sync=synced)
+        journal = Journal(files, 1, settings, on_failed)
+        journal.start(watch)
+        return journal
+
+    def watch_here(descriptor, call):
+        nursery.start_soon(watching, descriptor, call)
+
+    async def watching(descriptor, call):
+        with scope:
+            while True:
+                await trio.lowlevel.wait_readable(descriptor)
+                call()
+
+    scope = trio.CancelScope()
+    watch = watch_here if request.param == "kernel" else None
+    make_journal.by_kernel = request.param == "kernel"
+    make_journal.stop_watching = scope.cancel
+    return make_journal
