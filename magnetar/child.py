@@ -153,6 +153,13 @@ class Standalone:
             raise
         self._forget_process()
 
+    def wait(self) -> int:
+        """Wait until it ends by itself; its exit code, negative if a signal ended it."""
+        assert self._process is not None, "the server is not running"
+        code = self._process.wait(STOP_SECONDS)
+        self._forget_process()
+        return code
+
     def kill(self) -> None:
         """End it without a chance to do anything more (SIGKILL)."""
         if self._process is not None:

@@ -61,6 +61,16 @@ def test_killed_and_started_again_on_the_same_ports_and_data() -> None:
         assert server.logs().count("pulsar listens on") == 3
 
 
+def test_it_may_end_by_itself() -> None:
+    with magnetar.standalone() as server:
+        server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert not server.running
+        server.start()
+        server.send_signal(signal.SIGKILL)
+        assert server.wait() == -signal.SIGKILL
+
+
 def test_a_directory_that_is_given_stays(tmp_path: Path) -> None:
     for _ in range(2):
         with magnetar.standalone(tmp_path) as server:

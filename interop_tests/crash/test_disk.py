@@ -1,0 +1,81 @@
+"""A disk that is full, and one that fails: what was acknowledged stays, and nobody is deceived."""
+
+import resource
+
+import httpx
+import pulsar
+import pytest
+
+from magnetar import standalone
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.tests import peer
+
+RECEIVE_MS = 15_000
+BODY_BYTES = 16 * 1024
+FULL = {"disk_usage_threshold": 0.000_002, "disk_usage_low_water_mark": 0.000_001}
+"""Any disk holds more than that part."""
+
+
+def publish_until(client, topic, refused) -> int:
+    """Send numbers until one is refused; how many were acknowledged."""
+    producer = client.create_producer(topic, batching_enabled=False, send_timeout_millis=3_000)
+    for number in range(10_000):
+        try:
+            producer.send(b"%d " % number + bytes(BODY_BYTES))
+        except refused:
+            return number
+    raise AssertionError("everything was acknowledged")
+
+
+def numbers(client, topic, count) -> list[int]:
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    return [int(reader.read_next(RECEIVE_MS).data().split()[0]) for _ in range(count)]
+
+
+def test_full(connect, raw, topic, tmp_path):
+    """Writes are refused and `/readyz` says so; what is stored can be read and acknowledged."""
+    with standalone(tmp_path) as server:
+        client = connect(server.pulsar_url)
+        client.subscribe(topic, "s").close()
+        producer = client.create_producer(topic)
+        for number in range(10):
+            producer.send(b"%d" % number)
+    with standalone(tmp_path, storage=FULL) as server:
+        answer = httpx.get(f"{server.http_url}/readyz")
+        assert answer.status_code == 503
+        assert "disk is full" in answer.json()["reason"]
+        assert httpx.get(f"{server.http_url}/healthz").status_code == 200
+        client = connect(server.pulsar_url, operation_timeout_seconds=3)
+        assert numbers(client, topic, 10) == list(range(10))
+        consumer = client.subscribe(topic, "s")
+        consumer.acknowledge(consumer.receive(RECEIVE_MS))
+        with raw(server) as one:  # stock clients try again until there is room
+            assert one.introduce().ask(peer.producer(1, 1, topic)).kind == "PRODUCER_SUCCESS"
+            refused = one.ask(peer.send(1, 0, b"no room"))
+            assert (refused.kind, refused.body.error) == ("SEND_ERROR", pb.PersistenceError)
+    with standalone(tmp_path) as server:
+        assert httpx.get(f"{server.http_url}/readyz").status_code == 200
+        client = connect(server.pulsar_url)
+        client.create_producer(topic).send(b"10")
+        assert numbers(client, topic, 11) == list(range(11))
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux sets limits of other processes")
+def test_failed(connect, topic):
+    """The first write that fails ends the process; none that it acknowledged is lost by that."""
+    with standalone() as server:
+        client = connect(server.pulsar_url, operation_timeout_seconds=3)
+        client.subscribe(topic, "s").close()
+        client.create_producer(topic).send(b"0")
+        before = len(server.logs())
+        _, hard = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1024 * 1024, hard))
+        acknowledged = publish_until(client, topic, pulsar.PulsarException)
+        client.shutdown()
+        assert server.wait() == 1
+        said = server.logs()[before:]
+        assert "storage failed, this server stops" in said
+        server.start()
+        assert numbers(connect(server.pulsar_url), topic, 1 + acknowledged)[1:] == list(
+            range(acknowledged)
+        )
