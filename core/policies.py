@@ -184,6 +184,7 @@ class BrokerDefaults(Struct, frozen=True, kw_only=True):
     max_topics_per_namespace: int = 0
     max_unacked_messages_per_consumer: int = 50_000
     max_unacked_messages_per_subscription: int = 200_000
+    max_delayed_per_subscription: int = 500_000
     subscription_expiration_minutes: int = 0
     subscription_types: tuple[str, ...] = SUBSCRIPTION_TYPES
     compaction_threshold: int = 0
@@ -208,6 +209,7 @@ class Effective(Struct, frozen=True, kw_only=True):
     max_topics_per_namespace: int
     max_unacked_per_consumer: int
     max_unacked_per_subscription: int
+    max_delayed_per_subscription: int
     subscription_expiration_minutes: int
     subscription_types: tuple[str, ...]
     compaction_threshold: int
@@ -245,6 +247,7 @@ _SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
         "max_unacked_messages_per_subscription",
         "max_unacked_messages_per_subscription",
     ),
+    "max_delayed_per_subscription": (None, None, "max_delayed_per_subscription"),
     "subscription_expiration_minutes": (
         None, "subscription_expiration_time_minutes", "subscription_expiration_minutes",
     ),

@@ -163,6 +163,7 @@ def broker_defaults(broker: Broker) -> BrokerDefaults:
         max_topics_per_namespace=broker.max_topics_per_namespace,
         max_unacked_messages_per_consumer=broker.max_unacked_messages_per_consumer,
         max_unacked_messages_per_subscription=broker.max_unacked_messages_per_subscription,
+        max_delayed_per_subscription=broker.max_delayed_messages_per_subscription,
         subscription_expiration_minutes=broker.subscription_expiration_time_minutes,
         subscription_types=broker.subscription_types_enabled,
     )

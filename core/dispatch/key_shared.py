@@ -146,6 +146,11 @@ class KeyShared(Generic[C]):
         self.drained_total += 1
         return True
 
+    def free(self, hash_: int, owner: C) -> bool:
+        """Whether its owner may be given more of it: nobody else holds any."""
+        holder = self._holders.get(hash_)
+        return holder is None or holder.consumer is owner or self.mode.out_of_order
+
     def draining(self) -> dict[int, int]:
         """Hashes whose holder is not their owner any more, with the entries it still holds."""
         if self.mode.out_of_order:

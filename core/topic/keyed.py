@@ -3,7 +3,9 @@
 Theory. As `shared.py`, but who gets an entry is decided by the hash of its key (see
 `core/dispatch/key_shared.py`, which also keeps order when consumers come and go). An entry whose
 consumer cannot take it now is held back: it joins replay, and later entries of its key wait behind
-it, while entries of other keys go on, up to a limit of entries held back.
+it, while entries of other keys go on, up to a limit of entries held back. What is held back is kept
+by hash and owner (`held.py`), so that a dispatch costs what is new and what goes, and nothing for
+what waits.
 
 Invariant: of one key, entries are delivered in order; `_hashes` has the hash of each entry that is
 pending, and of those in replay except such as were delayed, which are read again for it.
@@ -11,7 +13,8 @@ pending, and of those in replay except such as were delayed, which are read agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from core.dispatch.key_shared import KeyShared, Mode, sticky_hash
@@ -22,7 +25,9 @@ from core.ledger.managed import ManagedLedger
 from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
 from core.topic.environment import Environment
+from core.topic.held import Held
 from core.topic.outstanding import Outstanding, SharedLimits
+from core.topic.single import affordable
 from core.topic.source import EntrySource
 
 TURN_ENTRIES_MAX: Final = 2_000
@@ -45,9 +50,10 @@ class KeyedDispatcher:
     ) -> None:
         self.consumers: list[Consumer] = []
         self.read: Position = cursor.read_from
-        self.out = Outstanding(cursor, env, limits, look, self._left)
         self.keys: KeyShared[Consumer] = KeyShared(mode)
         self._hashes: dict[Position, int] = {}
+        self._held = Held(self.keys, self._hashes)
+        self.out = Outstanding(cursor, env, limits, look, self._held, self._left)
         self._cursor = cursor
         self._ledger = ledger
         self._look = look
@@ -60,6 +66,7 @@ class KeyedDispatcher:
     def attach(self, consumer: Consumer) -> None:
         request = consumer.request
         self.keys.attach(consumer, mode_of(consumer), request.hash_ranges)
+        self._held.reform()
         self.consumers.append(consumer)
         self._told_end = False
 
@@ -67,6 +74,7 @@ class KeyedDispatcher:
         self.consumers.remove(consumer)
         self.out.redeliver(consumer, None)
         self.keys.detach(consumer)
+        self._held.reform()
         if not self.consumers:
             self.stop()
 
@@ -90,45 +98,55 @@ class KeyedDispatcher:
         self.out.wake_delayed()
         if not any(consumer.ready for consumer in self.consumers):
             return False
-        if not self._deliver_again():
+        if not self._learn_hashes():
             return False
-        seen = 0
-        while not self.out.blocked and not self.out.full:
+        seen = self._deliver_again()
+        if seen is None:
+            return False
+        if seen and self.out.wake_delayed():
+            return True  # there is room again for what was due long ago
+        while not self.out.blocked:
             if seen >= TURN_ENTRIES_MAX:
                 return True
-            work = self._new()
+            permits = sum(consumer.permits for consumer in self.consumers if consumer.ready)
+            if not permits or self.out.full:
+                return False
+            work = self._new(permits)
             if work is None:
                 self._tell_end()
-                return False
-            if not any(consumer.ready for consumer in self.consumers):
                 return False
             seen += self._deal_new(work)
         return False
 
-    def _new(self) -> Slice | None:
+    def _new(self, permits: int) -> Slice | None:
+        """The next new entries: no more than can be given out or held back."""
         self.read = self._ledger.chain.normal(self.read)
         found = self._fresh.at(self.read)
         if found is None:
             return None
         whole, start = found
-        return whole.part(start, start + LOOK_ENTRIES_MAX)
+        look = min(LOOK_ENTRIES_MAX, permits + self._room, self.out.delays_left)
+        return whole.part(start, start + look)
+
+    @property
+    def _room(self) -> int:
+        """How many more entries may be held back."""
+        return self.out.limits.replay_max - len(self._held)
 
     def _deal_new(self, work: Slice) -> int:
         """Deliver what can be, hold back the rest; returns how many entries were seen to."""
         hashes = [hash_of(payload) for payload in work.payloads]
         ledger_id, first = work.ledger_id, work.first_entry
-        room = self.out.limits.replay_max - len(self.out.replay)
-        plan = self.keys.choose(hashes, work.counts, self._waiting_hashes(), room)
+        plan = self.keys.choose(hashes, work.counts, self._held.hashes_waiting, self._room)
         for portion in plan.portions:
-            part = work.part(portion.start, portion.start + portion.count)
-            self._send(
-                portion.consumer, part, hashes[portion.start : portion.start + portion.count]
-            )
+            stop = portion.start + portion.count
+            part = work.part(portion.start, stop)
+            self._send(portion.consumer, part, hashes[portion.start : stop])
         for at in plan.held:
             position = (ledger_id, first + at)
             if not self._cursor.acks.is_acked(position):
                 self._hashes[position] = hashes[at]
-                self.out.replay.add(position)
+                self._held.add(position)
         self.read = max(self.read, (ledger_id, first + plan.seen))
         return max(plan.seen, 1)
 
@@ -141,54 +159,67 @@ class KeyedDispatcher:
                 self.keys.sent(consumer, hash_)
             self.out.send(consumer, piece, partial)
 
-    def _deliver_again(self) -> bool:
-        """Deliver what waits in replay and may go; False if some of it is still being read."""
-        if not self.out.replay:
-            return True
-        positions = sorted(self.out.replay)
-        if not self._learn_hashes(positions):
-            return False
-        hashes = [self._hashes[position] for position in positions]
-        plan = self.keys.choose(hashes, None, (), len(positions))
-        for portion in plan.portions:
-            chosen = positions[portion.start : portion.start + portion.count]
-            for run in _runs(chosen):
-                if self.out.blocked:
-                    return False
-                found = self._again.at(run[0], len(run))
+    def _deliver_again(self) -> int | None:
+        """Deliver what waits and may go, lowest first; how many, or None if it is being read."""
+        turns = []
+        for rank, consumer in enumerate(self.consumers):
+            head = self._held.head(consumer) if consumer.ready else None
+            if head is not None:
+                turns.append((head, rank, consumer))
+        heapify(turns)
+        seen = 0
+        while turns and seen < TURN_ENTRIES_MAX and not self.out.blocked:
+            position, rank, consumer = heappop(turns)
+            if self._is_gone(position):
+                self._forget(position)
+            else:
+                found = self._again.at(position, LOOK_ENTRIES_MAX)
                 if found is None:
-                    return False
-                whole, start = found
-                part = whole.part(start, start + len(run))
-                taken = run[: len(part.payloads)]
-                self._send(portion.consumer, part, [self._hashes[known] for known in taken])
-                for position in taken:
-                    self.out.replay.discard(position)
-                    if position not in self.out.pending:  # acknowledged meanwhile, or not due
-                        self._hashes.pop(position, None)
-                if len(taken) < len(run):
-                    self._look()
-                    return False
-        return True
+                    return None
+                seen += self._send_run(consumer, *found)
+            head = self._held.head(consumer) if consumer.ready else None
+            if head is not None:
+                heappush(turns, (head, rank, consumer))
+        return seen
 
-    def _learn_hashes(self, positions: list[Position]) -> bool:
+    def _send_run(self, consumer: Consumer, whole: Slice, start: int) -> int:
+        """Deliver what waits for this consumer from there on, in one piece."""
+        stop = affordable(whole, start, min(consumer.permits, LOOK_ENTRIES_MAX))
+        hashes = self._held.take_run(consumer, stop - start)
+        part = whole.part(start, start + len(hashes))
+        self._send(consumer, part, hashes)
+        for at in range(len(hashes)):
+            position = (part.ledger_id, part.first_entry + at)
+            if position not in self.out.pending:  # acknowledged meanwhile, or not due
+                self._hashes.pop(position, None)
+        return len(hashes)
+
+    def _learn_hashes(self) -> bool:
         """Entries that were delayed have no known hash yet; False while one must be read."""
-        first = self._ledger.chain.first
-        while positions and positions[0] < first:  # trimmed meanwhile
-            self.out.replay.discard(positions[0])
-            self._hashes.pop(positions.pop(0), None)
-        for position in positions:
-            if position not in self._hashes:
-                found = self._again.at(position, 1)
-                if found is None:
-                    return False
-                self._hashes[position] = hash_of(found[0].payloads[found[1]])
+        unread = self._held.unread
+        while (run := unread.first_run(LOOK_ENTRIES_MAX)) is not None:
+            (ledger_id, first), count = run
+            if self._is_gone((ledger_id, first)):
+                self._forget((ledger_id, first))
+                continue
+            found = self._again.at((ledger_id, first), count)
+            if found is None:
+                return False
+            whole, start = found
+            for at, payload in enumerate(whole.payloads[start : start + count]):
+                position = (ledger_id, first + at)
+                self._hashes[position] = hash_of(payload)
+                self._held.learned(position)
         return True
 
-    def _waiting_hashes(self) -> set[int]:
-        """Hashes of what waits in replay: nothing of these may overtake."""
-        hashes = self._hashes
-        return {hashes[known] for known in self.out.replay if known in hashes}
+    def _is_gone(self, position: Position) -> bool:
+        """Trimmed meanwhile."""
+        chain = self._ledger.chain
+        return not chain.has(position) or chain.normal(position) != position
+
+    def _forget(self, position: Position) -> None:
+        self._held.discard(position)
+        self._hashes.pop(position, None)
 
     def _tell_end(self) -> None:
         if self._ledger.terminated and not self._told_end and not self._cursor.backlog:
@@ -204,6 +235,7 @@ class KeyedDispatcher:
         if position not in self.out.replay:
             self._hashes.pop(position, None)
         if owner is not None and hash_ is not None and self.keys.returned(owner, hash_):
+            self._held.freed(hash_)
             self._look()
 
     def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
@@ -229,15 +261,3 @@ def mode_of(consumer: Consumer) -> Mode:
 def hash_of(payload: bytes) -> int:
     """The hash of an entry's key."""
     return sticky_hash(sticky_key(payload) or b"")
-
-
-def _runs(positions: list[Position]) -> Iterator[list[Position]]:
-    """Stretches of consecutive entries of one ledger."""
-    run: list[Position] = []
-    for position in positions:
-        if run and position != (run[-1][0], run[-1][1] + 1):
-            yield run
-            run = []
-        run.append(position)
-    if run:
-        yield run

@@ -27,8 +27,9 @@ from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
+from core.topic.delayed import Delayed
 from core.topic.environment import Environment
-from core.topic.replay import Delayed, Replay
+from core.topic.replay import Waiting
 
 DELAY_TICK_SECONDS: Final = 1.0
 """A clock that is set back makes delayed entries at most so much late."""
@@ -45,7 +46,10 @@ class SharedLimits(Struct, frozen=True):
     unacked_max: int = 200_000
     """Unacknowledged messages of all consumers together: dispatch stops until half are acked."""
     replay_max: int = 20_000
-    """Entries waiting to be delivered again: new reads stop."""
+    """Entries waiting to be delivered again: new reads stop, and what is due waits on."""
+    delayed_max: int = 500_000
+    """Entries waiting for their time, of about 50 bytes each: new reads stop until some are due.
+    What was published behind so many waits with them, delayed or not."""
 
 
 class Outstanding:
@@ -57,12 +61,13 @@ class Outstanding:
         env: Environment,
         limits: SharedLimits,
         look: Callable[[], None],
+        replay: Waiting,
         left: Left | None = None,
     ) -> None:
         self.pending: dict[Position, Consumer] = {}
         self.deliveries: dict[Position, int] = {}
         """How often an entry went out, where it came back."""
-        self.replay = Replay()
+        self.replay = replay
         self.delayed = Delayed()
         self.unacked = 0
         self.blocked = False
@@ -78,8 +83,13 @@ class Outstanding:
 
     @property
     def full(self) -> bool:
-        """So much waits to be delivered again that nothing new is read."""
-        return len(self.replay) >= self.limits.replay_max
+        """So much waits to be delivered again, or for its time, that nothing new is read."""
+        return len(self.replay) >= self.limits.replay_max or self.delays_left <= 0
+
+    @property
+    def delays_left(self) -> int:
+        """How many more entries may turn out to be delayed: no more than that is read at once."""
+        return self.limits.delayed_max - len(self.delayed)
 
     def set_limits(self, limits: SharedLimits) -> None:
         """The policy has changed: whoever is blocked may go on, or the other way round."""
@@ -232,12 +242,17 @@ class Outstanding:
 
     # -- delayed entries ----------------------------------------------------------------------
 
-    def wake_delayed(self) -> None:
-        """What is due joins replay."""
-        if len(self.delayed):
-            for position in self.delayed.take_due(self._env.clock.wall_ms()):
-                self.replay.add(position)
+    def wake_delayed(self) -> bool:
+        """What is due joins replay, as far as there is room; True if anything did."""
+        room = self.limits.replay_max - len(self.replay)
+        if room <= 0 or not len(self.delayed):
+            return False
+        due = self.delayed.take_due(self._env.clock.wall_ms(), room)
+        for position in due:
+            self.replay.add(position)
+        if len(due) < room:  # else whoever makes room looks again
             self._set_alarm()
+        return bool(due)
 
     def _set_alarm(self) -> None:
         """Have somebody look when the next delayed entry is due."""

@@ -21,6 +21,7 @@ from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
 from core.topic.environment import Environment
 from core.topic.outstanding import Outstanding, SharedLimits
+from core.topic.replay import Replay
 from core.topic.source import EntrySource
 
 TURN_BYTES_MAX: Final = 1024 * 1024
@@ -42,7 +43,8 @@ class SharedDispatcher:
     ) -> None:
         self.consumers: list[Consumer] = []
         self.read: Position = cursor.read_from
-        self.out = Outstanding(cursor, env, limits, look)
+        self._replay = Replay()
+        self.out = Outstanding(cursor, env, limits, look, self._replay)
         self._cursor = cursor
         self._ledger = ledger
         self._fresh = EntrySource(ledger, env.spawn, look)
@@ -80,9 +82,9 @@ class SharedDispatcher:
 
     def dispatch(self) -> bool:
         """Deliver what may be delivered now; True if the turn ended before the work."""
-        self.out.wake_delayed()
         budget = TURN_BYTES_MAX
         while not self.out.blocked:
+            self.out.wake_delayed()
             ready = [consumer for consumer in self.consumers if consumer.ready]
             if not ready:
                 return False
@@ -100,7 +102,7 @@ class SharedDispatcher:
 
     def _came_back(self, entries_max: int) -> Slice | None:
         """Entries to deliver again, lowest first; None if there are none, or not at hand yet."""
-        chain, replay = self._ledger.chain, self.out.replay
+        chain, replay = self._ledger.chain, self._replay
         while (run := replay.first_run(entries_max)) is not None:
             first, count = run
             if not chain.has(first) or chain.normal(first) != first:
@@ -122,7 +124,7 @@ class SharedDispatcher:
         if found is None:
             return None
         whole, start = found
-        return whole.part(start, start + entries_max)
+        return whole.part(start, start + min(entries_max, self.out.delays_left))
 
     def _deal(self, work: Slice, ready: list[Consumer]) -> int:
         """Give the entries out; the read position moves past all that were seen to."""

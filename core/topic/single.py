@@ -160,10 +160,8 @@ def affordable(whole: Slice, start: int, permits: int) -> int:
     """How far from `start` so many permits go; always at least one entry (overdraft)."""
     if whole.counts is None:
         return min(len(whole.payloads), start + permits)
-    stop = start
-    for count in whole.counts[start:]:
-        if permits <= 0:
-            break
-        permits -= count
+    counts, stop = whole.counts, start
+    while stop < len(counts) and permits > 0:
+        permits -= counts[stop]
         stop += 1
     return stop

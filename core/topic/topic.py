@@ -96,7 +96,11 @@ class Topic:
         return subscription
 
     def _limits(self) -> SharedLimits:
-        return SharedLimits(unacked_max=self.policies.max_unacked_per_subscription)
+        policies = self.policies
+        return SharedLimits(
+            unacked_max=policies.max_unacked_per_subscription,
+            delayed_max=policies.max_delayed_per_subscription,
+        )
 
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed, for those who are here as well."""

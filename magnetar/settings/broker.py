@@ -91,6 +91,14 @@ class Broker(Struct, frozen=True):
     max_unacked_messages_per_subscription: Annotated[
         int, Meta(description="The same for a whole subscription; 0 off.", ge=0)
     ] = 200_000
+    max_delayed_messages_per_subscription: Annotated[
+        int,
+        Meta(
+            description="Entries kept in mind until they are due: beyond it, read no further.",
+            ge=1,
+            le=100_000_000,
+        ),
+    ] = 500_000
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool, Meta(description="Remember which messages of a batch are acknowledged.")
     ] = True

@@ -1,12 +1,19 @@
 """Key_Shared: of each key one holder, in order, whoever comes and goes."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
 import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.dispatch.key_shared import sticky_hash
 from core.errors import HashRangeTaken, SubscriptionBusy
 from core.ledger.chain import Position
+from core.ledger.trim import RollLimits
 from core.testing.bench import Bench, bench
 from core.testing.client import ClientConsumer, attached
 from core.testing.entries import entry
@@ -240,3 +247,57 @@ async def _drain(desk, topic, clients, see, holders, acked):  # type: ignore[no-
             acked.add(position)
             del holders[position]
         assert len(acked) > before, "stuck"
+
+
+def opcodes(call: Callable[[], object]) -> int:
+    """How much work a call is: bytecodes run, which is the same on every machine, every time."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+async def work_beside(held: int) -> tuple[int, int, int]:
+    """With so many entries held back for one consumer: the work of a dispatch that delivers ten to
+    another, of one that finds nothing to do, and of one that delivers ten of those held back.
+    """
+    async with bench(RollLimits()) as desk:
+        topic = await desk.topic()
+        slow = await attached(topic, KEYED, name="slow", permits=0)
+        quick = await attached(topic, KEYED, name="quick")
+        keys = dispatcher_of(topic).keys
+        of: dict[ClientConsumer, list[bytes]] = {slow: [], quick: []}
+        for number in range(held):
+            key = b"%d" % number
+            owner = keys.owner(sticky_hash(key))
+            of[slow if owner is slow.consumer else quick].append(key)
+        subscription = topic.subscriptions["s"]
+        await desk.published(topic, *[entry(key=of[slow][i % 100]) for i in range(held)])
+        await desk.dispatch()
+        assert len(dispatcher_of(topic).out.replay) == held
+        await desk.published(topic, *[entry(key=of[quick][i]) for i in range(10)])
+        delivering = opcodes(subscription.dispatch)
+        assert len(quick.take()) == 10
+        idle = opcodes(subscription.dispatch)
+        slow.consumer.grant(10, 0)
+        catching_up = opcodes(subscription.dispatch)
+        assert len(slow.take()) == 10
+        return delivering, idle, catching_up
+
+
+async def test_a_dispatch_costs_nothing_for_what_is_held_back() -> None:
+    few, many = await work_beside(400), await work_beside(6_400)
+    for name, of_few, of_many in zip(("new", "nothing", "held"), few, many, strict=True):
+        # heaps grow by four levels while their contents grow sixteenfold
+        assert of_many < of_few * 1.25, f"{name}: {of_few} grew to {of_many}"

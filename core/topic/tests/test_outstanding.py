@@ -6,13 +6,14 @@ from core.testing.bench import Bench
 from core.testing.client import ClientConsumer
 from core.topic.consumer import Consumer, ConsumerRequest
 from core.topic.outstanding import Outstanding, SharedLimits
+from core.topic.replay import Replay
 
 
 async def books(desk: Bench, **limits: int) -> tuple[Outstanding, Consumer]:
     ledger = (await desk.topic()).ledger
     await desk.published(await desk.topic("other"), b"x")
     cursor = Cursor(desk.storage, ledger, "s", (-1, -1), durable=False)
-    out = Outstanding(cursor, desk.env, SharedLimits(**limits), lambda: None)
+    out = Outstanding(cursor, desk.env, SharedLimits(**limits), lambda: None, Replay())
     consumer = Consumer(1, ConsumerRequest(name="c"), ClientConsumer(), 0, 0)
     return out, consumer
 
@@ -64,3 +65,25 @@ async def test_what_is_passed_is_done_with_wherever_it_is(desk: Bench) -> None:
     out.passed((0, 2))
     assert list(out.pending) == [(0, 3)]
     assert (len(out.replay), len(out.delayed), out.deliveries) == (0, 0, {})
+
+
+async def test_what_is_due_joins_replay_while_there_is_room(desk: Bench) -> None:
+    out, consumer = await books(desk, replay_max=2)
+    for entry_id in range(5):
+        out.delayed.add((0, entry_id), 0)
+    assert out.wake_delayed()
+    assert (len(out.replay), len(out.delayed), out.full) == (2, 3, True)
+    assert not out.wake_delayed(), "no room"
+    out.send(consumer, run(2), None)
+    assert out.wake_delayed()
+    assert (len(out.replay), len(out.delayed)) == (2, 1)
+
+
+async def test_at_the_limit_of_what_is_delayed_nothing_new_is_read(desk: Bench) -> None:
+    out, _consumer = await books(desk, delayed_max=2)
+    out.delayed.add((0, 0), 10**15)
+    assert not out.full
+    out.delayed.add((0, 1), 10**15)
+    assert out.full
+    out.acked(0, 1, 1)
+    assert not out.full

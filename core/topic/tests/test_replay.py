@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.topic.replay import Delayed, Replay
+from core.topic.replay import Replay
 
 POSITIONS = st.tuples(st.integers(0, 2), st.integers(0, 9))
 
@@ -37,37 +37,10 @@ def test_the_first_run_is_the_lowest(
 
 def test_coming_and_going_does_not_fill_memory() -> None:
     """An entry that comes back and is sent again, for hours."""
-    replay, delayed = Replay(), Delayed()
-    for step in range(10_000):
+    replay = Replay()
+    for _ in range(10_000):
         replay.add((0, 5))
         replay.discard((0, 5))
-        delayed.add((0, 5), step)
-        delayed.discard((0, 5))
     assert len(replay._heap) < 100
-    assert len(delayed._heap) < 100
     replay.add((0, 7))
     assert replay.first_run(5) == ((0, 7), 1)
-
-
-@given(st.lists(st.tuples(POSITIONS, st.integers(0, 20)), max_size=20), st.integers(0, 20))
-def test_what_is_due_comes_soonest_first(
-    given_: list[tuple[tuple[int, int], int]], now_ms: int
-) -> None:
-    delayed, model = Delayed(), {}
-    for position, due_ms in given_:
-        delayed.add(position, due_ms)
-        model.setdefault(position, due_ms)
-    due = delayed.take_due(now_ms)
-    assert sorted(due) == sorted(p for p, at in model.items() if at <= now_ms)
-    assert [model[p] for p in due] == sorted(model[p] for p in due)
-    left = [at for at in model.values() if at > now_ms]
-    assert delayed.next_due_ms == min(left, default=None)
-    assert len(delayed) == len(left)
-
-
-def test_a_delayed_entry_that_is_done_with_is_not_due() -> None:
-    delayed = Delayed()
-    delayed.add((0, 0), 5)
-    delayed.discard((0, 0))
-    assert delayed.next_due_ms is None
-    assert delayed.take_due(10) == []
