@@ -1,0 +1,446 @@
+"""The server goes away and comes back in the middle of everything the Python client can do.
+
+Each scene is a generator that yields where that happens. All of them are begun on one server,
+which then is stopped or killed and started, once for all; then each is played to its end, with
+the clients, producers and consumers that were there before. Nobody tells these anything.
+
+What is demanded is what is promised: what has a receipt is there, what was acknowledged may come
+again unless the acknowledgement was confirmed (this client knows no receipts of them), and who
+could write before still can, or still can not.
+"""
+
+import os
+from collections.abc import Callable, Generator, Iterable
+from datetime import timedelta
+
+import httpx
+import pulsar
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from pulsar import CompressionType, ConsumerType, InitialPosition, MessageId, ProducerAccessMode
+
+from interop_tests.pulsar.python.stock import numbered, publish, receive
+from magnetar import standalone
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+RECEIVE_MS = 30_000
+MIB = 1024 * 1024
+Scene = Generator[None, None, None]
+Stage = Callable[["Setting"], Scene]
+SCENES: dict[str, Stage] = {}
+
+
+class Setting:
+    """What a scene is played with: a client, a topic of its own, and the server's door for REST."""
+
+    def __init__(self, client: pulsar.Client, topic: str, http_url: str, folder: str) -> None:
+        self.client = client
+        self.topic = topic
+        self.http_url = http_url
+        self.folder = folder
+
+
+def scene(stage: Stage) -> Stage:
+    SCENES[stage.__name__] = stage
+    return stage
+
+
+def gather(consumer, wanted: Iterable[bytes], also: Iterable[bytes] = ()) -> list[bytes]:
+    """Receive and acknowledge until each has come; what came for the first time, in its order."""
+    missing, allowed = set(wanted), {*wanted, *also}
+    found: dict[bytes, None] = {}
+    while missing:
+        message = consumer.receive(RECEIVE_MS)
+        consumer.acknowledge(message)
+        assert message.data() in allowed, message.data()
+        found[message.data()] = None
+        missing.discard(message.data())
+    return list(found)
+
+
+def goes_on(consumer, producer, count: int = 20) -> Scene:
+    """Half is published before, half after; all of it comes, in order."""
+    publish(producer, numbered(count // 2))
+    yield
+    publish(producer, numbered(count // 2, first=count // 2))
+    assert gather(consumer, numbered(count)) == numbered(count)
+
+
+# -- publishing ----------------------------------------------------------------------------------
+
+
+@scene
+def sync(at):
+    consumer, producer = at.client.subscribe(at.topic, "s"), at.client.create_producer(at.topic)
+    for body in numbered(5):
+        producer.send(body)
+    yield
+    for body in numbered(5, first=5):
+        producer.send(body)
+    assert gather(consumer, numbered(10)) == numbered(10)
+
+
+@scene
+def batches(at):
+    consumer = at.client.subscribe(at.topic, "s")
+    producer = at.client.create_producer(at.topic, batching_enabled=True, batching_max_messages=4)
+    yield from goes_on(consumer, producer)
+
+
+@scene
+def codecs(at):
+    pairs = []
+    for name, codec in CompressionType.__members__.items():
+        topic = f"{at.topic}-{name}"
+        producer = at.client.create_producer(
+            topic, compression_type=codec, batching_enabled=name != "LZ4"
+        )
+        pairs.append((at.client.subscribe(topic, "s"), producer))
+    plays = [goes_on(*pair) for pair in pairs]
+    for play in plays:
+        next(play)
+    yield
+    for play in plays:
+        assert next(play, "the end") == "the end"
+
+
+@scene
+def encryption(at):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    paths = [f"{at.folder}/public.pem", f"{at.folder}/private.pem"]
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    for path, content in zip(paths, (public, private), strict=True):
+        with open(path, "wb") as file:
+            file.write(content)
+    reader = pulsar.CryptoKeyReader(*paths)
+    consumer = at.client.subscribe(at.topic, "s", crypto_key_reader=reader)
+    producer = at.client.create_producer(at.topic, encryption_key="k", crypto_key_reader=reader)
+    yield from goes_on(consumer, producer)
+
+
+@scene
+def delayed(at):
+    consumer = at.client.subscribe(at.topic, "s", ConsumerType.Shared)
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    producer.send(b"late", deliver_after=timedelta(seconds=4))
+    yield
+    producer.send(b"now")
+    assert gather(consumer, {b"now", b"late"}) == [b"now", b"late"]
+
+
+@scene
+def not_stored(at):
+    name = f"non-persistent://public/default/{at.topic}"
+    consumer, producer = at.client.subscribe(name, "s"), at.client.create_producer(name)
+    producer.send(b"before")
+    assert consumer.receive(RECEIVE_MS).data() == b"before"
+    yield
+    # who is attached first again is not said, and what nobody is there for is gone
+    found = None
+    while found is None:
+        producer.send(b"after")
+        try:
+            found = consumer.receive(200).data()
+        except pulsar.Timeout:
+            continue
+    assert found == b"after"
+
+
+# -- consuming -----------------------------------------------------------------------------------
+
+
+@scene
+def partitions(at):
+    url = f"{at.http_url}/admin/v2/persistent/public/default/{at.topic}/partitions"
+    assert httpx.put(url, json=3).status_code == 204
+    consumer = at.client.subscribe(at.topic, "s", ConsumerType.Failover)
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    publish(producer, numbered(30))
+    yield
+    publish(producer, numbered(30, first=30))
+    assert set(gather(consumer, numbered(60))) == set(numbered(60))
+    assert len(at.client.get_topic_partitions(at.topic)) == 3
+
+
+@scene
+def several_topics(at):
+    names = [f"{at.topic}-{number}" for number in range(3)]
+    consumer = at.client.subscribe(names, "s", ConsumerType.Shared)
+    producers = [at.client.create_producer(name) for name in names]
+    for number, producer in enumerate(producers):
+        producer.send(b"%d" % number)
+    yield
+    for number, producer in enumerate(producers):
+        producer.send(b"%d" % (number + 3))
+    gather(consumer, numbered(6))
+
+
+@scene
+def regex(at):
+    import re
+
+    producers = [at.client.create_producer(f"{at.topic}-x{number}") for number in range(2)]
+    pattern = re.compile(f"persistent://public/default/{at.topic}-x.*")
+    consumer = at.client.subscribe(pattern, "s", ConsumerType.Shared)
+    producers[0].send(b"0")
+    yield
+    producers[1].send(b"1")
+    gather(consumer, {b"0", b"1"})
+
+
+@scene
+def reader(at):
+    at.client.subscribe(at.topic, "keeper").close()
+    producer = at.client.create_producer(at.topic)
+    publish(producer, numbered(10))
+    it = at.client.create_reader(at.topic, MessageId.earliest)
+    assert [it.read_next(RECEIVE_MS).data() for _ in range(5)] == numbered(5)
+    yield
+    publish(producer, numbered(10, first=10))
+    assert [it.read_next(RECEIVE_MS).data() for _ in range(15)] == numbered(15, first=5)
+
+
+@scene
+def table_view(at):
+    at.client.subscribe(at.topic, "keeper").close()
+    producer = at.client.create_producer(at.topic)
+    producer.send(b"old", partition_key="k0")
+    producer.send(b"stays", partition_key="k1")
+    view = at.client.create_table_view(at.topic)
+    assert view.get("k0") == b"old"
+    yield
+    producer.send(b"new", partition_key="k0")
+    while view.get("k0") != b"new":
+        pass
+    assert view.get("k1") == b"stays"
+
+
+@scene
+def seek_by_id(at):
+    consumer = at.client.subscribe(at.topic, "s", start_message_id_inclusive=True)
+    at.client.subscribe(at.topic, "keeper").close()
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    ids = publish(producer, numbered(20))
+    gather(consumer, numbered(20))
+    consumer.seek(ids[12])
+    yield
+    assert gather(consumer, numbered(8, first=12)) == numbered(8, first=12)
+    consumer.seek(ids[5])
+    assert gather(consumer, numbered(15, first=5)) == numbered(15, first=5)
+
+
+@scene
+def seek_by_time(at):
+    consumer = at.client.subscribe(at.topic, "s")
+    at.client.subscribe(at.topic, "keeper").close()
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    publish(producer, numbered(5))
+    first = receive(consumer, 5)[0].publish_timestamp()
+    yield
+    publish(producer, numbered(5, first=5))
+    consumer.seek(first - 1)
+    assert gather(consumer, numbered(10)) == numbered(10)
+
+
+# -- acknowledging -------------------------------------------------------------------------------
+
+
+@scene
+def individual(at):
+    """What was not acknowledged comes again; what was may, as this client asks for no receipts."""
+    consumer = at.client.subscribe(at.topic, "s", ConsumerType.Shared)
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    publish(producer, numbered(10))
+    for message in receive(consumer, 10):
+        if int(message.data()) % 2:
+            consumer.acknowledge(message)
+    yield
+    producer.send(b"the end")
+    gather(consumer, {*numbered(10)[::2], b"the end"}, also=numbered(10)[1::2])
+
+
+@scene
+def negative(at):
+    consumer = at.client.subscribe(
+        at.topic, "s", ConsumerType.Shared, negative_ack_redelivery_delay_ms=200
+    )
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    publish(producer, numbered(5))
+    for message in receive(consumer, 5):
+        consumer.negative_acknowledge(message)
+    yield
+    gather(consumer, numbered(5))
+
+
+@scene
+def dead_letters(at):
+    """The server forgets how often it sent what; in the end it is found among the dead."""
+    policy = pulsar.ConsumerDeadLetterPolicy(2, f"{at.topic}-dead", "undertaker")
+    consumer = at.client.subscribe(
+        at.topic,
+        "s",
+        ConsumerType.Shared,
+        negative_ack_redelivery_delay_ms=100,
+        dead_letter_policy=policy,
+    )
+    publish(at.client.create_producer(at.topic, batching_enabled=False), numbered(3))
+    for _ in range(3 * 2):
+        consumer.negative_acknowledge(consumer.receive(RECEIVE_MS))
+    yield
+    dead = at.client.subscribe(
+        f"{at.topic}-dead", "undertaker", initial_position=InitialPosition.Earliest
+    )
+    found: set[bytes] = set()
+    while found != set(numbered(3)):
+        for which in (consumer, dead):
+            try:
+                message = which.receive(100)
+            except pulsar.Timeout:
+                continue
+            if which is dead:
+                found.add(message.data())
+            else:
+                consumer.negative_acknowledge(message)
+
+
+@scene
+def redelivery_counts(at):
+    """They begin again, as they are kept in memory, and go up again."""
+    consumer = at.client.subscribe(
+        at.topic, "s", ConsumerType.Shared, negative_ack_redelivery_delay_ms=100
+    )
+    at.client.create_producer(at.topic).send(b"x")
+    for count in range(3):
+        message = consumer.receive(RECEIVE_MS)
+        assert message.redelivery_count() == count
+        consumer.negative_acknowledge(message)
+    yield
+    counts = []
+    for _ in range(3):
+        message = consumer.receive(RECEIVE_MS)
+        counts.append(message.redelivery_count())
+        consumer.negative_acknowledge(message)
+    assert counts == list(range(counts[0], counts[0] + 3))
+
+
+# -- who may write -------------------------------------------------------------------------------
+
+
+@scene
+def exclusive_producer(at):
+    mode = ProducerAccessMode.Exclusive
+    holder = at.client.create_producer(at.topic, access_mode=mode)
+    holder.send(b"before")
+    yield
+    holder.send(b"after")
+    with pytest.raises(pulsar.ProducerFenced):
+        at.client.create_producer(at.topic, access_mode=mode)
+    holder.send(b"still mine")
+
+
+@scene
+def waiting_producer(at):
+    import threading
+
+    mode = ProducerAccessMode.WaitForExclusive
+    consumer = at.client.subscribe(at.topic, "s")
+    holder = at.client.create_producer(at.topic, access_mode=mode, send_timeout_millis=0)
+    holder.send(b"holder")
+    got: list[pulsar.Producer] = []
+    waiting = threading.Thread(
+        target=lambda: got.append(at.client.create_producer(at.topic, access_mode=mode)),
+        daemon=True,
+    )
+    waiting.start()
+    yield
+    holder.close()
+    waiting.join(60)
+    assert got, "nobody was let in"
+    got[0].send(b"next")
+    assert gather(consumer, {b"holder", b"next"}) == [b"holder", b"next"]
+
+
+@scene
+def fencing_producer(at):
+    consumer = at.client.subscribe(at.topic, "s")
+    old = at.client.create_producer(at.topic, access_mode=ProducerAccessMode.Exclusive)
+    old.send(b"old")
+    new = at.client.create_producer(at.topic, access_mode=ProducerAccessMode.ExclusiveWithFencing)
+    new.send(b"new")
+    yield
+    with pytest.raises((pulsar.ProducerFenced, pulsar.AlreadyClosed)):
+        old.send(b"too late")
+    new.send(b"newer")
+    assert gather(consumer, {b"old", b"new", b"newer"}) == [b"old", b"new", b"newer"]
+
+
+# -- under way at that moment: begun last ------------------------------------------------------
+
+
+@scene
+def asynchronous_and_in_flight(at):
+    """What has no receipt yet when the server goes gets one later."""
+    consumer = at.client.subscribe(at.topic, "s")
+    producer = at.client.create_producer(
+        at.topic, batching_enabled=False, max_pending_messages=0, send_timeout_millis=0
+    )
+    results: list[pulsar.Result] = []
+    for body in numbered(5_000):
+        producer.send_async(body, lambda result, _: results.append(result))
+    yield
+    producer.flush()
+    assert results == [pulsar.Result.Ok] * 5_000
+    assert gather(consumer, numbered(5_000)) == numbered(5_000)
+
+
+@scene
+def chunks(at):
+    """Ten megabytes are under way."""
+    consumer = at.client.subscribe(at.topic, "s")
+    producer = at.client.create_producer(at.topic, chunking_enabled=True, send_timeout_millis=0)
+    whole, broken = os.urandom(10 * MIB), os.urandom(10 * MIB)
+    producer.send(whole)
+    results: list[pulsar.Result] = []
+    producer.send_async(broken, lambda result, _: results.append(result))
+    yield
+    producer.flush()
+    assert results == [pulsar.Result.Ok]
+    assert gather(consumer, {whole, broken}) == [whole, broken]
+
+
+# -- the play ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["killed", "stopped"])
+def begun(request, tmp_path_factory):
+    """All scenes, played to their middle; meanwhile the server was away."""
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    with standalone() as server:
+        client = pulsar.Client(server.pulsar_url, operation_timeout_seconds=30, logger=logger)
+        playing = {}
+        for name, stage in SCENES.items():
+            folder = tmp_path_factory.mktemp(name)
+            setting = Setting(client, f"{request.param}-{name}", server.http_url, str(folder))
+            playing[name] = stage(setting)
+            next(playing[name])
+        if request.param == "killed":
+            server.kill()
+        else:
+            server.stop()
+        server.start()
+        yield playing
+        client.shutdown()
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_goes_on(begun, name):
+    assert next(begun[name], "the end") == "the end"
