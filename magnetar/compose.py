@@ -127,7 +127,9 @@ async def _storage(
             try:
                 metadata = await opened.enter_async_context(open_metadata(folder / METADATA))
                 store = await opened.enter_async_context(
-                    open_embedded(folder / BOOKIE, metadata, bookie, on_fatal=fail)
+                    open_embedded(
+                        folder / BOOKIE, metadata, bookie, on_fatal=fail, watch=link.watch
+                    )
                 )
             except (BrokerError, OSError) as error:  # damaged, or not to be read or written
                 raise OperatorError(f"cannot use the data in {folder}: {error}") from error
