@@ -9,7 +9,7 @@ Invariant: the samples of a family stand together below its `# TYPE` line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -74,14 +74,19 @@ def label_text(labels: Iterable[tuple[str, str]]) -> str:
 
 def text(families: Iterable[Family]) -> str:
     """The whole page; families without samples are left out."""
-    parts = []
-    for family in families:
-        if family.samples:
-            about = family.about.replace("\\", r"\\").replace("\n", r"\n")
-            parts.append(f"# HELP {family.name} {about}\n# TYPE {family.name} {family.kind}\n")
-            parts.append("\n".join(family.samples))
-            parts.append("\n")
-    return "".join(parts)
+    return "".join(piece for family in families for piece in pieces(family))
+
+
+def pieces(family: Family, samples_max: int = 1_000) -> Iterator[str]:
+    """One family, some samples at a time: with thousands of topics it has a megabyte."""
+    samples = family.samples
+    if not samples:
+        return
+    about = family.about.replace("\\", r"\\").replace("\n", r"\n")
+    head = f"# HELP {family.name} {about}\n# TYPE {family.name} {family.kind}\n"
+    for start in range(0, len(samples), samples_max):
+        yield head + "\n".join(samples[start : start + samples_max]) + "\n"
+        head = ""
 
 
 def number(value: float) -> str:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
+from operator import add
 from typing import Any, Final
 
 import msgspec
 import trio
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
+from core.broker import AnyTopic
+from core.rates import Inflow
 from core.topic.topic import Topic
 from wire.http.admin.topic_stats import described
 from wire.http.asking import Ask
 from wire.http.health import health, readyz
 from wire.http.lookup import BUNDLE
-from wire.http.routes import Table, not_here, plain_text
+from wire.http.routes import JSON, Table, not_here, plain_text
 
 TOPICS_PER_REST: Final = 20
 """Topics described before the loop gets its turn."""
+COUNTED_PER_REST: Final = 200
+"""Topics only counted before it does."""
 
 
 async def listed(ask: Ask) -> list[str]:
@@ -90,17 +96,40 @@ async def check_quotas(ask: Ask) -> None:
 # -- broker-stats ------------------------------------------------------------------------------
 
 
-async def all_topics(ask: Ask) -> dict[str, Any]:
+async def all_topics(ask: Ask) -> Response:
     """Namespace -> bundle -> domain -> topic -> stats, of what is loaded."""
-    found: dict[str, Any] = {}
+    found: dict[str, dict[str, list[AnyTopic]]] = {}
     for count, topic in enumerate(list(ask.broker.topics.values())):
-        if count % TOPICS_PER_REST == 0:
+        if count % COUNTED_PER_REST == 0:
             await trio.lowlevel.checkpoint()
-        bundles = found.setdefault(str(topic.name.namespace), {BUNDLE: {}})
-        domain = bundles[BUNDLE].setdefault(topic.name.domain, {})
-        # written at once, so that nothing is left to do for all of them at the end
-        domain[topic.name.full] = msgspec.Raw(msgspec.json.encode(await described(ask, topic)))
-    return found
+        domains = found.setdefault(str(topic.name.namespace), {})
+        domains.setdefault(topic.name.domain, []).append(topic)
+    return StreamingResponse(_written(ask, found), media_type=JSON)
+
+
+async def _written(
+    ask: Ask, found: Mapping[str, Mapping[str, list[AnyTopic]]]
+) -> AsyncIterator[bytes]:
+    """The JSON of it, some topics at a time: with thousands it has many megabytes."""
+    yield b"{"
+    for namespaces, (namespace, domains) in enumerate(found.items()):
+        yield b"," * bool(namespaces) + _key(namespace) + b"{" + _key(BUNDLE) + b"{"
+        for number, (domain, topics) in enumerate(domains.items()):
+            yield b"," * bool(number) + _key(domain) + b"{"
+            for start in range(0, len(topics), TOPICS_PER_REST):
+                part = [
+                    _key(topic.name.full) + msgspec.json.encode(await described(ask, topic))
+                    for topic in topics[start : start + TOPICS_PER_REST]
+                ]
+                yield b"," * bool(start) + b",".join(part)
+                await trio.lowlevel.checkpoint()
+            yield b"}"
+        yield b"}}"
+    yield b"}"
+
+
+def _key(name: str) -> bytes:
+    return msgspec.json.encode(name) + b":"
 
 
 async def nothing_measured(_ask: Ask) -> list[Any]:
@@ -111,18 +140,24 @@ async def nothing_measured(_ask: Ask) -> list[Any]:
 async def load_report(ask: Ask) -> dict[str, Any]:
     topics = list(ask.broker.topics.values())
     options = ask.options
+    total = Inflow()
+    producers = consumers = 0
+    for count, topic in enumerate(topics):
+        if count % COUNTED_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        total = Inflow(*map(add, total, topic.rates.per_second))
+        producers += len(topic.producers)
+        consumers += sum(len(each.consumers) for each in topic.subscriptions.values())
     return {
         "webServiceUrl": options.http_url,
         "webServiceUrlTls": options.http_url_tls,
         "pulsarServiceUrl": options.broker_url,
         "pulsarServiceUrlTls": options.broker_url_tls,
-        "msgRateIn": sum(topic.rates.per_second.messages for topic in topics),
-        "msgThroughputIn": sum(topic.rates.per_second.bytes for topic in topics),
+        "msgRateIn": total.messages,
+        "msgThroughputIn": total.bytes,
         "numTopics": len(topics),
-        "numProducers": sum(len(topic.producers) for topic in topics),
-        "numConsumers": sum(
-            len(each.consumers) for topic in topics for each in topic.subscriptions.values()
-        ),
+        "numProducers": producers,
+        "numConsumers": consumers,
         "brokerVersionString": options.version,
     }
 

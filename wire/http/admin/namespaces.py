@@ -6,14 +6,16 @@ them its creator asked for.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import msgspec
+import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from core import administration
-from core.errors import Invalid, SubscriptionNotFound
+from core.errors import Invalid, SubscriptionNotFound, TopicNotFound
 from core.names import TopicName
 from core.policies import AuthPolicies, Bundles, NamespacePolicies
 from core.topic.topic import Topic
@@ -22,7 +24,14 @@ from wire.http.asking import Ask
 from wire.http.lookup import BUNDLE
 from wire.http.routes import Table, not_here, plain_text
 
-MODES: Final = {"PERSISTENT": (True,), "NON_PERSISTENT": (False,), "ALL": (True, False)}
+MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
+    "PERSISTENT": "persistent://",
+    "NON_PERSISTENT": "non-persistent://",
+    "ALL": ("persistent://", "non-persistent://"),
+}
+"""How the names of topics begin that are asked for."""
+TOPICS_PER_REST: Final = 50
+"""Topics dealt with before the loop gets its turn."""
 
 
 async def listed(ask: Ask) -> list[str]:
@@ -52,8 +61,7 @@ async def topics(ask: Ask) -> list[str]:
     wanted = MODES.get(ask.text("mode", "PERSISTENT").upper())
     if wanted is None:
         raise Invalid("mode must be PERSISTENT, NON_PERSISTENT or ALL")
-    names = await ask.broker.topics_of(ask.namespace)
-    return [name for name in names if TopicName.parse(name).persistent in wanted]
+    return [name for name in await ask.broker.topics_of(ask.namespace) if name.startswith(wanted)]
 
 
 # -- bundles -----------------------------------------------------------------------------------
@@ -89,7 +97,7 @@ def _check_bundle(ask: Ask) -> None:
 async def clear_backlog(ask: Ask) -> None:
     """Everything published so far counts as acknowledged, for one subscription or for all."""
     only = ask.subscription if "subscription" in ask.request.path_params else None
-    for topic in await _persistent_topics(ask):
+    async for topic in _persistent_topics(ask):
         for name, subscription in topic.subscriptions.items():
             if only in (None, name):
                 subscription.skip_to(topic.ledger.chain.confirmed)
@@ -98,7 +106,7 @@ async def clear_backlog(ask: Ask) -> None:
 async def unsubscribe(ask: Ask) -> None:
     """A subscription ends on every topic that has it."""
     found = False
-    for topic in await _persistent_topics(ask):
+    async for topic in _persistent_topics(ask):
         if ask.subscription in topic.subscriptions:
             await topic.unsubscribe(ask.subscription, force=False)
             found = True
@@ -106,11 +114,19 @@ async def unsubscribe(ask: Ask) -> None:
         raise SubscriptionNotFound(f"no topic has a subscription {ask.subscription}")
 
 
-async def _persistent_topics(ask: Ask) -> list[Topic]:
+async def _persistent_topics(ask: Ask) -> AsyncIterator[Topic]:
+    """One after the other, those that are not loaded as well."""
     await ask.broker.catalog.policies(ask.namespace)
-    names = [TopicName.parse(name) for name in await ask.broker.topics_of(ask.namespace)]
-    loaded = [await ask.broker.topic(name, create=False) for name in names if name.persistent]
-    return [topic for topic in loaded if isinstance(topic, Topic)]
+    for count, name in enumerate(await ask.broker.topics_of(ask.namespace)):
+        if count % TOPICS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        if name.startswith(MODES["PERSISTENT"]):
+            try:
+                topic = await ask.broker.topic(TopicName.parse(name), create=False)
+            except TopicNotFound:
+                continue  # it was deleted meanwhile
+            assert isinstance(topic, Topic)
+            yield topic
 
 
 # -- permissions, kept for the day authorisation is switched on --------------------------------

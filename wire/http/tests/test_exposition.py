@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from wire.http.exposition import Family, counter, gauge, histogram, label_text, text
+from wire.http.exposition import Family, counter, gauge, histogram, label_text, pieces, text
 
 
 def read(*families: Family) -> dict[str, list[tuple[str, dict[str, str], float]]]:
@@ -39,3 +39,14 @@ def test_histograms_add_up() -> None:
 
 def test_families_without_samples_are_left_out() -> None:
     assert text([gauge("a", "nothing")]) == ""
+
+
+def test_a_long_family_comes_in_pieces() -> None:
+    family = gauge("a", "about a")
+    for number in range(5):
+        family.add(number, label_text((("n", str(number)),)))
+    parts = list(pieces(family, samples_max=2))
+    assert len(parts) == 3
+    assert "".join(parts) == text([family])
+    assert parts[0].startswith("# HELP a about a\n# TYPE a gauge\n")
+    assert list(pieces(gauge("b", "no samples"))) == []

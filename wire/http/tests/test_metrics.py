@@ -50,6 +50,34 @@ async def test_topics_that_store_nothing_are_told_too(visitor: Visitor) -> None:
     assert "pulsar_storage_size" not in found
 
 
+async def test_the_broker_is_the_sum_of_its_topics(visitor: Visitor) -> None:
+    for name in ("a", "b"):
+        topic = await visitor.topic(name)
+        await topic.subscription("s")
+        await visitor.publish(name, [b"0123456789"] * 3)
+    found = await read(visitor)
+    assert found["pulsar_broker_topics_count"] == {"": 2}
+    assert found["pulsar_broker_subscriptions_count"] == {"": 2}
+    assert found["pulsar_broker_msg_backlog"] == {"": 6}
+    assert found["pulsar_broker_storage_size"][""] == sum(found["pulsar_storage_size"].values())
+
+
+async def test_quotas_and_what_expired_are_told(visitor: Visitor) -> None:
+    policies = "/admin/v2/namespaces/public/default"
+    await visitor.does("POST", f"{policies}/backlogQuota", {"limitSize": 99})
+    topic = await visitor.topic("a")
+    subscription = await topic.subscription("s")
+    await visitor.publish("a", [b"0123456789"] * 3)
+    subscription.expire_to((0, 1))
+    found = await read(visitor)
+    name = TOPIC["topic"]
+    assert found["pulsar_storage_backlog_quota_limit"] == {name: 99}
+    assert found["pulsar_storage_backlog_quota_limit_time"] == {name: -1}
+    assert found["pulsar_subscription_total_msg_expired"] == {"s": 2}
+    assert found["pulsar_subscription_last_expire_timestamp"]["s"] > 1_600_000_000_000
+    assert found["pulsar_subscription_back_log_no_delayed"] == {"s": 1}
+
+
 async def test_the_slash_at_the_end_is_not_redirected(visitor: Visitor) -> None:
     assert (await visitor.ask("GET", "/metrics/")).status_code == 200
     assert (await visitor.ask("HEAD", "/metrics")).status_code == 200

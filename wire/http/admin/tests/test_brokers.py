@@ -1,5 +1,7 @@
 """This server, as the cluster it is."""
 
+from core.names import TopicName
+from wire.http.admin.brokers import TOPICS_PER_REST
 from wire.http.lookup import BUNDLE
 from wire.http.tests.visitor import Visitor
 
@@ -34,8 +36,14 @@ async def test_stats_of_everything_that_is_loaded(visitor: Visitor) -> None:
     await visitor.publish("a", [b"m"])
     stats = "/admin/v2/broker-stats"
     name = "persistent://public/default/a"
+    assert set(await visitor.get(f"{stats}/topics")) == {"public/default"}
+    await visitor.broker.topic(TopicName.parse("non-persistent://public/default/v"))
+    for number in range(TOPICS_PER_REST + 1):
+        await visitor.topic(f"public/default/many-{number}")
     found = await visitor.get(f"{stats}/topics")
     assert found["public/default"][BUNDLE]["persistent"][name]["msgInCounter"] == 1
-    assert (await visitor.get(f"{stats}/load-report"))["numTopics"] == 1
+    assert len(found["public/default"][BUNDLE]["persistent"]) == TOPICS_PER_REST + 2
+    assert len(found["public/default"][BUNDLE]["non-persistent"]) == 1
+    assert (await visitor.get(f"{stats}/load-report"))["numTopics"] == TOPICS_PER_REST + 3
     assert await visitor.get(f"{stats}/mbeans") == []
     await visitor.fails(405, "GET", f"{stats}/allocator-stats/default")

@@ -1,0 +1,18 @@
+"""The names that `/metrics` may use."""
+
+from wire.http.metric_names import OF_SUBSCRIPTIONS, OF_TOPICS, SUMMED
+
+
+def test_a_name_is_there_once() -> None:
+    names = [name for name, _, _ in (*OF_TOPICS, *OF_SUBSCRIPTIONS)]
+    assert len(set(names)) == len(names)
+    assert not set(SUMMED) & set(names)
+
+
+def test_sums_are_of_what_topics_tell() -> None:
+    assert set(SUMMED.values()) <= {name for name, _, _ in OF_TOPICS}
+
+
+def test_counters_are_named_so() -> None:
+    for name, kind, _ in (*OF_TOPICS, *OF_SUBSCRIPTIONS):
+        assert (kind == "counter") == name.endswith("_total")
