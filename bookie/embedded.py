@@ -254,7 +254,6 @@ async def _running(
     files = JournalFiles(
         directories.journal,
         size_max=settings.journal_size_max_bytes,
-        ahead=settings.journal_prealloc_bytes,
         spares_max=settings.journal_spares_max,
     )
     clock = SystemClock()

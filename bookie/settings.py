@@ -13,11 +13,9 @@ class BookieSettings(Struct, frozen=True):
     sync: bool = True
     """Sync before acknowledging; else acknowledge after the write and sync each second."""
 
-    journal_size_max_bytes: int = 512 * MIB
-    """A journal file is followed by a new one before it grows beyond this."""
-    journal_prealloc_bytes: int = 16 * MIB
-    """How far zeroes are written ahead of the journal."""
-    journal_spares_max: int = 1
+    journal_size_max_bytes: int = 64 * MIB
+    """Of a journal file; the first ones after a start are smaller."""
+    journal_spares_max: int = 2
     """Old journal files kept, zeroed, to be written again."""
     journal_queue_bytes_max: int = 16 * MIB
     """Waiting for the sync: beyond it `congested`; beyond twice as much appends fail."""

@@ -21,6 +21,7 @@ from core.policies import (
     QuotaType,
     Retention,
 )
+from core.throttle import RateLimit
 from magnetar import __version__
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
@@ -56,6 +57,7 @@ def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> FrontOpt
         wire=WireOptions(message_bytes_max=settings.broker.max_message_size),
         pending_messages_max=settings.limits.pending_messages_per_connection,
         pending_bytes_max=settings.limits.pending_bytes_per_connection,
+        lookups_max=settings.limits.max_concurrent_lookup_request,
         batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
     )
 
@@ -94,7 +96,6 @@ def bookie_settings(settings: Settings) -> BookieSettings:
     return BookieSettings(
         sync=storage.sync,
         journal_size_max_bytes=storage.journal_max_size_mb * MEBIBYTE,
-        journal_prealloc_bytes=storage.journal_pre_alloc_size_mb * MEBIBYTE,
         journal_spares_max=storage.journal_max_backups,
         journal_queue_bytes_max=storage.journal_queue_bytes,
         write_cache_bytes=storage.write_cache_max_size_mb * MEBIBYTE,
@@ -130,6 +131,10 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         cluster=settings.broker.cluster_name,
         defaults=broker_defaults(settings.broker),
         roll=roll_limits(settings),
+        publish_rate=RateLimit(
+            settings.broker.broker_publisher_throttling_max_message_rate,
+            settings.broker.broker_publisher_throttling_max_byte_rate,
+        ),
         tail_cache_bytes_max=settings.ledgers.cache_size_mb * MEBIBYTE,
         cursor_flush_seconds=settings.ledgers.cursor_flush_seconds,
         housekeeping_seconds=settings.broker.housekeeping_interval_seconds,
@@ -166,6 +171,23 @@ def broker_defaults(broker: Broker) -> BrokerDefaults:
         max_delayed_per_subscription=broker.max_delayed_messages_per_subscription,
         subscription_expiration_minutes=broker.subscription_expiration_time_minutes,
         subscription_types=broker.subscription_types_enabled,
+        publish_rate=RateLimit(
+            broker.max_publish_rate_per_topic_in_messages,
+            broker.max_publish_rate_per_topic_in_bytes,
+        ),
+        dispatch_rate=RateLimit(
+            broker.dispatch_throttling_rate_per_topic_in_msg,
+            broker.dispatch_throttling_rate_per_topic_in_byte,
+        ),
+        subscription_dispatch_rate=RateLimit(
+            broker.dispatch_throttling_rate_per_subscription_in_msg,
+            broker.dispatch_throttling_rate_per_subscription_in_byte,
+        ),
+        subscribe_rate=RateLimit(
+            broker.subscribe_throttling_rate_per_consumer,
+            0,
+            broker.subscribe_rate_period_per_consumer_in_second,
+        ),
     )
 
 

@@ -3,10 +3,10 @@
     state      leaves when            for
     idle       a batch is put         WRITING, or PREPARING
     WRITING    a piece is durable     WRITING (the next piece or group), PREPARING, or idle
-    PREPARING  a thread has done it   WRITING
+    PREPARING  a thread has done it   WRITING, or idle
 
-PREPARING is what would block and is rare: a new file, or zeros for a writer faster than those who
-zero ahead. A thread that lives for it alone does it.
+PREPARING is for what would block and is rare: a new file that is not ready, a write for which the
+file system would make us wait. A thread that lives for it alone does it.
 
 Invariant: the next group is begun before the one that has ended is delivered, so that the disk
 works while replies are made.
@@ -44,7 +44,9 @@ class KernelWriter:
         self._durable: list[Batch] = []
         """What is written and not delivered yet."""
         self._pieces: Iterator[memoryview] = iter(())
-        self._piece_bytes = self._piece_written = 0
+        self._piece = memoryview(b"")
+        self._written = 0
+        """Bytes of the piece that are durable."""
         self._broken: StorageFailed | None = None
         self._resting = trio.lowlevel.ParkingLot()
         """Where `stop` waits for a thread that prepares."""
@@ -97,8 +99,11 @@ class KernelWriter:
             size += batch[1]
         if self._groups.begin(size):
             self._first_piece()
+        elif self._groups.can_roll(size):
+            self._groups.roll(size)
+            self._first_piece()
         else:
-            self._prepare(self._groups.roll, self._first_piece)
+            self._prepare(lambda: self._groups.roll(size), self._first_piece)
 
     def _first_piece(self) -> None:
         self._pieces = self._groups.pieces(self._group)
@@ -109,25 +114,33 @@ class KernelWriter:
         if piece is None:
             self._end_group()
             return
-        self._piece_bytes = len(piece)
-        self._piece_written = 0
-        end = self._groups.file.position + len(piece)
-        if self._groups.file.is_zeroed(end):
-            self._write()
-        else:
-            self._prepare(lambda: self._groups.file.catch_up(end), self._write)
+        self._piece = piece
+        self._written = 0
+        self._write()
 
     def _write(self) -> None:
-        file, written = self._groups.file, self._piece_written
-        self._writes.begin(file.fd, file.position, written, self._piece_bytes - written)
+        """Have written what is left of the piece, which is at the beginning of the buffer."""
+        file, start = self._groups.file, self._written
+        try:
+            self._writes.begin(file.fd, file.position, start, len(self._piece) - start)
+        except BlockingIOError:
+            self._write_in_thread()
+
+    def _write_in_thread(self) -> None:
+        rest = self._piece[self._written :]
+        self._prepare(lambda: self._groups.file.write(rest), self._next_piece)
 
     def _take_result(self) -> None:
-        written = self._writes.ended()
+        try:
+            written = self._writes.ended()
+        except BlockingIOError:
+            self._write_in_thread()
+            return
         if written is None:
             return
-        self._groups.file.advance(written)
-        self._piece_written += written
-        if self._piece_written < self._piece_bytes:
+        self._groups.file.position += written
+        self._written += written
+        if self._written < len(self._piece):
             self._write()
         else:
             self._next_piece()

@@ -89,8 +89,9 @@ class ThreadWriter:
     def _commit(self, batches: list[Batch]) -> None:
         """Write one group and make it durable."""
         groups = self._groups
-        if not groups.begin(sum(size for _, size in batches)):
-            groups.roll()
+        size = sum(size for _, size in batches)
+        if not groups.begin(size):
+            groups.roll(size)
         for piece in groups.pieces(batches):
             groups.file.write(piece)
         groups.end()

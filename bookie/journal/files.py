@@ -15,16 +15,18 @@ import fcntl
 import mmap
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from bookie.journal import format
 
+PAGE_BYTES: Final = 4096
 CHUNK_BYTES: Final = 256 * 1024
 """Zeroes are written in pieces of this size: a sync beside them waits for one piece at most."""
 FIRST_BYTES: Final = 256 * 1024
-"""What a fresh file has at once; the rest is zeroed behind the writer's back."""
+"""The size of the first file after a start, so that the start is quick."""
+GROWTH: Final = 8
+"""Each fresh file is so many times larger than the one before, up to the largest size."""
 SPARE: Final = "spare."
 DIRTY: Final = "spare.dirty"
 FRESH: Final = "spare.fresh"
@@ -90,11 +92,11 @@ class JournalFiles:
     their number change together, under a lock.
     """
 
-    def __init__(self, directory: Path, *, size_max: int, ahead: int, spares_max: int) -> None:
+    def __init__(self, directory: Path, *, size_max: int, spares_max: int) -> None:
         self.directory = directory
         self.direct = direct_works(directory)
         self._size_max = size_max
-        self._ahead = ahead
+        self._fresh_bytes = min(FIRST_BYTES, size_max)
         self._spares_max = spares_max
         self._spares = 0
         self._lock = threading.Lock()
@@ -110,19 +112,24 @@ class JournalFiles:
     def path(self, journal_id: int) -> Path:
         return self.directory / format.file_name(journal_id)
 
-    def create(self, journal_id: int, *, synced: bool) -> JournalFile:
-        """A journal of this id: a spare if there is one, else a fresh file. Durable on return."""
+    def create(self, journal_id: int, room: int = 0, *, synced: bool) -> JournalFile:
+        """A journal that has room for a group of that size: a spare if there is one, else fresh.
+
+        Durable on return. Blocks for as long as writing its zeros takes.
+        """
         path = self.path(journal_id)
         assert not path.exists(), "journal ids are never used twice"
-        if self._take_spare(path):
-            zeroed = self._size_max
+        wanted = format.HEADER_BYTES + room + 2 * format.ALIGNMENT_BYTES
+        if wanted <= self._size_max and self._take_spare(path):
+            size = self._size_max
         else:
+            size = max(self._fresh_bytes, -(-wanted // PAGE_BYTES) * PAGE_BYTES)
+            self._fresh_bytes = min(self._fresh_bytes * GROWTH, self._size_max)
             fresh = self.directory / FRESH
-            zeroed = min(FIRST_BYTES, self._size_max)
-            _write_zeroed(fresh, zeroed, direct=self.direct)
+            _write_zeroed(fresh, size, direct=self.direct)
             os.replace(fresh, path)
         sync_directory(self.directory)
-        return JournalFile(path, zeroed, self._ahead, direct=self.direct and synced)
+        return JournalFile(path, size, direct=self.direct and synced)
 
     def _take_spare(self, path: Path) -> bool:
         with self._lock:
@@ -136,7 +143,7 @@ class JournalFiles:
         """These are not needed for a replay any more: keep a few as spares, unlink the others."""
         for journal_id in journal_ids:
             path = self.path(journal_id)
-            if self._spares >= self._spares_max or path.stat().st_size < self._size_max // 2:
+            if self._spares >= self._spares_max or path.stat().st_size != self._size_max:
                 path.unlink()
                 continue
             dirty = self.directory / DIRTY
@@ -164,9 +171,9 @@ def _write_zeroed(path: Path, size: int, *, direct: bool) -> None:
         os.close(fd)
 
 
-def _zero(fd: int, start: int, end: int, goes_on: Callable[[], bool] = lambda: True) -> None:
+def _zero(fd: int, start: int, end: int) -> None:
     view = memoryview(_ZEROS)
-    while start < end and goes_on():
+    while start < end:
         size = min(CHUNK_BYTES, end - start)
         start += os.pwrite(fd, view[:size], start)
 
@@ -174,80 +181,44 @@ def _zero(fd: int, start: int, end: int, goes_on: Callable[[], bool] = lambda: T
 class JournalFile:
     """One journal open for writing; only whoever writes the journal calls it.
 
-    Zeroes are kept ahead of `position` by a short-lived thread; a writer that is faster waits until
-    `catch_up` has done it.
+    It is zeroed to its end and never grows: a write never waits for the file system to find room.
     """
 
-    def __init__(self, path: Path, zeroed: int, ahead: int, *, direct: bool) -> None:
+    def __init__(self, path: Path, size: int, *, direct: bool) -> None:
         self.journal_id = format.journal_id(path.name)
         self.position = format.HEADER_BYTES
         self.direct = direct
         """Whether a write is durable when it returns, so that `sync` has nothing to do."""
         flags = os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT | _O_DSYNC if direct else 0)
         self.fd = os.open(path, flags)
+        self._size = size
         self._path = path
-        self._zeroed = zeroed
-        self._ahead = ahead
-        self._zeroing: threading.Thread | None = None
-        self._closing = False
+
+    @property
+    def room(self) -> int:
+        """A group, without its padding, may have so many bytes."""
+        return self._size - self.position - 2 * format.ALIGNMENT_BYTES
+
+    @property
+    def half_full(self) -> bool:
+        return 2 * self.position >= self._size
 
     def write(self, data: memoryview) -> None:
         """Append an aligned piece; OSError says that nothing of it may be believed."""
-        end = self.position + len(data)
-        if not self.is_zeroed(end):
-            self.catch_up(end)
         while data:
             written = os.pwrite(self.fd, data, self.position)
+            self.position += written
             data = data[written:]
-            self.advance(written)
-
-    def is_zeroed(self, end: int) -> bool:
-        return end <= self._zeroed
-
-    def catch_up(self, end: int) -> None:
-        """Have zeros up to `end`. Blocks."""
-        self._join()
-        if end > self._zeroed:
-            target = (end + CHUNK_BYTES) // CHUNK_BYTES * CHUNK_BYTES
-            _zero(self.fd, self._zeroed, target)
-            self._zeroed = target
-
-    def advance(self, written: int) -> None:
-        """So much was written at `position`."""
-        self.position += written
-        if self._zeroed - self.position < self._ahead // 2 and self._zeroing is None:
-            self._zeroing = threading.Thread(target=self._zero_ahead, name="journal-zeros")
-            self._zeroing.start()
 
     def sync(self) -> None:
         if not self.direct:
             sync_file(self.fd)
 
     def close(self) -> None:
-        self._closing = True
-        self._join()
         os.close(self.fd)
 
-    def _join(self) -> None:
-        zeroing = self._zeroing
-        if zeroing is not None:
-            zeroing.join()
-        self._zeroing = None
-
-    def _zero_ahead(self) -> None:
-        """Runs in its own thread. A failure here is no failure: `catch_up` will meet it again."""
-        target = self._zeroed + min(self._ahead, max(2**20, self.position))
-        try:
-            fd = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT if self.direct else 0))
-        except OSError:
-            return
-        try:
-            _zero(fd, self._zeroed, target, lambda: not self._closing)
-            sync_file(fd)
-            self._zeroed = target
-        except OSError:
-            return
-        finally:
-            os.close(fd)
-            if not self._closing:
-                self._zeroing = None
+    def discard(self) -> None:
+        """Nothing was written into it, and nothing will be."""
+        assert self.position == format.HEADER_BYTES, "a journal that holds something"
+        os.close(self.fd)
+        self._path.unlink()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from typing import Final
 
 from bookie.journal import format
@@ -30,10 +32,8 @@ Batch = tuple[list[Item], int]
 class Groups:
     """See the module's docstring."""
 
-    def __init__(
-        self, files: JournalFiles, first_id: int, size_max: int, *, wait_sync: bool
-    ) -> None:
-        self.file: JournalFile = files.create(first_id, synced=wait_sync)
+    def __init__(self, files: JournalFiles, first_id: int, *, wait_sync: bool) -> None:
+        self.file: JournalFile = files.create(first_id, 0, synced=wait_sync)
         self.synced = format.Mark(first_id, format.HEADER_BYTES)
         """Everything before it survives a crash."""
         self.wait_sync = wait_sync
@@ -42,7 +42,7 @@ class Groups:
         self.seconds = Histogram.of_latency()
         """How long each group took, to be written and synced."""
         self._files = files
-        self._size_max = size_max
+        self._next = _NextFile(files, wait_sync=wait_sync)
         self._buffer = mmap.mmap(-1, BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._started = 0.0
@@ -52,21 +52,23 @@ class Groups:
         return ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
 
     def begin(self, size: int) -> bool:
-        """A group of `size` bytes is to be written; False if the file must be rolled before it."""
+        """A group of `size` bytes is to be written; False if `roll` must be called before it."""
         self._started = time.perf_counter()
         self.count += 1
         self.bytes_written += size
-        return (
-            self.file.position + size <= self._size_max or self.file.position == format.HEADER_BYTES
-        )
+        return size <= self.file.room
 
-    def roll(self) -> None:
-        """Go on in a new file, once the old one is whole and synced. Blocks."""
+    def can_roll(self, size: int) -> bool:
+        """Whether `roll` would not block."""
+        return not self.file.direct or self._next.is_ready(size)
+
+    def roll(self, size: int) -> None:
+        """Go on in a new file, once the old one is whole and synced. May block."""
         self.file.sync()
-        journal_id = self.file.journal_id + 1
+        following = self._next.take(self.file.journal_id + 1, size)
         self.file.close()
-        self.file = self._files.create(journal_id, synced=self.wait_sync)
-        self.synced = format.Mark(journal_id, format.HEADER_BYTES)
+        self.file = following
+        self.synced = format.Mark(following.journal_id, format.HEADER_BYTES)
 
     def pieces(self, batches: list[Batch]) -> Iterator[memoryview]:
         """Copy a group into the buffer; each piece must be written before the next is asked for."""
@@ -105,6 +107,8 @@ class Groups:
         """The group was written."""
         if self.wait_sync:
             self.sync()
+        if self.file.half_full:
+            self._next.begin(self.file.journal_id + 1)
         self.seconds.add(time.perf_counter() - self._started)
 
     def sync(self) -> None:
@@ -120,4 +124,54 @@ class Groups:
         )
 
     def close(self) -> None:
+        """Blocks while the next file is being made."""
+        self._next.drop()
         self.file.close()
+
+
+class _NextFile:
+    """The file after the one that is written, made by a thread that lives for it alone.
+
+    A failure to make it is met again by whoever takes it.
+    """
+
+    def __init__(self, files: JournalFiles, *, wait_sync: bool) -> None:
+        self._files = files
+        self._wait_sync = wait_sync
+        self._making: threading.Thread | None = None
+        self._made: JournalFile | None = None
+
+    def begin(self, journal_id: int) -> None:
+        """Have it made, if it is not yet."""
+        if self._making is None:
+            self._making = threading.Thread(
+                target=self._make, args=(journal_id,), name="journal-next"
+            )
+            self._making.start()
+
+    def _make(self, journal_id: int) -> None:
+        with suppress(OSError):
+            self._made = self._files.create(journal_id, 0, synced=self._wait_sync)
+
+    def is_ready(self, size: int) -> bool:
+        return self._made is not None and size <= self._made.room
+
+    def take(self, journal_id: int, size: int) -> JournalFile:
+        """The next file, with room for a group of that size. Blocks if it is not ready."""
+        self._join()
+        if self._made is not None and size > self._made.room:
+            self.drop()
+        made, self._made = self._made, None
+        return made or self._files.create(journal_id, size, synced=self._wait_sync)
+
+    def drop(self) -> None:
+        """It will not be needed."""
+        self._join()
+        if self._made is not None:
+            self._made.discard()
+        self._made = None
+
+    def _join(self) -> None:
+        if self._making is not None:
+            self._making.join()
+        self._making = None

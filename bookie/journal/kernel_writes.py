@@ -29,6 +29,8 @@ _NUMBERS: Final = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
 _WRITE: Final = 1
 _TELL: Final = 1
 """The flag that says that there is a descriptor to tell."""
+_AT_ONCE: Final = 8
+"""The flag RWF_NOWAIT: rather fail than wait for a lock of the file system."""
 _CONTROL_BLOCK: Final = struct.Struct("<QIiHhIQQqQII")
 """data, key, flags; operation, priority, file; buffer, size, offset; reserved, flags, descriptor"""
 _EVENT: Final = struct.Struct("<QQqq")
@@ -51,17 +53,22 @@ class KernelWrites:
         self._event = ctypes.create_string_buffer(_EVENT.size)
 
     def begin(self, fd: int, offset: int, start: int, size: int) -> None:
-        """Write `size` bytes of the buffer from `start` on. OSError if it cannot even begin."""
+        """Write `size` bytes of the buffer from `start` on. OSError if it cannot even begin.
+
+        BlockingIOError, here or from `ended`: the file system would have to wait for something
+        first, so nothing is written; somebody else should do it who may wait.
+        """
         assert not self.busy, "one write at a time"
         _CONTROL_BLOCK.pack_into(
             self._block, 0,
-            0, 0, 0, _WRITE, 0, fd, self._address + start, size, offset, 0, _TELL, self.descriptor,
+            0, 0, _AT_ONCE, _WRITE, 0, fd,
+            self._address + start, size, offset, 0, _TELL, self.descriptor,
         )  # fmt: skip
         taken = self._call(
             ctypes.c_long(self._submit), self._context, ctypes.c_long(1), self._blocks
         )
         if taken != 1:
-            raise _error()
+            raise _error(ctypes.get_errno())
         self.busy = True
 
     def ended(self) -> int | None:
@@ -81,11 +88,11 @@ class KernelWrites:
             None,
         )
         if found < 0:
-            raise _error()
+            raise _error(ctypes.get_errno())
         self.busy = False
         _, _, result, _ = _EVENT.unpack(self._event.raw)
         if result < 0:
-            raise OSError(-result, os.strerror(-result))
+            raise _error(-result)
         return int(result)
 
     def wait(self) -> None:
@@ -100,8 +107,9 @@ class KernelWrites:
         os.close(self.descriptor)
 
 
-def _error() -> OSError:
-    number = ctypes.get_errno()
+def _error(number: int) -> OSError:
+    if number == errno.EOPNOTSUPP:  # a file system that cannot say whether it would wait
+        number = errno.EAGAIN
     return OSError(number, os.strerror(number))
 
 
@@ -115,6 +123,6 @@ def open_kernel_writes(buffer_address: int) -> KernelWrites | None:
     if system.syscall(ctypes.c_long(setup), ctypes.c_long(1), ctypes.byref(context)) != 0:
         if ctypes.get_errno() in (errno.EAGAIN, errno.ENOSYS, errno.EPERM, errno.ENOMEM):
             return None
-        raise _error()
+        raise _error(ctypes.get_errno())
     told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
     return KernelWrites(buffer_address, system, context.value, told)

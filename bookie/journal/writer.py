@@ -73,9 +73,7 @@ class Journal:
         self._on_failed = on_failed
         self._pending: list[Item] = []
         self._pending_bytes = 0
-        self._groups = Groups(
-            files, first_id, settings.journal_size_max_bytes, wait_sync=settings.sync
-        )
+        self._groups = Groups(files, first_id, wait_sync=settings.sync)
         self._writer: Writer
 
     def start(self, watch: Watch | None) -> None:

@@ -110,6 +110,37 @@ class Broker(Struct, frozen=True):
         bool, Meta(description="Messages that a producer sends again are stored once.")
     ] = False
 
+    max_publish_rate_per_topic_in_messages: Annotated[
+        int, Meta(description="Messages a second into one topic; 0 for no limit.", ge=0)
+    ] = 0
+    max_publish_rate_per_topic_in_bytes: Annotated[
+        int, Meta(description="The same in bytes.", ge=0)
+    ] = 0
+    broker_publisher_throttling_max_message_rate: Annotated[
+        int, Meta(description="Messages a second into all topics; 0 for no limit.", ge=0)
+    ] = 0
+    broker_publisher_throttling_max_byte_rate: Annotated[
+        int, Meta(description="The same in bytes.", ge=0)
+    ] = 0
+    dispatch_throttling_rate_per_topic_in_msg: Annotated[
+        int, Meta(description="Messages a second out of one topic; 0 for no limit.", ge=0)
+    ] = 0
+    dispatch_throttling_rate_per_topic_in_byte: Annotated[
+        int, Meta(description="The same in bytes.", ge=0)
+    ] = 0
+    dispatch_throttling_rate_per_subscription_in_msg: Annotated[
+        int, Meta(description="Messages a second to one subscription; 0 for no limit.", ge=0)
+    ] = 0
+    dispatch_throttling_rate_per_subscription_in_byte: Annotated[
+        int, Meta(description="The same in bytes.", ge=0)
+    ] = 0
+    subscribe_throttling_rate_per_consumer: Annotated[
+        int, Meta(description="How often one consumer may attach in a period; 0 for any.", ge=0)
+    ] = 0
+    subscribe_rate_period_per_consumer_in_second: Annotated[
+        int, Meta(description="That period.", ge=1)
+    ] = 30
+
     housekeeping_interval_seconds: Annotated[
         float,
         Meta(description="Time between looks for what is expired, over quota or unused.", gt=0),

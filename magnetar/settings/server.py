@@ -72,6 +72,9 @@ class Limits(Struct, frozen=True):
     pending_bytes_per_connection: Annotated[
         int, Meta(description="The same in bytes.", ge=1024)
     ] = 16 * 1024 * 1024
+    max_concurrent_lookup_request: Annotated[
+        int, Meta(description="Lookups under way; more are refused (TooManyRequests).", ge=1)
+    ] = 50_000
     http_body_bytes: Annotated[
         int, Meta(description="Body of one HTTP request; larger ones get 413.", ge=1024)
     ] = 16 * 1024 * 1024

@@ -21,13 +21,10 @@ class Storage(Struct, frozen=True):
     journal_max_size_mb: Annotated[
         int,
         Meta(description="A journal file is followed by a new one at this size.", ge=1, le=2048),
-    ] = 512
+    ] = 64
     journal_max_backups: Annotated[
         int, Meta(description="Old journal files that are kept to be written again.", ge=0)
-    ] = 1
-    journal_pre_alloc_size_mb: Annotated[
-        int, Meta(description="Zeroes written ahead of the journal in one piece.", ge=1, le=1024)
-    ] = 16
+    ] = 2
     journal_queue_bytes: Annotated[
         int, Meta(description="Waiting for the journal: beyond it nobody is read.", ge=64 * 1024)
     ] = 16 * 1024 * 1024

@@ -15,7 +15,7 @@ def make(request, tmp_path, nursery):
     """A function that makes a journal; the kernel's falls back to a thread where it must."""
 
     def make_journal(*, synced=True, size_max=4 * MIB, on_failed=pytest.fail):
-        files = JournalFiles(tmp_path, size_max=size_max, ahead=MIB, spares_max=0)
+        files = JournalFiles(tmp_path, size_max=size_max, spares_max=0)
         settings = BookieSettings(journal_size_max_bytes=size_max, sync=synced)
         journal = Journal(files, 1, settings, on_failed)
         journal.start(watch)

@@ -1,4 +1,4 @@
-"""What is its own when the kernel writes: where it does, zeros that are waited for, order."""
+"""What is its own when the kernel writes: where it does, files that are waited for, order."""
 
 import sys
 
@@ -21,8 +21,8 @@ async def test_the_kernel_writes_where_it_can(make, tmp_path):
     await stop(journal, make)
 
 
-async def test_groups_longer_than_what_is_zeroed_wait_for_zeros(make, tmp_path):
-    """The first file has a quarter of a megabyte of zeros; this is more, before any time passes."""
+async def test_a_group_that_no_file_is_ready_for_waits_for_one(make, tmp_path):
+    """The first file has a quarter of a megabyte; this is more, before any time passes."""
     journal = make(size_max=64 * MIB)
     told = []
     for i in range(40):

@@ -12,7 +12,7 @@ MIB = 1024 * 1024
 
 
 def make(directory, spares_max=1, size_max=MIB):
-    return JournalFiles(directory, size_max=size_max, ahead=MIB, spares_max=spares_max)
+    return JournalFiles(directory, size_max=size_max, spares_max=spares_max)
 
 
 def page(fill=b"r"):
@@ -37,8 +37,8 @@ def test_a_fresh_journal_is_a_header_and_zeros(tmp_path):
 
 def test_an_old_journal_comes_back_with_nothing_of_what_it_held(tmp_path):
     journals = make(tmp_path)
-    old = journals.create(1, synced=True)
-    while old.position < MIB - 4096:
+    old = journals.create(1, MIB - 2048, synced=True)
+    while old.room >= 4096:
         old.write(page(b"S"))
     old.close()
     journals.retire([1])
@@ -79,21 +79,35 @@ def test_an_id_is_never_used_twice(tmp_path):
 
 
 @pytest.mark.parametrize("synced", [True, False])
-def test_a_writer_faster_than_the_zeros(tmp_path, synced):
-    made = make(tmp_path, size_max=64 * MIB).create(1, synced=synced)
-    for i in range(600):
-        made.write(page(bytes([1 + i % 255])))
-    made.sync()
+def test_files_grow_and_are_zeros_to_their_end(tmp_path, synced):
+    journals = make(tmp_path, size_max=4 * MIB)
+    sizes = []
+    for journal_id in range(1, 5):
+        made = journals.create(journal_id, synced=synced)
+        room = made.room
+        for _ in range(3):
+            made.write(page())
+        made.close()
+        data = (tmp_path / f"{journal_id}.txn").read_bytes()
+        assert data[512 : 512 + 3 * 4096] == b"r" * 3 * 4096
+        assert data.count(0, 512 + 3 * 4096) == len(data) - 512 - 3 * 4096
+        assert len(data) - 2048 <= room < len(data)
+        sizes.append(len(data))
+    assert sizes == [MIB // 4, 2 * MIB, 4 * MIB, 4 * MIB]
+
+
+def test_a_group_larger_than_any_file_gets_one_of_its_own(tmp_path):
+    journals = make(tmp_path)
+    made = journals.create(1, 3 * MIB, synced=True)
+    assert made.room >= 3 * MIB
     made.close()
-    data = (tmp_path / "1.txn").read_bytes()
-    for i in range(600):
-        assert data[512 + 4096 * i : 512 + 4096 * (i + 1)] == bytes([1 + i % 255]) * 4096
-    assert data.count(0, 512 + 4096 * 600) == len(data) - 512 - 4096 * 600
+    journals.retire([1])  # too large to be a spare
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
     """They once met under the name of a file in the making, and under the number of a spare."""
-    made = files.JournalFiles(tmp_path, size_max=64 * 1024, ahead=16 * 1024, spares_max=2)
+    made = files.JournalFiles(tmp_path, size_max=64 * 1024, spares_max=2)
     old: SimpleQueue[int | None] = SimpleQueue()
 
     def retire() -> None:

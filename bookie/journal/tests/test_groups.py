@@ -9,8 +9,8 @@ from bookie.journal.groups import BUFFER_BYTES, Groups
 
 @pytest.fixture
 def groups(tmp_path):
-    files = JournalFiles(tmp_path, size_max=64 * 1024, ahead=64 * 1024, spares_max=0)
-    made = Groups(files, 1, 64 * 1024, wait_sync=True)
+    files = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
+    made = Groups(files, 1, wait_sync=True)
     yield made
     made.close()
 
@@ -40,17 +40,56 @@ def test_pieces_are_aligned_and_the_last_is_padded(groups, sizes):
     assert written[total:] == format.padding(format.HEADER_BYTES + total)
 
 
-def test_a_full_file_is_to_be_rolled_and_a_fresh_one_takes_anything(groups):
-    assert groups.begin(10 * BUFFER_BYTES)
-    for piece in groups.pieces(batch(1000)):
+def write(groups, size):
+    for piece in groups.pieces(batch(size)):
         groups.file.write(piece)
     groups.end()
+
+
+def test_a_file_without_room_is_rolled(groups):
+    assert groups.begin(1000)
+    write(groups, 1000)
     first = groups.synced
     assert first > format.Mark(1, format.HEADER_BYTES)
     assert not groups.unsynced
     assert groups.begin(50 * 1024)
     assert not groups.begin(64 * 1024)
-    groups.roll()
+    groups.roll(64 * 1024)
     assert groups.file.journal_id == 2
     assert groups.synced == format.Mark(2, format.HEADER_BYTES) > first
     assert groups.begin(64 * 1024)
+
+
+def test_the_next_file_is_made_when_one_is_half_full(groups, tmp_path):
+    groups.begin(40 * 1024)
+    assert not groups.can_roll(1)
+    write(groups, 40 * 1024)
+    groups._next._making.join()
+    assert groups.can_roll(1)
+    assert not groups.can_roll(64 * 1024)
+    assert (tmp_path / "2.txn").exists()
+    groups.roll(64 * 1024)  # it is too small for this one, so another takes its place
+    assert groups.file.journal_id == 2
+    assert groups.begin(64 * 1024)
+
+
+def test_a_next_file_that_is_not_needed_leaves_nothing(tmp_path):
+    files = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
+    groups = Groups(files, 1, wait_sync=True)
+    groups.begin(40 * 1024)
+    write(groups, 40 * 1024)
+    groups.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["1.txn"]
+
+
+def test_a_failure_to_make_the_next_file_is_met_when_it_is_taken(groups, tmp_path):
+    (tmp_path / "spare.fresh").mkdir()
+    groups.begin(40 * 1024)
+    write(groups, 40 * 1024)
+    groups._next._making.join()
+    assert not groups.can_roll(1)
+    with pytest.raises(IsADirectoryError):
+        groups.roll(64 * 1024)
+    (tmp_path / "spare.fresh").rmdir()
+    groups.roll(64 * 1024)
+    assert groups.file.journal_id == 2
