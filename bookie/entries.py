@@ -18,14 +18,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import repeat
 from struct import Struct
 from typing import Final
 
 import msgspec
 
+from bookie import records
 from core.checksum import crc32c
 from core.errors import Corrupted
+from core.native import quickest
 
 LENGTH_BYTES: Final = 4
 HEADER_BYTES: Final = 32
@@ -37,13 +38,12 @@ ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 + 10 * 1024 - 500
 """The frame that Pulsar gives its bookies, less what wraps an entry: a message of 5 MiB fits."""
 NOTHING_CONFIRMED: Final = -1
 
-_header = Struct(">qqqq").pack
-_record = Struct(">iqqqqI").pack
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
 _digest = Struct(">I").unpack_from
-_JOIN_BYTES_MAX: Final = 700
-"""Below it, one checksum call over a joined copy is cheaper than two calls."""
+
+_pack = quickest(records.pack, "bookie.compiled")
+_unpack = quickest(records.unpack, "bookie.compiled")
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):
@@ -88,30 +88,9 @@ def seal(
     """Make records of payloads; `length` is what the ledger holds before them.
 
     With `heads` each payload is preceded by its head: joined here, where all is copied anyway.
-    The hottest function of the storage tier: 0.45 us for 100 bytes of payload.
     """
-    parts: list[bytes] = []
-    offsets = [0]
-    entry_id = first
-    position = 0
-    for head, payload in zip(heads or repeat(b"", len(payloads)), payloads, strict=True):
-        size = len(head) + len(payload)
-        length += size
-        header = _header(ledger_id, entry_id, last_confirmed, length)
-        digest = (
-            crc32c(header + head + payload)
-            if size < _JOIN_BYTES_MAX
-            else crc32c(payload, crc32c(header + head))
-        )
-        parts += (
-            _record(size + 36, ledger_id, entry_id, last_confirmed, length, digest),
-            head,
-            payload,
-        )
-        entry_id += 1
-        position += size + 40
-        offsets.append(position)
-    return Run(ledger_id, first, b"".join(parts), array("I", offsets))
+    blob, offsets = _pack(ledger_id, first, last_confirmed, length, payloads, heads)
+    return Run(ledger_id, first, blob, offsets)
 
 
 def header_of(run: Run, entry_id: int) -> Header:
@@ -210,14 +189,8 @@ def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
 def checked_payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
     """Payloads out of a run that was read from a disk: every digest is looked at."""
     start, stop = span(run, first, last, bytes_max)
-    blob, offsets = run.blob, run.offsets
-    found: list[bytes] = []
-    a = offsets[start]
-    for b in offsets[start + 1 : stop + 1]:
-        payload = blob[a + 40 : b]
-        if crc32c(payload, crc32c(blob[a + 4 : a + 36])) != _digest(blob, a + 36)[0]:
-            entry_id = run.first + start + len(found)
-            raise Corrupted(f"entry {run.ledger_id}:{entry_id} does not have its digest")
-        found.append(payload)
-        a = b
+    found = _unpack(run.blob, run.offsets, start, stop)
+    if len(found) < stop - start:
+        entry_id = run.first + start + len(found)
+        raise Corrupted(f"entry {run.ledger_id}:{entry_id} does not have its digest")
     return found

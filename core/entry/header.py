@@ -1,5 +1,7 @@
 """The header the broker puts before what a producer sent, when an entry is stored. Pure.
 
+This page says what it is, and reads it; `stamps` makes it.
+
     0x0e02 | u32 size | BrokerEntryMetadata | what the producer sent (from 0x0e01 on)
 
 BrokerEntryMetadata is a protobuf message: 1 broker_timestamp (ms), 2 index, and our own 15 count,
@@ -9,8 +11,8 @@ Invariant: `index` is that of the LAST message of the entry, so the index of one
 the one before is its count. Entries that other brokers stored without a header are read as one
 message without index; a header that is cut short or makes no sense is `Corrupted`.
 
-Why this is written by hand: it runs once per message. All entries of a run share their timestamp,
-and 128 neighbours share all of their index but its low seven bits, which come from a table.
+Why this is written by hand: it runs once per message, and 128 neighbours share all of their header
+but the low seven bits of their index.
 """
 
 from __future__ import annotations
@@ -22,9 +24,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.entry import stamps
+from core.entry.stamps import MAGIC
 from core.errors import Corrupted
+from core.native import quickest
 
-MAGIC: Final = b"\x0e\x02"
+headers = quickest(stamps.headers, "core.entry.compiled")
 NO_INDEX: Final = -1
 
 _TIMESTAMP: Final = 0x08
@@ -36,8 +41,6 @@ _SHARED = struct.Struct(">2sIB6sB")
 """Up to the index, in the years 1971 to 2109, when a timestamp takes six bytes."""
 _SHARED_BYTES: Final = _SHARED.size
 _SIZE = struct.Struct(">I")
-_LOW: Final = [bytes((low | 0x80,)) for low in range(128)]
-"""Low seven bits of an index, with the mark that more follow."""
 
 
 class Header(Struct, frozen=True):
@@ -53,44 +56,6 @@ class Header(Struct, frozen=True):
 
 NONE: Final = Header(0, 0, NO_INDEX, 1)
 """Stored by a broker that writes no header."""
-
-
-def headers(
-    entries: int, counts: list[int] | None, timestamp_ms: int, first_index: int
-) -> list[bytes]:
-    """Headers of a run; `counts` is None where every entry holds one message.
-
-    They are not put before the entries here: storage copies both into its own buffer, once.
-    """
-    time_part = b"\x08" + _varint(timestamp_ms) + b"\x10"
-    if counts is None:
-        return _of_singles(entries, time_part, first_index)
-    made = []
-    index = first_index - 1
-    for count in counts:
-        index += count
-        metadata = time_part + _varint(index)
-        if count > 1:
-            metadata += b"\x78" + _varint(count)
-        made.append(MAGIC + _SIZE.pack(len(metadata)) + metadata)
-    return made
-
-
-def _of_singles(entries: int, time_part: bytes, index: int) -> list[bytes]:
-    """One message per entry: go block by block of equal high bits."""
-    made: list[bytes] = []
-    while entries:
-        low = index & 0x7F
-        block = min(entries, 128 - low)
-        # below 128 there are no high bits, and the low ones are the whole varint
-        high = _varint(index >> 7) if index >= 128 else b""
-        lows = _LOW[low : low + block] if high else [bytes((low + i,)) for i in range(block)]
-        size = len(time_part) + 1 + len(high)
-        prefix = MAGIC + _SIZE.pack(size) + time_part
-        made += [prefix + bits + high for bits in lows]
-        entries -= block
-        index += block
-    return made
 
 
 def read(entry: bytes) -> Header:
@@ -194,12 +159,3 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + shift // 7
     raise Corrupted("a number in the header of an entry does not end")
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

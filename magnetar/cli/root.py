@@ -13,13 +13,18 @@ def root() -> None:
 
 @root.command()
 def version() -> None:
-    """Print the version of Magnetar and of the Python that runs it."""
+    """Print the versions of Magnetar and of its Python, and whether its codec is compiled."""
     import platform
+    from importlib import import_module
 
+    from core import native
     from magnetar import __version__
 
     system = f"{platform.system()} {platform.machine()}"
     click.echo(f"magnetar {__version__} (Python {platform.python_version()}, {system})")
+    for user in ("bookie.entries", "core.entry.header", "wire.pulsar.hot"):
+        import_module(user)  # which settles what it takes
+    click.echo(f"codec: {native.described()}")
 
 
 root.add_command(standalone)

@@ -18,6 +18,7 @@ def test_version() -> None:
     result = CliRunner().invoke(root, ["version"])
     assert result.output.startswith(f"magnetar {magnetar.__version__} (Python ")
     assert platform.python_version() in result.output
+    assert "\ncodec: compiled\n" in result.output or "\ncodec: pure (" in result.output
 
 
 def test_the_version_is_the_packages() -> None:

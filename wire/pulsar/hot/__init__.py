@@ -13,20 +13,29 @@ Rules:
 - A run is returned as soon as a frame does not belong to it.
 - No object per message but the payload and its sequence id; no state between calls.
 
-Everything here is a function of plain values, so that a compiled twin can have the same signatures.
-`bench/codec.py` measures it. Begin with `sends`; the others are variations.
+Everything here is a function of plain values. Those that run for each message have a compiled twin
+with the same signature in `compiled/`, and which one is taken is settled below (see `core.native`).
+`bench/codec.py` measures both. Begin with `sends`; the others are variations.
 """
 
-from wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_acks, parse_flow
-from wire.pulsar.hot.messages import Suffix, messages, suffix_of, without_broker_part
-from wire.pulsar.hot.receipts import receipts, receipts_without_id
-from wire.pulsar.hot.sends import (
-    SEND_HEAD,
-    Limits,
-    echo_of,
-    parse_sends,
-    sequence_of,
-)
+from core.native import quickest
+from wire.pulsar.hot import acks as _acks
+from wire.pulsar.hot import messages as _messages
+from wire.pulsar.hot import receipts as _receipts
+from wire.pulsar.hot import sends as _sends
+from wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
+from wire.pulsar.hot.messages import Suffix, suffix_of
+from wire.pulsar.hot.receipts import receipts_without_id
+from wire.pulsar.hot.sends import SEND_HEAD, Limits, echo_of, sequence_of
+
+_READING = "wire.pulsar.hot.compiled.reading"
+_WRITING = "wire.pulsar.hot.compiled.writing"
+
+parse_sends = quickest(_sends.parse_sends, _READING)
+parse_acks = quickest(_acks.parse_acks, _READING)
+receipts = quickest(_receipts.receipts, _WRITING)
+messages = quickest(_messages.messages, _WRITING)
+without_broker_part = quickest(_messages.without_broker_part, _WRITING)
 
 __all__ = [
     "ACK_HEAD",

@@ -53,7 +53,7 @@ def parse_acks(data: bytes, offset: int, limits: Limits) -> tuple[int, Acks | No
         return offset, None
     acks = Acks(consumer_id, cumulative, ranges, [], request_id)
     if request_id is None and not cumulative and ids_at < end == ids_at + 2 + data[ids_at + 1]:
-        end = _take_single_acks(data, offset, ids_at, ranges)
+        end = _take_single_acks(data, offset, ids_at, end, ranges)
     return end, acks
 
 
@@ -177,10 +177,10 @@ def _join(ranges: Ranges, ledger: int, first: int, last: int) -> None:
         ranges.append((ledger, first, last))
 
 
-def _take_single_acks(data: bytes, offset: int, ids_at: int, ranges: Ranges) -> int:
-    """Take the frames behind `offset` that equal the one there but for the entry id."""
-    entry_at = varint_end(data, ids_at + 3, len(data)) + 1
-    frame_bytes = 12 + data[offset + 11]
+def _take_single_acks(data: bytes, offset: int, ids_at: int, end: int, ranges: Ranges) -> int:
+    """Take the frames behind the one at `offset` that equal it but for the entry id."""
+    entry_at = varint_end(data, ids_at + 3, end) + 1
+    frame_bytes = end - offset
     prefix = data[offset:entry_at]
     ledger = number_at(data, ids_at + 3, entry_at - 1)
     into_entry = entry_at - offset

@@ -24,7 +24,7 @@ def without_broker_part(payloads: Sequence[bytes]) -> Sequence[bytes]:
     Entries written by others may lack the checksum; it is added, for Go's sake.
     """
     if len(payloads) == 1:
-        return [_stored_tail(payloads[0])]
+        return [stored_tail(payloads[0])]
     if all(map(bytes.startswith, payloads, repeat(CHECKSUM_PART))):
         return payloads
     first = payloads[0][:6]
@@ -33,10 +33,11 @@ def without_broker_part(payloads: Sequence[bytes]) -> Sequence[bytes]:
         payloads = [payload[at:] for payload in payloads]
         if all(map(bytes.startswith, payloads, repeat(CHECKSUM_PART))):
             return payloads
-    return [_stored_tail(payload) for payload in payloads]
+    return [stored_tail(payload) for payload in payloads]
 
 
-def _stored_tail(payload: bytes) -> bytes:
+def stored_tail(payload: bytes) -> bytes:
+    """One stored entry from its checksum part on."""
     if payload.startswith(BROKER_PART):
         payload = payload[6 + SIZE.unpack_from(payload, 2)[0] :]
     return payload if payload.startswith(CHECKSUM_PART) else tail_to_store(payload)

@@ -1,0 +1,115 @@
+# cython: language_level=3
+"""The compiled twins of `records`, which is the reference. See `core/native`."""
+
+from core.native.octets cimport (
+    all_bytes,
+    bytes_of,
+    checksum,
+    cut_out,
+    put_bytes,
+    put_u32,
+    put_u64,
+    u32_at,
+    unwritten,
+)
+from cpython cimport array
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+
+import array
+
+from core.checksum import crc32c
+
+cdef enum:
+    LENGTH_BYTES = 4
+    DIGEST_AT = 36
+    PAYLOAD_AT = 40
+    # What a record's length, and an offset, can say.
+    BLOB_BYTES_MAX = 0x7FFFFFFF
+
+cdef array.array NO_OFFSETS = array.array("I")
+if NO_OFFSETS.itemsize != sizeof(uint32_t):
+    raise ImportError("array('I') has other items than 32-bit numbers here")
+
+
+def pack(
+    int64_t ledger_id,
+    int64_t first,
+    int64_t last_confirmed,
+    int64_t length,
+    payloads not None,
+    heads=None,
+):
+    """Records of payloads as one blob, and where each begins and the last one ends."""
+    # Copies, for a long checksum lets other threads run, who might change the caller's own lists.
+    cdef list bodies = all_bytes(payloads)
+    cdef list starts = all_bytes(heads) if heads else [b""] * len(bodies)
+    cdef array.array offsets = array.clone(NO_OFFSETS, len(bodies) + 1, False)
+    cdef Py_ssize_t size = _place(starts, bodies, offsets.data.as_uints)
+    cdef bytes blob = unwritten(size)
+    cdef uint8_t *to = bytes_of(blob)
+    cdef Py_ssize_t place
+    cdef int64_t taken
+    if first > INT64_MAX - len(bodies) or length > INT64_MAX - size:
+        raise OverflowError("an entry id or a length has more than 63 bits")
+    for place in range(len(bodies)):
+        taken = offsets.data.as_uints[place + 1] - offsets.data.as_uints[place] - PAYLOAD_AT
+        length += taken
+        put_u32(to, <uint32_t>(taken + PAYLOAD_AT - LENGTH_BYTES))
+        put_u64(to + 4, ledger_id)
+        put_u64(to + 12, first + place)
+        put_u64(to + 20, last_confirmed)
+        put_u64(to + 28, length)
+        to = _seal(to, <bytes>starts[place], <bytes>bodies[place])
+    return blob, offsets
+
+
+cdef Py_ssize_t _place(list starts, list bodies, uint32_t *offsets) except -1:
+    """Write down where each record will begin; returns the size of all of them."""
+    cdef Py_ssize_t place, position = 0
+    offsets[0] = 0
+    if len(starts) != len(bodies):
+        raise ValueError("as many heads as payloads")
+    for place in range(len(bodies)):
+        position += PAYLOAD_AT + len(<bytes>starts[place]) + len(<bytes>bodies[place])
+        if position > BLOB_BYTES_MAX:
+            raise OverflowError("a run is too long")
+        offsets[place + 1] = <uint32_t>position
+    return position
+
+
+cdef uint8_t *_seal(uint8_t *record, bytes head, bytes body) except NULL:
+    """Put what a record holds behind its header, and its digest between them."""
+    cdef uint8_t *end = record + PAYLOAD_AT
+    cdef uint32_t digest
+    end = put_bytes(end, bytes_of(head), len(head))
+    end = put_bytes(end, bytes_of(body), len(body))
+    digest = checksum(record + LENGTH_BYTES, DIGEST_AT - LENGTH_BYTES, 0, crc32c)
+    digest = checksum(record + PAYLOAD_AT, end - record - PAYLOAD_AT, digest, crc32c)
+    put_u32(record + DIGEST_AT, digest)
+    return end
+
+
+def unpack(bytes blob not None, offsets not None, Py_ssize_t start, Py_ssize_t stop) -> list[bytes]:
+    """Payloads of the records `start`..`stop`, up to the first that has not its digest."""
+    cdef array.array table = offsets
+    cdef const uint8_t *data = bytes_of(blob)
+    cdef Py_ssize_t place, begin, end
+    cdef list found = []
+    if table.typecode != "I":
+        raise TypeError("offsets are an array of 32-bit numbers")
+    if start < 0 or stop >= len(table):
+        raise IndexError("no such record")
+    for place in range(start, stop):
+        begin, end = table.data.as_uints[place], table.data.as_uints[place + 1]
+        if begin + PAYLOAD_AT > end or end > len(blob):
+            raise ValueError("offsets beyond the blob")
+        if not _is_intact(data + begin, end - begin):
+            break
+        found.append(cut_out(data, begin + PAYLOAD_AT, end))
+    return found
+
+
+cdef int _is_intact(const uint8_t *record, Py_ssize_t size) except -1:
+    cdef uint32_t digest = checksum(record + LENGTH_BYTES, DIGEST_AT - LENGTH_BYTES, 0, crc32c)
+    digest = checksum(record + PAYLOAD_AT, size - PAYLOAD_AT, digest, crc32c)
+    return digest == u32_at(record + DIGEST_AT)

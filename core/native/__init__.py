@@ -1,0 +1,53 @@
+"""Compiled twins of pure functions: whether there are any is decided here, once, at import.
+
+Some functions run once per message. They are written twice: in Python, which is the reference and
+always works, and in Cython (`compiled.pyx` or `compiled/` beside it), for whoever had a C compiler
+when this was installed. `quickest(pure, home)` is the one of the two that runs. Who calls it does
+not know which.
+
+`octets.pxd` is what the compiled modules share: numbers in bytes, and CRC32C.
+
+Invariant: twins have the same signature and the same results for the same arguments; the tests
+drive both with arbitrary bytes. `MAGNETAR_PURE=1` keeps all compiled ones out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, TypeVar
+
+PURE_WANTED: Final = os.environ.get("MAGNETAR_PURE", "0") not in ("", "0")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_lacking: dict[str, str] = {}
+"""Compiled modules that were asked for and are not here, each with the reason."""
+_loaded: dict[str, Any] = {}
+
+
+def quickest(pure: Function, home: str) -> Function:
+    """The function of the same name in the compiled module `home`; `pure` if that is not here."""
+    if home not in _loaded and home not in _lacking:
+        _load(home)
+    twin: Function = getattr(_loaded[home], pure.__name__) if home in _loaded else pure
+    return twin
+
+
+def _load(home: str) -> None:
+    if PURE_WANTED:
+        _lacking[home] = "MAGNETAR_PURE is set"
+        return
+    try:
+        _loaded[home] = import_module(home)
+    except ImportError as error:  # not built, or built for another Python
+        _lacking[home] = str(error)
+
+
+def described() -> str:
+    """What runs, for people: `compiled`, or `pure` with the reason."""
+    if not _lacking:
+        return "compiled"
+    reasons = "; ".join(dict.fromkeys(_lacking.values()))
+    return f"{'partly ' if _loaded else ''}pure ({reasons})"

@@ -1,0 +1,1 @@
+"""The compiled twins of this folder's parent, if they were built: `reading.pyx`, `writing.pyx`."""
