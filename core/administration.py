@@ -32,12 +32,14 @@ async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -
     """A partitioned topic, and every partition of it at once."""
     if await broker.exists(name):
         raise AlreadyExists(f"topic {name} exists, without partitions")
+    await broker.check_room(name, partitions)
     await broker.catalog.create_partitioned(name, partitions)
     await create_missing_partitions(broker, name)
 
 
 async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
     """More partitions, there at once; subscriptions come to them with their consumers."""
+    await broker.check_room(name, partitions - await broker.catalog.partitions(name))
     await broker.catalog.grow_partitioned(name, partitions)
     await create_missing_partitions(broker, name)
 

@@ -34,6 +34,7 @@ from core.names import NamespaceName, TopicName
 from core.policies import BrokerDefaults
 from core.ports.ledger_store import LedgerStore
 from core.ports.metadata_store import MetadataStore
+from core.throttle import UNLIMITED, RateLimit, throttle_for
 from core.topic.environment import Environment
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
@@ -57,6 +58,8 @@ class BrokerSettings(Struct, frozen=True):
     cluster: str = "standalone"
     defaults: BrokerDefaults = BrokerDefaults()
     roll: RollLimits = RollLimits()
+    publish_rate: RateLimit = UNLIMITED
+    """Of all topics together."""
     tail_cache_bytes_max: int = 24 * 1024 * 1024
     cursor_flush_seconds: float = 0.2
     """How long an acknowledgement without receipt may wait to be stored."""
@@ -82,6 +85,8 @@ class Broker:
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.housekeeping = Housekeeping(self)
+        self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
+        """What producers of all topics together wait for, if that is limited."""
         storage = Storage(
             ledgers,
             metadata,
@@ -207,9 +212,18 @@ class Broker:
         policies = await self.catalog.effective(name)
         if not create or not (by_order or policies.auto_topic_creation.allowed):
             raise TopicNotFound(f"topic {name} does not exist")
-        limit = policies.max_topics_per_namespace
-        if limit and len(await self.topics_of(name.namespace)) >= limit:
-            raise NotAllowed(f"namespace {name.namespace} has as many topics as it may")
+        await self.check_room(name, 1)
+
+    async def check_room(self, name: TopicName, topics: int) -> None:
+        """`NotAllowed` if so many more topics, or partitions, are more than the namespace may have.
+
+        System topics are not counted.
+        """
+        limit = (await self.catalog.effective(name)).max_topics_per_namespace
+        if limit and not name.system:
+            present = len(await self.topics_of(name.namespace))
+            if present + topics > limit:
+                raise NotAllowed(f"namespace {name.namespace} has as many topics as it may")
 
     async def exists(self, name: TopicName) -> bool:
         """Whether a topic of that name is there, loaded or not."""
@@ -234,6 +248,7 @@ class Broker:
         if not create or not creation.allowed:
             raise TopicNotFound(f"topic {name} does not exist")
         if creation.partitions:
+            await self.check_room(name, creation.partitions)
             await self.catalog.create_partitioned(name, creation.partitions)
         return creation.partitions
 

@@ -213,7 +213,8 @@ class Catalog:
     async def effective(self, name: TopicName) -> Effective:
         """What holds for one topic."""
         namespace = await self.policies(name.namespace)
-        return effective(self.defaults, namespace, await self.topic_policies(name))
+        topic = await self.topic_policies(name)
+        return effective(self.defaults, namespace, topic, self.cluster)
 
     async def topic_policies(self, name: TopicName) -> TopicPolicies:
         found = await self._get(f"{TOPIC_POLICIES}/{name.base.managed_ledger}")

@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Struct, field
 
 from core.errors import Invalid
+from core.rate_policies import RATES, decided
+from core.throttle import UNLIMITED, RateLimit
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
@@ -129,7 +131,7 @@ class TopicPolicies(Struct, frozen=True, rename="camel", omit_defaults=True):
     deduplication: bool | None = field(default=None, name="deduplicationEnabled")
     compaction_threshold: int | None = None
     extra: dict[str, Any] = {}
-    """Policies that are stored for tools and have no effect here yet, by their REST name."""
+    """Policies that are stored as tools send them, by their REST name: rates have an effect."""
 
 
 class NamespacePolicies(Struct, frozen=True, kw_only=True):
@@ -163,7 +165,7 @@ class NamespacePolicies(Struct, frozen=True, kw_only=True):
     subscription_types_enabled: list[str] = []
     properties: dict[str, str] = {}
     extra: dict[str, Any] = {}
-    """Policies that are stored for tools and have no effect here yet, by their REST name."""
+    """Policies that are stored as tools send them, by their field's name: rates have an effect."""
 
 
 class BrokerDefaults(Struct, frozen=True, kw_only=True):
@@ -188,6 +190,14 @@ class BrokerDefaults(Struct, frozen=True, kw_only=True):
     subscription_expiration_minutes: int = 0
     subscription_types: tuple[str, ...] = SUBSCRIPTION_TYPES
     compaction_threshold: int = 0
+    max_message_size: int = 0
+    """Bytes; 0 where only the protocol's own limit holds."""
+    publish_rate: RateLimit = UNLIMITED
+    dispatch_rate: RateLimit = UNLIMITED
+    """Of a topic, all subscriptions together."""
+    subscription_dispatch_rate: RateLimit = UNLIMITED
+    subscribe_rate: RateLimit = RateLimit(period_seconds=30)
+    """Of each consumer."""
 
 
 class Effective(Struct, frozen=True, kw_only=True):
@@ -213,6 +223,16 @@ class Effective(Struct, frozen=True, kw_only=True):
     subscription_expiration_minutes: int
     subscription_types: tuple[str, ...]
     compaction_threshold: int
+    max_message_size: int
+    publish_rate: RateLimit
+    dispatch_rate: RateLimit
+    subscription_dispatch_rate: RateLimit
+    subscribe_rate: RateLimit
+
+    @property
+    def checks_messages(self) -> bool:
+        """Whether messages have to be looked at one by one before they are stored."""
+        return self.max_message_size > 0 or self.delayed_delivery.max_delivery_delay_in_millis > 0
 
 
 _SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
@@ -251,6 +271,7 @@ _SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
     "subscription_expiration_minutes": (
         None, "subscription_expiration_time_minutes", "subscription_expiration_minutes",
     ),
+    "max_message_size": ("max_message_size", None, "max_message_size"),
     "compaction_threshold": (
         "compaction_threshold", "compaction_threshold", "compaction_threshold",
     ),
@@ -259,7 +280,10 @@ _SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
 
 
 def effective(
-    broker: BrokerDefaults, namespace: NamespacePolicies, topic: TopicPolicies
+    broker: BrokerDefaults,
+    namespace: NamespacePolicies,
+    topic: TopicPolicies,
+    cluster: str = "standalone",
 ) -> Effective:
     """Every question answered by the nearest that has an answer."""
     answers: dict[str, Any] = {}
@@ -268,6 +292,9 @@ def effective(
             if name is not None and (answer := getattr(decider, name)) is not None:
                 answers[question] = answer
                 break
+    for question in RATES:
+        rate = decided(question, topic.extra, namespace.extra, cluster)
+        answers[question] = getattr(broker, question) if rate is None else rate
     subscriptions = topic.auto_subscription_creation or namespace.auto_subscription_creation
     types = topic.subscription_types or namespace.subscription_types_enabled
     return Effective(

@@ -158,8 +158,9 @@ def test_each_question_is_answered_by_the_nearest(question: str) -> None:
     assert answer == getattr(BrokerDefaults(), in_broker)
     # any value that can be told from the default will do: nothing here looks into it
     near, far = object(), object()
-    namespace = NamespacePolicies(**{in_namespace: far})
-    assert getattr(effective(BrokerDefaults(), namespace, TopicPolicies()), question) is far
+    namespace = NamespacePolicies(**({in_namespace: far} if in_namespace is not None else {}))
+    if in_namespace is not None:
+        assert getattr(effective(BrokerDefaults(), namespace, TopicPolicies()), question) is far
     if in_topic is not None:
         topic = TopicPolicies(**{in_topic: near})
         assert getattr(effective(BrokerDefaults(), namespace, topic), question) is near

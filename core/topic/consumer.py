@@ -7,7 +7,7 @@ than is left, so permits may go below zero. What a consumer sends while it is bl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from core.ledger.chain import Position
 from core.ledger.tail_cache import Slice
 from core.ports.ledger_store import Done
 from core.rates import Outflow, Rates
+
+if TYPE_CHECKING:
+    from core.topic.toll import Toll
 
 PartialAck = tuple[int, int, int, int]
 """(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
@@ -137,6 +140,7 @@ class Consumer:
         "request",
         "sink",
         "subscription",
+        "toll",
         "unacked",
         "unacked_max",
         "withheld",
@@ -149,6 +153,8 @@ class Consumer:
         self.request = request
         self.sink = sink
         self.subscription: Attachment | None = None
+        self.toll: Toll | None = None
+        """What its subscription's dispatch rates are counted by, if there are any."""
         self.epoch = request.epoch
         self.permits = 0
         self.withheld = 0
@@ -228,9 +234,12 @@ class Consumer:
             for offset, bits in partial.items():
                 whole = 1 if part.counts is None else part.counts[offset]
                 messages -= whole - bits.bit_count()
+        size = sum(map(len, part.payloads))
         self.permits -= messages
         self.messages_out += messages
-        self.bytes_out += sum(map(len, part.payloads))
+        self.bytes_out += size
+        if self.toll is not None:
+            self.toll.spend(messages, size)
         self.last_consumed_ms = now_ms
         if redeliveries is not None:
             self.messages_redelivered += sum(1 for count in redeliveries if count)

@@ -29,6 +29,7 @@ from core.topic.held import Held
 from core.topic.outstanding import Outstanding, SharedLimits
 from core.topic.single import affordable
 from core.topic.source import EntrySource
+from core.topic.toll import Toll
 
 TURN_ENTRIES_MAX: Final = 2_000
 """Entries looked at in one turn: deciding by key costs more than by turn."""
@@ -49,6 +50,7 @@ class KeyedDispatcher:
         mode: Mode,
     ) -> None:
         self.consumers: list[Consumer] = []
+        self.toll: Toll | None = None
         self.read: Position = cursor.read_from
         self.keys: KeyShared[Consumer] = KeyShared(mode)
         self._hashes: dict[Position, int] = {}
@@ -126,7 +128,10 @@ class KeyedDispatcher:
             return None
         whole, start = found
         look = min(LOOK_ENTRIES_MAX, permits + self._room, self.out.delays_left)
-        return whole.part(start, start + look)
+        stop = min(start + look, len(whole.payloads))
+        if self.toll is not None:
+            stop = self.toll.stop(whole, start, stop)
+        return whole.part(start, stop) if stop > start else None
 
     @property
     def _room(self) -> int:
@@ -160,7 +165,7 @@ class KeyedDispatcher:
             self.out.send(consumer, piece, partial)
 
     def _deliver_again(self) -> int | None:
-        """Deliver what waits and may go, lowest first; how many, or None if it is being read."""
+        """Deliver what waits and may go, lowest first; how many, or None if it has to wait."""
         turns = []
         for rank, consumer in enumerate(self.consumers):
             head = self._held.head(consumer) if consumer.ready else None
@@ -174,17 +179,20 @@ class KeyedDispatcher:
                 self._forget(position)
             else:
                 found = self._again.at(position, LOOK_ENTRIES_MAX)
-                if found is None:
+                sent = self._send_run(consumer, *found) if found is not None else 0
+                if not sent:
                     return None
-                seen += self._send_run(consumer, *found)
+                seen += sent
             head = self._held.head(consumer) if consumer.ready else None
             if head is not None:
                 heappush(turns, (head, rank, consumer))
         return seen
 
     def _send_run(self, consumer: Consumer, whole: Slice, start: int) -> int:
-        """Deliver what waits for this consumer from there on, in one piece."""
+        """Deliver what waits for this consumer from there on, in one piece, if it may go now."""
         stop = affordable(whole, start, min(consumer.permits, LOOK_ENTRIES_MAX))
+        if self.toll is not None:
+            stop = self.toll.stop(whole, start, stop)
         hashes = self._held.take_run(consumer, stop - start)
         part = whole.part(start, start + len(hashes))
         self._send(consumer, part, hashes)

@@ -47,6 +47,8 @@ class SharedLimits(Struct, frozen=True):
     """Unacknowledged messages of all consumers together: dispatch stops until half are acked."""
     replay_max: int = 20_000
     """Entries waiting to be delivered again: new reads stop, and what is due waits on."""
+    delays: bool = True
+    """Whether messages may ask to be delivered later; else they go at once."""
     delayed_max: int = 500_000
     """Entries waiting for their time, of about 50 bytes each: new reads stop until some are due.
     What was published behind so many waits with them, delayed or not."""
@@ -126,7 +128,9 @@ class Outstanding:
 
     def _set_aside(self, piece: Slice, now_ms: int) -> list[int]:
         """Entries that are not due yet go to `delayed`; returns their places in the slice."""
-        late = []
+        late: list[int] = []
+        if not self.limits.delays:
+            return late
         for at, payload in enumerate(piece.payloads):
             due_ms = deliver_at_time(payload)
             if due_ms is not None and due_ms > now_ms:

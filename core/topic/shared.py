@@ -23,6 +23,7 @@ from core.topic.environment import Environment
 from core.topic.outstanding import Outstanding, SharedLimits
 from core.topic.replay import Replay
 from core.topic.source import EntrySource
+from core.topic.toll import Toll
 
 TURN_BYTES_MAX: Final = 1024 * 1024
 """Delivered to one subscription before others have their turn."""
@@ -42,6 +43,7 @@ class SharedDispatcher:
         look: Callable[[], None],
     ) -> None:
         self.consumers: list[Consumer] = []
+        self.toll: Toll | None = None
         self.read: Position = cursor.read_from
         self._replay = Replay()
         self.out = Outstanding(cursor, env, limits, look, self._replay)
@@ -95,6 +97,10 @@ class SharedDispatcher:
             if work is None:
                 self._tell_end()
                 return False
+            if self.toll is not None:
+                work = work.part(0, self.toll.stop(work, 0, len(work.payloads)))
+                if not work.payloads:
+                    return False
             budget -= sum(map(len, work.payloads))
             if not self._deal(work, ready):
                 return False

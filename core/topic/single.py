@@ -21,6 +21,7 @@ from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
 from core.topic.outstanding import SharedLimits
 from core.topic.source import EntrySource
+from core.topic.toll import Toll
 
 TURN_BYTES_MAX: Final = 1024 * 1024
 """Delivered to one subscription before others have their turn."""
@@ -41,6 +42,7 @@ class SingleDispatcher:
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
         self.failover = failover
+        self.toll: Toll | None = None
         self.read: Position = cursor.read_from
         self._cursor = cursor
         self._ledger = ledger
@@ -102,6 +104,10 @@ class SingleDispatcher:
                 return False
             whole, start = found
             stop = affordable(whole, start, consumer.permits)
+            if self.toll is not None:
+                stop = self.toll.stop(whole, start, stop)
+                if stop == start:
+                    return False
             self.read = (whole.ledger_id, whole.first_entry + stop)
             bytes_before = consumer.bytes_out
             if self._cursor.holed:

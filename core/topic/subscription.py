@@ -23,6 +23,7 @@ from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.rates import Outflow, Rates
+from core.throttle import RateLimit, Throttle, throttle_for
 from core.topic.consumer import Consumer, PartialAck
 from core.topic.environment import Environment
 from core.topic.keyed import KeyedDispatcher, mode_of
@@ -30,6 +31,7 @@ from core.topic.outstanding import SharedLimits
 from core.topic.shared import SharedDispatcher
 from core.topic.single import SingleDispatcher
 from core.topic.source import EntrySource
+from core.topic.toll import Toll
 
 
 class SubscriptionType(enum.Enum):
@@ -48,6 +50,7 @@ class Dispatcher(Protocol):
     """How consumers are served; see `single.py` and `shared.py`."""
 
     consumers: list[Consumer]
+    toll: Toll | None
 
     @property
     def unacked(self) -> int: ...
@@ -95,6 +98,8 @@ class Subscription:
         self._env = env
         self._ledger = ledger
         self._limits = limits
+        self._throttle: Throttle | None = None
+        self._toll: Toll | None = None
 
     @property
     def kind(self) -> str:
@@ -128,6 +133,7 @@ class Subscription:
         dispatcher.attach(consumer)
         self.dispatcher, self.type = dispatcher, kind
         consumer.subscription = self
+        consumer.toll = dispatcher.toll = self._toll
         self.cursor.used(self._env.clock.wall_ms())
         self.look()
 
@@ -187,6 +193,20 @@ class Subscription:
         for consumer in self.consumers:
             consumer.limit_unacked(unacked_per_consumer)
         self.look()
+
+    def set_rates(self, own: RateLimit, of_topic: Throttle | None) -> None:
+        """How fast entries may go out: at this subscription's own rate, and at its topic's."""
+        now = self._env.clock.monotonic()
+        self._throttle = throttle_for(own, self._throttle, now)
+        throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
+        if throttles == (self._toll.throttles if self._toll is not None else ()):
+            return
+        self._toll = Toll(throttles, self._env, self.look) if throttles else None
+        if self.dispatcher is not None:
+            self.dispatcher.toll = self._toll
+            for consumer in self.consumers:
+                consumer.toll = self._toll
+            self.look()
 
     # -- the four verbs of a consumer ---------------------------------------------------------
 

@@ -32,12 +32,14 @@ from core.ledger.managed import ManagedLedger
 from core.names import TopicName
 from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
+from core.throttle import Throttle, throttle_for
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.environment import Environment
 from core.topic.outstanding import SharedLimits
 from core.topic.producer import Producer
 from core.topic.producers import Decision, Producers
 from core.topic.seeking import find_by_time
+from core.topic.subscribers import Subscribers
 from core.topic.subscription import Subscription, SubscriptionType
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,10 @@ class Topic:
         self.last_published_ms = 0
         self.messages_in = self.bytes_in = 0
         self.rates = Rates(Inflow(), self.created_ms)
+        self.publish_throttle: Throttle | None = None
+        """What producers' connections wait for, if there is a publish rate."""
+        self.subscribers = Subscribers()
+        self._dispatch_throttle: Throttle | None = None
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._attaching = trio.Lock()
@@ -81,6 +87,7 @@ class Topic:
             cursor = Cursor(self.env.storage, self.ledger, unquote(encoded), (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
+        self._set_rates()
         self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
         self.fenced = False
 
@@ -92,6 +99,7 @@ class Topic:
     def _add(self, cursor: Cursor) -> Subscription:
         subscription = Subscription(self.env, self.ledger, cursor, self._limits())
         self.subscriptions[cursor.name] = subscription
+        subscription.set_rates(self.policies.subscription_dispatch_rate, self._dispatch_throttle)
         self.ledger.tailed = True
         return subscription
 
@@ -99,6 +107,7 @@ class Topic:
         policies = self.policies
         return SharedLimits(
             unacked_max=policies.max_unacked_per_subscription,
+            delays=policies.delayed_delivery.active,
             delayed_max=policies.max_delayed_per_subscription,
         )
 
@@ -107,6 +116,14 @@ class Topic:
         self.policies = policies
         for subscription in self.subscriptions.values():
             subscription.set_limits(self._limits(), policies.max_unacked_per_consumer)
+        self._set_rates()
+
+    def _set_rates(self) -> None:
+        policies, now = self.policies, self.env.clock.monotonic()
+        self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
+        self._dispatch_throttle = throttle_for(policies.dispatch_rate, self._dispatch_throttle, now)
+        for subscription in self.subscriptions.values():
+            subscription.set_rates(policies.subscription_dispatch_rate, self._dispatch_throttle)
 
     async def close(self) -> None:
         """Unload: everybody is sent away, what is in flight is stored, cursors are saved."""

@@ -22,11 +22,13 @@ from core.ledger.tail_cache import Slice
 from core.names import TopicName
 from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
+from core.throttle import Throttle, throttle_for
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, PartialAck, Sink
 from core.topic.environment import Environment
 from core.topic.keyed import hash_of, mode_of
 from core.topic.producer import Producer
 from core.topic.producers import Decision, Producers
+from core.topic.subscribers import Subscribers
 from core.topic.subscription import SubscriptionType
 
 
@@ -190,9 +192,12 @@ class VolatileTopic:
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._next_entry = 0
+        self.publish_throttle: Throttle | None = None
+        self.subscribers = Subscribers()
 
     async def load(self) -> None:
         """There is nothing to load."""
+        self.set_policies(self.policies)
 
     async def close(self) -> None:
         """Everybody is sent away."""
@@ -210,6 +215,8 @@ class VolatileTopic:
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed."""
         self.policies = policies
+        now = self.env.clock.monotonic()
+        self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
 
     def inflow(self) -> Inflow:
         """Everything published since the topic was loaded."""
@@ -275,6 +282,9 @@ class VolatileTopic:
             raise NotReady("the topic is being unloaded")
         found = self.subscriptions.get(name)
         if found is None:
+            limit = self.policies.max_subscriptions_per_topic
+            if limit and len(self.subscriptions) >= limit:
+                raise NotAllowed(f"{self.name} has as many subscriptions as it may")
             found = self.subscriptions[name] = VolatileSubscription(name, self, self.env.clock)
         return found
 

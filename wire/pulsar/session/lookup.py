@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.checksum import crc32c
-from core.errors import InvalidName, NamespaceNotFound, NotReady, TopicNotFound
+from core.errors import InvalidName, NamespaceNotFound, NotReady, Overloaded, TopicNotFound
 from core.names import NamespaceName, TopicName
 from wire.pulsar import events, replies
 
@@ -14,11 +15,46 @@ if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
 
 
+Asked = TypeVar("Asked")
+
+
 def topic_name(text: str) -> TopicName:
     """Read a name as clients send it."""
     if not text:
         raise InvalidName("the name of a topic must not be empty")
     return TopicName.parse(text)
+
+
+class UnderWay:
+    """How many questions are being answered, of all connections of a front."""
+
+    __slots__ = ("_count", "_max")
+
+    def __init__(self, count_max: int) -> None:
+        self._count, self._max = 0, count_max
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """For as long as an answer takes; clients try again later, or give up if told too often."""
+        if self._count >= self._max:
+            raise Overloaded("too many lookups are under way")
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
+
+def counted(
+    handler: Callable[[PulsarSession, Asked], Awaitable[None]],
+) -> Callable[[PulsarSession, Asked], Awaitable[None]]:
+    """A handler that counts among those under way."""
+
+    async def answer(session: PulsarSession, event: Asked) -> None:
+        with session.lookups.one_more():
+            await handler(session, event)
+
+    return answer
 
 
 async def on_lookup(session: PulsarSession, event: events.Lookup) -> None:
@@ -72,7 +108,7 @@ def topics_hash(names: list[str]) -> str:
 
 
 HANDLERS: Final[Mapping[type, Any]] = {
-    events.Lookup: on_lookup,
-    events.PartitionedMetadata: on_partitioned_metadata,
+    events.Lookup: counted(on_lookup),
+    events.PartitionedMetadata: counted(on_partitioned_metadata),
     events.TopicsOfNamespace: on_topics_of_namespace,
 }

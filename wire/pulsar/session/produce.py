@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from core.entry.pulsar_metadata import has_encryption_keys
 from core.errors import (
@@ -15,6 +18,7 @@ from core.errors import (
     Unavailable,
 )
 from core.ledger.chain import START, Position
+from core.topic import checks
 from core.topic.producer import AccessMode, Producer, ProducerRequest
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
@@ -52,11 +56,13 @@ class Attached:
         "id",
         "producer",
         "ready",
+        "refusals",
         "refused_some",
         "request_id",
+        "runs_done",
+        "runs_sent",
         "session",
         "topic",
-        "waiting",
     )
 
     def __init__(
@@ -77,7 +83,10 @@ class Attached:
         self.refused_some = False
         """A message was refused and the producer closed: later ones get no receipt, since clients
         send them all again."""
-        self.waiting = 0
+        self.runs_sent = self.runs_done = 0
+        """Runs given to the topic, and those of them that are stored or failed."""
+        self.refusals: deque[tuple[int, bytes, BrokerError]] = deque()
+        """Messages refused each by itself: after how many runs that is said, and which and why."""
         self.closing: int | None = None
         """The request to answer when nothing waits any more."""
 
@@ -121,27 +130,61 @@ class Attached:
 
     def publish(self, run: events.Sends) -> None:
         messages = len(run.payloads)
-        self.waiting += 1
+        self.runs_sent += 1
         size = sum(map(len, run.payloads))
         session = self.session
         session.publishes_wait(messages, size)
         producer = self.producer
-        producer.messages_in += messages if run.counts is None else sum(run.counts)
+        counted = messages if run.counts is None else sum(run.counts)
+        producer.messages_in += counted
         producer.bytes_in += size
+        of_topic, of_broker = self.topic.publish_throttle, session.broker.publish_throttle
+        if of_topic is not None or of_broker is not None:
+            session.pay((of_topic, of_broker), counted, size)
         if run.chunks:
             producer.chunks_in += messages
 
         def stored(result: Position | BrokerError) -> None:
-            self.waiting -= 1
+            self.runs_done += 1
             session.publishes_done(messages, size)
             if isinstance(result, tuple):
                 self._receipt(run, result)
             else:
                 self._refuse(run, result)
-            if self.closing is not None and not self.waiting:
+            if self.refusals:
+                self._say_refusals()
+            if self.closing is not None and not self.waits:
                 session.reply(replies.success(self.closing))
 
         self.topic.publish(run.payloads, run.counts, stored)
+
+    @property
+    def waits(self) -> bool:
+        """Something it sent is on its way to storage."""
+        return self.runs_done < self.runs_sent
+
+    def publish_checked(self, run: events.Sends, now_ms: int) -> None:
+        """As `publish`, but for messages that the topic's policies refuse each by itself.
+
+        Each is told when what came before it has its receipt: clients look for it at the head of
+        what they wait for.
+        """
+        found = checks.refused(run.payloads, self.topic.policies, now_ms)
+        start = 0
+        for at in [*found, len(run.payloads)]:
+            if at > start:
+                self.publish(part_of(run, start, at))
+            if at in found:
+                self.refusals.append((self.runs_sent, run.sequences[at], found[at]))
+            start = at + 1
+        self._say_refusals()
+
+    def _say_refusals(self) -> None:
+        while self.refusals and self.refusals[0][0] <= self.runs_done:
+            _after, echo, error = self.refusals.popleft()
+            if not self.refused_some:
+                refusal = replies.send_error(self.id, hot.sequence_of(echo)[0], error)
+                self.session.reply(refusal)
 
     def _receipt(self, run: events.Sends, first: Position) -> None:
         session = self.session
@@ -262,8 +305,22 @@ def on_sends(session: PulsarSession, event: events.Sends) -> None:
         _refuse_each(session, event, NotAllowed("Transactions are not enabled."))
     elif attached.encrypted_only and not _all_encrypted(event.payloads):
         _refuse_each(session, event, Invalid("Messages must be encrypted"))
+    elif attached.topic.policies.checks_messages:
+        attached.publish_checked(event, session.broker.clock.wall_ms())
     else:
         attached.publish(event)
+
+
+def part_of(run: events.Sends, start: int, stop: int) -> events.Sends:
+    """Some messages of a run, as a run."""
+    if start == 0 and stop == len(run.payloads):
+        return run
+    return msgspec.structs.replace(
+        run,
+        payloads=run.payloads[start:stop],
+        sequences=run.sequences[start:stop],
+        counts=None if run.counts is None else run.counts[start:stop],
+    )
 
 
 def _check_left(session: PulsarSession, producer_id: int) -> None:
@@ -299,7 +356,7 @@ def on_close_producer(session: PulsarSession, event: events.CloseProducer) -> No
         return
     attached.forget()
     attached.topic.detach_producer(attached.producer)
-    if attached.waiting:
+    if attached.waits:
         attached.closing = event.request_id
     else:
         session.reply(replies.success(event.request_id))

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
+import trio
 from msgspec import Struct
 
 from core.broker import Broker
 from core.errors import BrokerError, Invalid
-from core.link.connection import PAUSE_PUBLISHES, Connection
+from core.link.connection import PAUSE_PUBLISHES, PAUSE_RATE, Connection
+from core.throttle import Throttle, wait_seconds
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
@@ -58,6 +60,8 @@ class FrontOptions(Struct, frozen=True):
     pending_messages_max: int = 10_000
     """Messages of one connection not stored yet: it is not read until half of them are."""
     pending_bytes_max: int = 16 * 1024 * 1024
+    lookups_max: int = 50_000
+    """Answers about topics under way, of all connections together: more are refused."""
     batch_index_acks: bool = True
     expose_broker_metadata: bool = False
 
@@ -68,10 +72,13 @@ class Front:
     def __init__(self, broker: Broker, options: FrontOptions) -> None:
         self.broker = broker
         self.options = options
+        self.lookups = lookup.UnderWay(options.lookups_max)
 
     def __call__(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
         wire = PulsarWire(self.options.wire)
-        return wire, PulsarSession(self.broker, self.options, connection, wire)
+        session = PulsarSession(self.broker, self.options, connection, wire)
+        session.lookups = self.lookups
+        return wire, session
 
 
 class PulsarSession:
@@ -84,7 +91,9 @@ class PulsarSession:
         "consumers_coming",
         "features",
         "gone",
+        "lookups",
         "options",
+        "owing",
         "peer_version",
         "pending_bytes",
         "pending_messages",
@@ -115,6 +124,10 @@ class PulsarSession:
         self.consumers_coming: dict[int, int] = {}
         self.gone = False
         self.pending_messages = self.pending_bytes = 0
+        self.owing: tuple[Throttle, ...] = ()
+        """Publish rates this connection has overdrawn: it is not read until that is paid."""
+        self.lookups = lookup.UnderWay(options.lookups_max)
+        """Shared by all connections of a front."""
 
     @property
     def peer(self) -> str:
@@ -184,6 +197,29 @@ class PulsarSession:
             and self.pending_bytes * 2 <= options.pending_bytes_max
         ):
             self.connection.resume(PAUSE_PUBLISHES)
+
+    def pay(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
+        """So much was published at these rates; a debt is paid by not reading for a while."""
+        now = self.broker.clock.monotonic()
+        for throttle in throttles:
+            if throttle is None:
+                continue
+            throttle.spend(messages, size)
+            if throttle.wait_seconds(now) > 0 and throttle not in self.owing:
+                self.owing += (throttle,)
+                if len(self.owing) == 1:
+                    self.connection.pause(PAUSE_RATE)
+                    self.broker.spawn(self._pay_off)
+
+    async def _pay_off(self) -> None:
+        """Others spend of the same rates meanwhile: look again after each wait."""
+        clock = self.broker.clock
+        wait = wait_seconds(self.owing, clock.monotonic())
+        while wait > 0 and not self.gone:
+            await trio.sleep(wait)
+            wait = wait_seconds(self.owing, clock.monotonic())
+        self.owing = ()
+        self.connection.resume(PAUSE_RATE)
 
     # -- life ---------------------------------------------------------------------------------
 

@@ -48,6 +48,9 @@ async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
     consumer_id, coming = event.consumer_id, session.consumers_coming
     try:
         topic = await session.topic(event.topic, create=event.create_topic)
+        host = session.peer.rpartition(":")[0]
+        who = (host, event.consumer_name, consumer_id)
+        await topic.subscribers.admit(who, topic.policies.subscribe_rate, session.broker.clock)
         subscription = await _subscription(event, topic)
         if coming.get(consumer_id) == event.request_id:
             _attach(session, event, topic, subscription)

@@ -1,0 +1,39 @@
+"""What policies refuse message by message."""
+
+from core.policies import (
+    BrokerDefaults,
+    DelayedDelivery,
+    Effective,
+    NamespacePolicies,
+    TopicPolicies,
+    effective,
+)
+from core.testing.entries import entry
+from core.topic.checks import refused
+
+
+def policies(size_max: int | None = None, delay_max: int = 0) -> Effective:
+    namespace = NamespacePolicies(
+        delayed_delivery_policies=DelayedDelivery(max_delivery_delay_in_millis=delay_max)
+    )
+    return effective(BrokerDefaults(), namespace, TopicPolicies(max_message_size=size_max))
+
+
+def test_most_topics_look_at_nothing() -> None:
+    assert not policies().checks_messages
+    assert policies(size_max=1).checks_messages
+    assert policies(delay_max=1).checks_messages
+
+
+def test_too_large() -> None:
+    found = refused([b"x" * 9, b"x" * 11, b"x" * 10], policies(size_max=10), 0)
+    assert {at: str(error) for at, error in found.items()} == {
+        1: "Exceed maximum message size of 10 bytes"
+    }
+
+
+def test_too_late() -> None:
+    run = [entry(), entry(deliver_at_ms=1_500), entry(deliver_at_ms=1_501), entry(deliver_at_ms=1)]
+    found = refused(run, policies(delay_max=500), 1_000)
+    assert list(found) == [2]
+    assert "delivery delay of 500" in str(found[2])

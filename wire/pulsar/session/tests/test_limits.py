@@ -1,0 +1,144 @@
+"""Limits as clients feel them: rates that only slow down, refusals that come in their place."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from core.link.connection import PAUSE_RATE
+from core.names import NamespaceName, TopicName
+from core.policies import NamespacePolicies, TopicPolicies
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from wire.pulsar.tests import peer
+
+DEFAULT = NamespaceName("public", "default")
+
+
+async def decide(stage: Stage, topic: TopicPolicies | None = None, **extra: object) -> None:
+    """Policies of the namespace, and of topic `t`."""
+    by_cluster = {name: {"standalone": value} for name, value in extra.items()}
+    await stage.broker.catalog.set_policies(DEFAULT, NamespacePolicies(extra=by_cluster))
+    if topic is not None:
+        await stage.broker.catalog.set_topic_policies(TopicName.parse("t"), topic)
+    stage.broker.policies_changed(DEFAULT)
+
+
+async def writer(stage: Stage, topic: str = "t") -> Player:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 7, topic))
+    return client
+
+
+def sends(first: int, count: int) -> list[bytes]:
+    return [peer.send(7, number) for number in range(first, first + count)]
+
+
+async def test_a_publish_rate_slows_down_and_refuses_nothing(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
+    await decide(stage, publishMaxMessageRate={"publishThrottlingRateInMsg": 10})
+    client, other = await writer(stage), await writer(stage, "u")
+    assert kinds(await client.says(*sends(0, 9))) == ["SEND_RECEIPT"] * 9
+    assert not client.line.paused
+    client.feed(*sends(9, 21))
+    assert client.line.paused == PAUSE_RATE, "it owes two seconds"
+    assert kinds(await client.hears()) == ["SEND_RECEIPT"] * 21
+    other.feed(*sends(0, 9))
+    assert not other.line.paused, "each topic has a rate of its own"
+    stage.stores.clock.forward(1)
+    await trio.sleep(2.1)
+    assert client.line.paused, "time is what the server's clock says"
+    stage.stores.clock.forward(1.1)
+    await trio.sleep(2.1)
+    assert not client.line.paused
+    client.feed(*sends(30, 2))
+    assert client.line.paused, "the bucket was not filled"
+
+
+async def test_connections_share_the_rate_of_a_topic(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
+    await decide(stage, publishMaxMessageRate={"publishThrottlingRateInByte": 1000})
+    a, b = await writer(stage), await writer(stage)
+    a.feed(peer.send(7, 0, bytes(2000)))
+    b.feed(peer.send(7, 0, bytes(10)))
+    assert (a.line.paused, b.line.paused) == (PAUSE_RATE, PAUSE_RATE)
+    a.session.closed("it went")
+    stage.stores.clock.forward(5)
+    await trio.sleep(5)
+    assert not b.line.paused
+
+
+async def test_what_a_topic_refuses_comes_in_its_place(slow_stage: Stage) -> None:
+    """Clients look for a refused message at the head of what they wait for."""
+    await decide(slow_stage, TopicPolicies(max_message_size=100))
+    client = await writer(slow_stage)
+    small, large = b"x", bytes(200)
+    run = [peer.send(7, i, large if i in (1, 2, 4) else small) for i in range(5)]
+    assert await client.says(*run) == [], "nothing overtakes what is on its way to storage"
+    slow_stage.stores.ledgers.sync()
+    heard = await client.hears()
+    told = [(each.kind, each.body.sequence_id) for each in heard]
+    receipt, refusal = "SEND_RECEIPT", "SEND_ERROR"
+    assert told == [(receipt, 0), (refusal, 1), (refusal, 2), (receipt, 3), (refusal, 4)]
+    assert heard[1].body.error == pb.NotAllowedError
+    assert "maximum message size" in heard[1].body.message
+    first = await client.says_one(peer.send(7, 5, large))
+    assert first.kind == "SEND_ERROR", "at once where nothing comes before"
+
+
+async def test_too_many_lookups(stage: Stage) -> None:
+    """In the words of each question's own answer."""
+    client = await stage.player(lookups_max=0)
+    heard = await client.says(peer.lookup(5, "t"), peer.partitioned_metadata(6, "t"))
+    assert sorted(kinds(heard)) == ["LOOKUP_RESPONSE", "PARTITIONED_METADATA_RESPONSE"]
+    assert [each.body.error for each in heard] == [pb.TooManyRequests] * 2
+    patient = await stage.player(lookups_max=1)
+    for number in range(3):
+        heard = await patient.says(peer.lookup(number, "t"))
+        assert heard[0].body.response == pb.CommandLookupTopicResponse.CONNECT
+
+
+async def test_a_subscribe_rate(stage: Stage, autojump_clock: MockClock) -> None:
+    rate = {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 60}
+    await decide(stage, clusterSubscribeRate=rate)
+    client = await stage.player()
+    told = []
+    for number in range(3):
+        heard = await client.says(peer.subscribe(number, 3, "t", "s"))
+        told += [each.body.error if each.kind == "ERROR" else each.kind for each in heard]
+        await client.says(peer.close_consumer(100 + number, 3))
+    assert told == ["SUCCESS", pb.TooManyRequests, pb.TooManyRequests]
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+async def test_so_many_of_each(stage: Stage, domain: str) -> None:
+    policies = NamespacePolicies(
+        max_producers_per_topic=1,
+        max_consumers_per_topic=2,
+        max_consumers_per_subscription=1,
+        max_subscriptions_per_topic=2,
+        max_topics_per_namespace=2,
+    )
+    await stage.broker.catalog.set_policies(DEFAULT, policies)
+    client, topic = await stage.player(), f"{domain}://public/default/t"
+    shared = pb.CommandSubscribe.SHARED
+    heard = await client.says(
+        peer.producer(1, 1, topic),
+        peer.subscribe(3, 1, topic, "a", sub_type=shared),
+        peer.subscribe(5, 3, topic, "b", sub_type=shared),
+    )
+    assert not [each for each in heard if each.kind == "ERROR"]
+    refusals = {
+        pb.ProducerBusy: peer.producer(2, 2, topic),
+        pb.ConsumerBusy: peer.subscribe(4, 2, topic, "a", sub_type=shared),
+    }
+    for code, request in refusals.items():
+        assert (await client.says_one(request)).body.error == code
+    await client.says(peer.close_consumer(8, 3))
+    if domain == "persistent":  # else the subscription went with its consumer
+        third = await client.says_one(peer.subscribe(6, 4, topic, "c", sub_type=shared))
+        assert third.body.error == pb.NotAllowedError
+    await stage.broker.topic(TopicName.parse(f"{domain}://public/default/u"))
+    heard_one = await client.says_one(peer.producer(7, 5, f"{domain}://public/default/v"))
+    assert heard_one.body.error == pb.NotAllowedError
