@@ -66,6 +66,11 @@ class Ask:
         namespace, local = self.namespace, self.part("topic")
         return TopicName.parse(f"{self.domain}://{namespace}/{local}")
 
+    async def partitioned(self) -> bool:
+        """Whether the topic is one with partitions, asked for as a whole."""
+        name = self.topic
+        return not name.partitioned and bool(await self.broker.catalog.partitions(name))
+
     @property
     def subscription(self) -> str:
         name = self.part("subscription")
@@ -103,6 +108,13 @@ class Ask:
         except ClientDisconnect as error:
             raise HTTPException(DISCONNECTED, "the client has gone") from error
         return b"".join(parts)
+
+    async def words(self) -> str:
+        """The body as the text it is."""
+        try:
+            return (await self.body()).decode()
+        except UnicodeDecodeError as error:
+            raise Invalid("the body is not UTF-8") from error
 
     async def json(self, kind: type[Kind]) -> Kind:
         """The body as a Struct; absent, empty and `null` give its defaults."""

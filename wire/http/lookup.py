@@ -40,6 +40,12 @@ async def bundle(ask: Ask) -> Response:
     return plain_text(BUNDLE)
 
 
+def check_bundle(ask: Ask) -> None:
+    """404 unless it is the one that there is."""
+    if ask.part("bundle") != BUNDLE:
+        raise HTTPException(404, f"there is no bundle {ask.part('bundle')[:40]}, only {BUNDLE}")
+
+
 async def _check(ask: Ask) -> None:
     if not await ask.broker.catalog.has_namespace(ask.topic.namespace):
         raise NamespaceNotFound(f"namespace {ask.namespace} does not exist")

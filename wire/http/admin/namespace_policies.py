@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 
 from core.errors import Invalid
 from core.policies import (
+    SUBSCRIPTION_TYPES,
     AutoSubscriptionCreation,
     AutoTopicCreation,
     BacklogQuota,
@@ -28,7 +29,7 @@ from core.policies import (
     decode,
 )
 from wire.http.asking import Ask
-from wire.http.routes import Handler, Table
+from wire.http.routes import Handler, Table, not_here, plain_text
 
 MEBIBYTE: Final = 1024 * 1024
 DEFAULTS: Final = NamespacePolicies()
@@ -43,6 +44,10 @@ class Stored(Struct, frozen=True):
     unset: Any = None
     per_cluster: bool = False
     """Shown among the policies as a map from cluster to value."""
+    plain: bool = False
+    """Sent and shown as text, not as JSON."""
+    absent: Any = None
+    """What a request without a body sets."""
 
 
 HELD: Final[dict[str, tuple[str, Any]]] = {
@@ -74,7 +79,7 @@ STORED: Final[dict[str, Stored]] = {
     "schemaAutoUpdateCompatibilityStrategy": Stored(
         "schema_auto_update_compatibility_strategy", str, "Full"
     ),
-    "isAllowAutoUpdateSchema": Stored("is_allow_auto_update_schema", bool),
+    "isAllowAutoUpdateSchema": Stored("is_allow_auto_update_schema", bool, True),
     "persistence": Stored("persistence", dict[str, Any]),
     "dispatchRate": Stored("topicDispatchRate", dict[str, Any], per_cluster=True),
     "subscriptionDispatchRate": Stored("subscriptionDispatchRate", dict[str, Any], None, True),
@@ -87,11 +92,10 @@ STORED: Final[dict[str, Stored]] = {
     "offloadPolicies": Stored("offload_policies", dict[str, Any]),
     "subscriptionAuthMode": Stored("subscription_auth_mode", str, "None"),
     "deduplicationSnapshotInterval": Stored("deduplicationSnapshotIntervalSeconds", int),
-    "antiAffinity": Stored("antiAffinityGroup", str),
-    "entryFilters": Stored("entryFilters", dict[str, Any]),
+    "antiAffinity": Stored("antiAffinityGroup", str, plain=True),
     "allowedClusters": Stored("allowed_clusters", list[str]),
     "dispatcherPauseOnAckStatePersistent": Stored(
-        "dispatcherPauseOnAckStatePersistentEnabled", bool, False
+        "dispatcherPauseOnAckStatePersistentEnabled", bool, False, absent=True
     ),
 }
 """By the last part of the path."""
@@ -141,6 +145,16 @@ def _check_quotas(policies: NamespacePolicies) -> None:
             raise HTTPException(412, "the backlog quota must be below what retention keeps")
 
 
+def check(ask: Ask, field: str, value: Any) -> None:
+    """What no type can say of a value that has an effect; namespaces and topics alike."""
+    if isinstance(value, int) and value < 0:
+        raise HTTPException(412, f"{field} must be 0 or more")
+    if field.startswith("subscription_types") and not set(value or ()) <= set(SUBSCRIPTION_TYPES):
+        raise Invalid(f"types of subscriptions are {', '.join(SUBSCRIPTION_TYPES)}")
+    if field == "replication_clusters" and set(value or ()) - {ask.broker.settings.cluster}:
+        raise not_here("nothing is replicated to other clusters by this server")
+
+
 def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that has an effect."""
 
@@ -149,6 +163,7 @@ def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
 
     async def put(ask: Ask) -> None:
         value = await ask.value(kind)
+        check(ask, field, value)
         await changed(ask, **{field: getattr(DEFAULTS, field) if value is None else value})
 
     async def remove(ask: Ask) -> None:
@@ -165,11 +180,11 @@ def _stored(stored: Stored) -> tuple[Handler, Handler, Handler]:
         value = extra.get(stored.field, stored.unset)
         if stored.per_cluster and isinstance(value, dict):
             return value.get(ask.broker.settings.cluster)
-        return value
+        return plain_text(value) if stored.plain and value is not None else value
 
     async def put(ask: Ask) -> None:
-        value = await ask.value(stored.kind)
-        await _keep(ask, stored, value)
+        value = await ask.words() if stored.plain else await ask.value(stored.kind)
+        await _keep(ask, stored, stored.absent if value is None else value)
 
     async def remove(ask: Ask) -> None:
         await _keep(ask, stored, None)
@@ -204,6 +219,11 @@ async def remove_quota(ask: Ask) -> None:
     await changed(ask, backlog_quota_map=present)
 
 
+async def remove_offload_policies(ask: Ask) -> None:
+    """Under the name that Apache's own client asks for."""
+    await _keep(ask, STORED["offloadPolicies"], None)
+
+
 def quota_type(ask: Ask) -> QuotaType:
     """Of the request; by size unless it says so."""
     text = ask.text("backlogQuotaType", "destination_storage")
@@ -220,6 +240,7 @@ def _table() -> Table:
         ("GET", f"{here}/backlogQuotaMap", quotas),
         ("POST PUT", f"{here}/backlogQuota", set_quota),
         ("DELETE", f"{here}/backlogQuota", remove_quota),
+        ("DELETE", f"{here}/removeOffloadPolicies", remove_offload_policies),
     ]
     made: dict[str, tuple[Handler, Handler, Handler]] = {
         **{name: _held(*row) for name, row in HELD.items()},

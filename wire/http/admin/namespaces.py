@@ -21,7 +21,7 @@ from core.policies import AuthPolicies, Bundles, NamespacePolicies
 from core.topic.topic import Topic
 from wire.http.admin.namespace_policies import changed, shown, taken
 from wire.http.asking import Ask
-from wire.http.lookup import BUNDLE
+from wire.http.lookup import check_bundle
 from wire.http.routes import Table, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
@@ -77,18 +77,13 @@ async def unload(ask: Ask) -> None:
 
 
 async def unload_bundle(ask: Ask) -> None:
-    _check_bundle(ask)
+    check_bundle(ask)
     await administration.unload_namespace(ask.broker, ask.namespace)
 
 
 async def split_bundle(ask: Ask) -> None:
-    _check_bundle(ask)
+    check_bundle(ask)
     raise not_here("a namespace is one bundle in this server: there is nobody to share it with")
-
-
-def _check_bundle(ask: Ask) -> None:
-    if ask.part("bundle") != BUNDLE:
-        raise HTTPException(404, f"there is no bundle {ask.part('bundle')[:40]}, only {BUNDLE}")
 
 
 # -- backlogs and subscriptions of all topics --------------------------------------------------
@@ -230,7 +225,7 @@ TABLE: Final[Table] = (
     ("GET", f"{HERE}/permissions", permissions),
     ("GET", f"{HERE}/permissions/subscription", subscription_permissions),
     ("POST", f"{HERE}/permissions/subscription/{{subscription}}", grant_subscription),
-    ("DELETE", f"{HERE}/permissions/subscription/{{subscription}}/{{role}}", revoke_subscription),
+    ("DELETE", f"{HERE}/permissions/{{subscription}}/{{role}}", revoke_subscription),
     ("POST", f"{HERE}/permissions/{{role}}", grant),
     ("DELETE", f"{HERE}/permissions/{{role}}", revoke),
     ("GET", f"{HERE}/properties", properties),

@@ -45,10 +45,9 @@ def message_id(topic: AnyTopic, position: Position) -> MessageId:
 
 async def one(ask: Ask) -> AnyTopic:
     """The one topic of that name; 405 for a partitioned one."""
-    name = ask.topic
-    if not name.partitioned and await ask.broker.catalog.partitions(name):
-        raise not_here(f"{name} is partitioned: ask for one of its partitions")
-    return await ask.broker.topic(name, create=False)
+    if await ask.partitioned():
+        raise not_here(f"{ask.topic} is partitioned: ask for one of its partitions")
+    return await ask.broker.topic(ask.topic, create=False)
 
 
 async def stored(ask: Ask) -> Topic:

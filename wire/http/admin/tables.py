@@ -6,15 +6,18 @@ from typing import Final
 
 from wire.http.admin import (
     absent,
+    alone,
     brokers,
     clusters,
     internal_stats,
     messages,
     namespace_policies,
     namespaces,
+    partitions,
     subscriptions,
     tenants,
     topic_policies,
+    topic_properties,
     topic_stats,
     topics,
 )
@@ -22,16 +25,19 @@ from wire.http.routes import Table
 
 TOPICS: Final[Table] = (
     *topics.TABLE,
+    *partitions.TABLE,
+    *topic_properties.TABLE,
     *topic_stats.TABLE,
     *internal_stats.TABLE,
     *subscriptions.TABLE,
     *messages.TABLE,
     *topic_policies.TABLE,
+    *alone.TOPICS,
 )
 TABLES: Final[dict[str, Table]] = {
-    "/admin/v2/clusters": clusters.TABLE,
+    "/admin/v2/clusters": (*clusters.TABLE, *alone.CLUSTERS),
     "/admin/v2/tenants": tenants.TABLE,
-    "/admin/v2/namespaces": (*namespaces.TABLE, *namespace_policies.TABLE),
+    "/admin/v2/namespaces": (*namespaces.TABLE, *namespace_policies.TABLE, *alone.NAMESPACES),
     "/admin/v2/persistent": TOPICS,
     "/admin/v2/non-persistent": TOPICS,
     "/admin/v2/brokers": brokers.BROKERS,

@@ -22,7 +22,7 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from wire.http.admin.namespace_policies import quota_type
+from wire.http.admin.namespace_policies import check, quota_type
 from wire.http.asking import Ask
 from wire.http.routes import Handler, Table
 
@@ -77,9 +77,16 @@ STORED: Final[dict[str, Any]] = {
     "schemaValidationEnforced": bool,
     "schemaCompatibilityStrategy": str,
     "replication": list[str],
-    "entryFilters": dict[str, Any],
+    "dispatcherPauseOnAckStatePersistent": bool,
 }
 """By the last part of the path: the type."""
+UNSET: Final[dict[str, Any]] = {
+    "schemaValidationEnforced": False,
+    "dispatcherPauseOnAckStatePersistent": False,
+}
+"""What is told of those that are not set; of all others nothing."""
+ABSENT: Final[dict[str, Any]] = {"dispatcherPauseOnAckStatePersistent": True}
+"""What a request without a body sets."""
 
 
 async def _policies(ask: Ask) -> TopicPolicies:
@@ -113,6 +120,7 @@ def _held(name: str, held: Held) -> tuple[Handler, Handler, Handler]:
         # numbers come in the query from some tools, in the body from others
         sent = ask.text(name)
         value = int(sent) if sent.lstrip("-").isdigit() else await ask.value(held.kind)
+        check(ask, held.field, value)
         await _changed(ask, **{held.field: value})
 
     async def remove(ask: Ask) -> None:
@@ -125,10 +133,12 @@ def _stored(name: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that is only kept."""
 
     async def get(ask: Ask) -> object:
-        return (await _policies(ask)).extra.get(name)
+        return (await _policies(ask)).extra.get(name, UNSET.get(name))
 
     async def put(ask: Ask) -> None:
-        await _keep(ask, name, await ask.value(kind))
+        value = await ask.value(kind)
+        check(ask, "replication_clusters" if name == "replication" else name, value)
+        await _keep(ask, name, ABSENT.get(name) if value is None else value)
 
     async def remove(ask: Ask) -> None:
         await _keep(ask, name, None)
@@ -142,6 +152,13 @@ async def _keep(ask: Ask, name: str, value: Any) -> None:
     if value is not None:
         extra[name] = value
     await _changed(ask, extra=extra)
+
+
+async def forget(ask: Ask) -> None:
+    """The topic decides nothing for itself any more."""
+    await _policies(ask)
+    await ask.broker.catalog.set_topic_policies(ask.topic, DEFAULTS)
+    ask.broker.policies_changed(ask.topic.namespace)
 
 
 # -- backlog quotas: one policy with two types -------------------------------------------------
@@ -171,6 +188,7 @@ def _table() -> Table:
         ("GET", f"{here}/backlogQuotaMap", quotas),
         ("POST PUT", f"{here}/backlogQuota", set_quota),
         ("DELETE", f"{here}/backlogQuota", remove_quota),
+        ("DELETE", f"{here}/policies", forget),
     ]
     made: dict[str, tuple[Handler, Handler, Handler]] = {
         **{name: _held(name, held) for name, held in HELD.items()},

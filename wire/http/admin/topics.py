@@ -7,22 +7,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core import administration
-from core.errors import Invalid
 from core.policies import AuthPolicies
+from wire.http.admin import topic_properties
 from wire.http.admin.namespace_policies import changed
 from wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored
-from wire.http.asking import Ask, plain
+from wire.http.asking import Ask
 from wire.http.routes import Table, not_here
-
-OURS: Final = "magnetar."
-"""Properties that begin so are the broker's own."""
-
-
-class PartitionedTopic(Struct, frozen=True, rename="camel"):
-    """What tools know of a partitioned topic."""
-
-    partitions: int
-    deleted: bool = False
 
 
 class LongWork(Struct, frozen=True, rename="camel"):
@@ -52,12 +42,12 @@ async def partitioned(ask: Ask) -> list[str]:
 
 
 async def create(ask: Ask) -> None:
-    given = await _properties_sent(ask)
-    topic = await administration.create_topic(ask.broker, ask.topic)
-    if given and not topic.name.persistent:
+    body = await ask.value(dict[str, Any]) or {}
+    given = topic_properties.checked(body.get("properties", body))
+    if given and not ask.topic.persistent:
         raise not_here("a topic that stores nothing keeps no properties")
-    if given:
-        await set_properties_of(ask, given)
+    await administration.create_topic(ask.broker, ask.topic)
+    await topic_properties.keep(ask, given)
 
 
 async def delete(ask: Ask) -> None:
@@ -99,43 +89,6 @@ async def trim(ask: Ask) -> None:
         await ask.broker.housekeeping.trim(topic)
 
 
-# -- partitions --------------------------------------------------------------------------------
-
-
-async def create_partitions(ask: Ask) -> None:
-    """The body is a bare number, or an object that has it."""
-    await administration.create_partitioned(ask.broker, ask.topic, await _partitions_sent(ask))
-
-
-async def grow_partitions(ask: Ask) -> None:
-    await administration.grow_partitioned(ask.broker, ask.topic, await _partitions_sent(ask))
-
-
-async def _partitions_sent(ask: Ask) -> int:
-    body = await ask.value(Any)
-    if isinstance(body, dict):
-        body = body.get("partitions")
-    if body is None:
-        raise Invalid("the body must say how many partitions")
-    return int(plain(str(body).encode(), int))
-
-
-async def partitions(ask: Ask) -> PartitionedTopic:
-    """How many partitions: 0 for a topic without. Clients over HTTP have it created by asking."""
-    if ask.flag("checkAllowAutoCreation"):
-        await ask.broker.catalog.policies(ask.namespace)
-        return PartitionedTopic(await ask.broker.partitions_or_create(ask.topic, create=True))
-    return PartitionedTopic(await ask.broker.partitions_or_create(ask.topic, create=False))
-
-
-async def delete_partitions(ask: Ask) -> None:
-    await administration.delete_partitioned(ask.broker, ask.topic, force=ask.flag("force"))
-
-
-async def create_missing(ask: Ask) -> None:
-    await administration.create_missing_partitions(ask.broker, ask.topic)
-
-
 # -- what this server has not ------------------------------------------------------------------
 
 
@@ -154,46 +107,7 @@ async def offload(ask: Ask) -> None:
     raise not_here("ledgers are not offloaded by this server yet")
 
 
-# -- properties and permissions ----------------------------------------------------------------
-
-
-async def properties(ask: Ask) -> dict[str, str]:
-    topics = await each_stored(ask)
-    found = topics[0].ledger.properties
-    return {key: value for key, value in found.items() if not key.startswith(OURS)}
-
-
-async def set_properties(ask: Ask) -> None:
-    await set_properties_of(ask, await ask.value(dict[str, str]) or {})
-
-
-async def set_properties_of(ask: Ask, given: dict[str, str]) -> None:
-    """Every partition keeps them, since a partitioned topic is only a number here."""
-    if any(key.startswith(OURS) for key in given):
-        raise Invalid(f"properties that begin with {OURS} are the broker's own")
-    for topic in await each_stored(ask):
-        for key, value in given.items():
-            await topic.ledger.set_property(key, value)
-
-
-async def _properties_sent(ask: Ask) -> dict[str, str]:
-    body = await ask.value(dict[str, Any]) or {}
-    return plain_properties(body.get("properties", body))
-
-
-def plain_properties(body: Any) -> dict[str, str]:
-    """Nothing, or a flat object of texts."""
-    if not isinstance(body, dict) or not all(isinstance(value, str) for value in body.values()):
-        raise Invalid("properties are an object of texts")
-    return body
-
-
-async def remove_property(ask: Ask) -> None:
-    key = ask.text("key")
-    if key.startswith(OURS):
-        raise Invalid(f"properties that begin with {OURS} are the broker's own")
-    for topic in await each_stored(ask):
-        await topic.ledger.remove_property(key)
+# -- permissions ------------------------------------------------------------------------------
 
 
 async def permissions(ask: Ask) -> dict[str, list[str]]:
@@ -233,18 +147,10 @@ TABLE: Final[Table] = (
     ("POST", f"{HERE}/terminate/partitions", terminate_partitions),
     ("DELETE", f"{HERE}/truncate", truncate),
     ("POST", f"{HERE}/trim", trim),
-    ("PUT", f"{HERE}/partitions", create_partitions),
-    ("POST", f"{HERE}/partitions", grow_partitions),
-    ("GET", f"{HERE}/partitions", partitions),
-    ("DELETE", f"{HERE}/partitions", delete_partitions),
-    ("POST", f"{HERE}/createMissedPartitions", create_missing),
     ("GET", f"{HERE}/compaction", work_status),
     ("PUT", f"{HERE}/compaction", compact),
     ("GET", f"{HERE}/offload", work_status),
     ("PUT", f"{HERE}/offload", offload),
-    ("GET", f"{HERE}/properties", properties),
-    ("PUT", f"{HERE}/properties", set_properties),
-    ("DELETE", f"{HERE}/properties", remove_property),
     ("GET", f"{HERE}/permissions", permissions),
     ("POST", f"{HERE}/permissions/{{role}}", grant),
     ("DELETE", f"{HERE}/permissions/{{role}}", revoke),

@@ -29,7 +29,6 @@ VALUES: dict[str, Any] = {
     "allowedClusters": ["standalone"],
     "persistence": {"bookkeeperEnsemble": 1},
     "offloadPolicies": {"x": 1},
-    "entryFilters": {"entryFilterNames": ""},
 }
 BOOLEANS = {
     "deduplication",
@@ -42,7 +41,6 @@ TEXTS = {
     "schemaCompatibilityStrategy",
     "schemaAutoUpdateCompatibilityStrategy",
     "subscriptionAuthMode",
-    "antiAffinity",
 }
 
 
@@ -56,7 +54,7 @@ def value_of(policy: str) -> Any:
     return True if policy in BOOLEANS else 7
 
 
-@pytest.mark.parametrize("policy", [*HELD, *STORED])
+@pytest.mark.parametrize("policy", [*HELD, *sorted(set(STORED) - {"antiAffinity"})])
 async def test_every_policy_is_set_shown_and_removed(visitor: Visitor, policy: str) -> None:
     before = await visitor.get(f"{HERE}/{policy}")
     await visitor.does("POST", f"{HERE}/{policy}", value_of(policy))
@@ -121,3 +119,25 @@ async def test_removing_retention_frees_the_quota(visitor: Visitor) -> None:
     await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20})
     await visitor.does("POST", f"{HERE}/retention", b"null")
     assert await visitor.get(f"{HERE}/retention") is None
+
+
+async def test_a_group_is_plain_text(visitor: Visitor) -> None:
+    assert await visitor.get(f"{HERE}/antiAffinity") is None
+    await visitor.does("POST", f"{HERE}/antiAffinity", b"a group")
+    assert (await visitor.ask("GET", f"{HERE}/antiAffinity")).text == "a group"
+    await visitor.fails(400, "POST", f"{HERE}/antiAffinity", b"\xff")
+    await visitor.does("DELETE", f"{HERE}/antiAffinity")
+    assert await visitor.get(f"{HERE}/antiAffinity") is None
+
+
+async def test_what_makes_no_sense_is_not_kept(visitor: Visitor) -> None:
+    assert "0 or more" in await visitor.fails(412, "POST", f"{HERE}/messageTTL", -1)
+    await visitor.fails(400, "POST", f"{HERE}/subscriptionTypesEnabled", ["Any"])
+    assert "replicated" in await visitor.fails(405, "POST", f"{HERE}/replication", ["elsewhere"])
+    assert await visitor.get(f"{HERE}/replication") == ["standalone"]
+
+
+async def test_offloading_is_removed_under_two_names(visitor: Visitor) -> None:
+    await visitor.does("POST", f"{HERE}/offloadPolicies", {"x": 1})
+    await visitor.does("DELETE", f"{HERE}/removeOffloadPolicies")
+    assert await visitor.get(f"{HERE}/offloadPolicies") is None

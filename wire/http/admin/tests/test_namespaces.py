@@ -103,7 +103,7 @@ async def test_permissions_are_kept(visitor: Visitor) -> None:
     await visitor.does("DELETE", f"{HERE}/permissions/me")
     assert await visitor.get(f"{HERE}/permissions") == {"you": ["consume"]}
     await visitor.does("POST", f"{HERE}/permissions/subscription/s", ["me", "you"])
-    await visitor.does("DELETE", f"{HERE}/permissions/subscription/s/me")
+    await visitor.does("DELETE", f"{HERE}/permissions/s/me")
     assert await visitor.get(f"{HERE}/permissions/subscription") == {"s": ["you"]}
     assert await visitor.get("/admin/v2/namespaces/public/default/permissions") == {}
 

@@ -6,7 +6,7 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from wire.http.admin.tests.test_namespace_policies import VALUES
-from wire.http.admin.topic_policies import HELD, STORED
+from wire.http.admin.topic_policies import HELD, STORED, UNSET
 from wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default/a"
@@ -28,11 +28,12 @@ async def guest(visitor: Visitor) -> Visitor:
 
 @pytest.mark.parametrize("policy", [*HELD, *STORED])
 async def test_every_policy_is_set_shown_and_removed(guest: Visitor, policy: str) -> None:
-    assert await guest.get(f"{HERE}/{policy}") is None
+    unset = UNSET.get(policy)
+    assert await guest.get(f"{HERE}/{policy}") == unset
     await guest.does("POST", f"{HERE}/{policy}", value_of(policy))
     assert await guest.get(f"{HERE}/{policy}") == value_of(policy)
     await guest.does("DELETE", f"{HERE}/{policy}")
-    assert await guest.get(f"{HERE}/{policy}") is None
+    assert await guest.get(f"{HERE}/{policy}") == unset
 
 
 @pytest.mark.parametrize("policy", [name for name, held in HELD.items() if held.applied])
@@ -72,3 +73,25 @@ async def test_policies_of_missing_topics_are_404(guest: Visitor) -> None:
     await guest.fails(404, "GET", f"{missing}/retention")
     await guest.fails(404, "POST", f"{missing}/maxProducers", 1)
     await guest.fails(404, "GET", f"{missing}/retention?applied=true")
+
+
+async def test_a_topic_may_decide_nothing_any_more(guest: Visitor) -> None:
+    await guest.does("POST", f"{HERE}/messageTTL", 20)
+    await guest.does("POST", f"{HERE}/publishRate", {"publishThrottlingRateInMsg": 5})
+    await guest.does("DELETE", f"{HERE}/policies")
+    assert await guest.get(f"{HERE}/messageTTL") is None
+    assert await guest.get(f"{HERE}/publishRate") is None
+    await guest.fails(404, "DELETE", f"{HERE}lien/policies")
+
+
+async def test_what_makes_no_sense_is_not_kept(guest: Visitor) -> None:
+    assert "0 or more" in await guest.fails(412, "POST", f"{HERE}/maxProducers", -1)
+    assert "types" in await guest.fails(400, "POST", f"{HERE}/subscriptionTypesEnabled", ["Any"])
+    await guest.fails(405, "POST", f"{HERE}/replication", ["elsewhere"])
+    await guest.fails(400, "POST", f"{HERE}/retention", {"retentionSizeInMB": "much"})
+    assert await guest.get(f"{HERE}/maxProducers") is None
+
+
+async def test_a_switch_is_thrown_without_a_body(guest: Visitor) -> None:
+    await guest.does("POST", f"{HERE}/dispatcherPauseOnAckStatePersistent")
+    assert await guest.get(f"{HERE}/dispatcherPauseOnAckStatePersistent") is True

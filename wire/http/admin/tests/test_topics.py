@@ -138,6 +138,34 @@ async def test_properties_survive_an_unload(visitor: Visitor) -> None:
     await visitor.fails(400, "DELETE", f"{HERE}/a/properties?key=magnetar.next-index")
 
 
+async def test_a_partitioned_topic_has_properties_as_a_whole(visitor: Visitor) -> None:
+    body = {"partitions": 2, "deleted": False, "properties": {"one": "1"}}
+    await visitor.does("PUT", f"{HERE}/p/partitions", body)
+    assert await visitor.get(f"{HERE}/p/properties") == {"one": "1"}
+    assert await visitor.get(f"{HERE}/p-partition-0/properties") == {}
+    await visitor.does("PUT", f"{HERE}/p/properties", {"two": "2"})
+    await visitor.does("POST", f"{HERE}/p/partitions", 3)
+    assert await visitor.get(f"{HERE}/p/partitions") == {
+        "partitions": 3,
+        "deleted": False,
+        "properties": {"one": "1", "two": "2"},
+    }
+    await visitor.does("DELETE", f"{HERE}/p/properties?key=one")
+    await visitor.does("DELETE", f"{HERE}/p/properties?key=other")
+    assert await visitor.get(f"{HERE}/p/properties") == {"two": "2"}
+    await visitor.fails(400, "PUT", f"{HERE}/p/properties", {"magnetar.x": "0"})
+    await visitor.fails(400, "PUT", f"{HERE}/p/properties", {"number": 1})
+    await visitor.fails(404, "GET", f"{HERE}/missing/properties")
+    await visitor.does("DELETE", f"{HERE}/p/partitions")
+    await visitor.does("PUT", f"{HERE}/p/partitions", 1)
+    assert await visitor.get(f"{HERE}/p/properties") == {}
+
+
+async def test_a_topic_is_no_shadow(visitor: Visitor) -> None:
+    await visitor.fails(405, "PUT", f"{HERE}/a", {"PULSAR.SHADOW_SOURCE": "b"})
+    assert await visitor.get(HERE) == []
+
+
 async def test_permissions_of_a_topic_add_to_the_namespaces(visitor: Visitor) -> None:
     await visitor.does("PUT", f"{HERE}/a")
     await visitor.does("POST", "/admin/v2/namespaces/public/default/permissions/all", ["consume"])

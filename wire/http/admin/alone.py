@@ -1,0 +1,138 @@
+"""What other servers do between several clusters, brokers or bookies: this one is alone.
+
+What can be asked is answered as by a server on which nobody has set it; what would have to be
+somebody else's part is refused with a sentence, so that nobody believes it done.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+
+from core.errors import NotFound
+from core.names import TopicName
+from wire.http.admin.reaching import each_stored, having
+from wire.http.asking import Ask
+from wire.http.lookup import check_bundle
+from wire.http.routes import Handler, Table, not_here
+
+
+def refuses(reason: str) -> Handler:
+    """405, whatever is asked."""
+
+    async def refuse(_ask: Ask) -> None:
+        raise not_here(reason)
+
+    return refuse
+
+
+async def nothing(ask: Ask) -> None:
+    """Not set, or removed: nobody could have set it."""
+    if "namespace" in ask.request.path_params:
+        await ask.broker.catalog.policies(ask.namespace)
+
+
+# -- clusters ----------------------------------------------------------------------------------
+
+
+async def not_migrated(ask: Ask) -> dict[str, object]:
+    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+    return {"migrated": False}
+
+
+async def nobody(ask: Ask) -> list[str]:
+    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+    return []
+
+
+async def none_such(ask: Ask) -> None:
+    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+    raise NotFound("there is nothing of that name: this cluster has one broker")
+
+
+_ONE_BROKER: Final = refuses("this cluster has one broker: there is nobody to set apart")
+_NO_MIGRATION: Final = refuses("this server sends nobody to other clusters")
+CLUSTERS: Final[Table] = (
+    ("GET", "/{cluster}/migrate", not_migrated),
+    ("POST", "/{cluster}/migrate", _NO_MIGRATION),
+    ("GET DELETE", "/{cluster}/failureDomains/{domain}", none_such),
+    ("POST", "/{cluster}/failureDomains/{domain}", _ONE_BROKER),
+    ("GET", "/{cluster}/namespaceIsolationPolicies/brokers", nobody),
+    ("GET DELETE", "/{cluster}/namespaceIsolationPolicies/{policy}", none_such),
+    ("POST", "/{cluster}/namespaceIsolationPolicies/{policy}", _ONE_BROKER),
+)
+
+
+# -- namespaces --------------------------------------------------------------------------------
+
+
+async def no_affinity(ask: Ask) -> None:
+    await nothing(ask)
+    raise HTTPException(404, "no bookies are preferred: storage is inside this server")
+
+
+async def hash_positions(ask: Ask) -> dict[str, Any]:
+    """Where topics fall in the hash space of their namespace."""
+    check_bundle(ask)
+    await ask.broker.catalog.policies(ask.namespace)
+    asked = ",".join(ask.request.query_params.getlist("topics")).split(",")
+    names = [TopicName.parse(name).full for name in asked if name]
+    if not names:
+        names = await ask.broker.topics_of(ask.namespace)
+    return {
+        "namespace": str(ask.namespace),
+        "bundle": ask.part("bundle"),
+        "hashPositions": {name: zlib.crc32(name.encode()) for name in names},
+    }
+
+
+_SPACE: Final = "/{tenant}/{namespace}"
+_NO_BOOKIES: Final = refuses("storage is inside this server, not on bookies that could be chosen")
+_NO_GROUPS: Final = refuses("resource groups are not part of this server")
+_NO_FILTERS: Final = refuses("this server runs no entry filters: they are Java classes")
+NAMESPACES: Final[Table] = (
+    ("GET", f"{_SPACE}/persistence/bookieAffinity", no_affinity),
+    ("POST", f"{_SPACE}/persistence/bookieAffinity", _NO_BOOKIES),
+    ("DELETE", f"{_SPACE}/persistence/bookieAffinity", nothing),
+    ("POST", f"{_SPACE}/migration", _NO_MIGRATION),
+    ("GET DELETE", f"{_SPACE}/resourcegroup", nothing),
+    ("POST", f"{_SPACE}/resourcegroup/{{group}}", _NO_GROUPS),
+    ("GET DELETE", f"{_SPACE}/entryFilters", nothing),
+    ("POST PUT", f"{_SPACE}/entryFilters", _NO_FILTERS),
+    ("GET", f"{_SPACE}/{{bundle}}/topicHashPositions", hash_positions),
+)
+
+
+# -- topics ------------------------------------------------------------------------------------
+
+
+async def replicated(ask: Ask) -> dict[str, bool]:
+    """By topic: whether the subscription follows its namesakes elsewhere."""
+    found = having(await each_stored(ask), ask.subscription)
+    return {topic.name.full: subscription.replicated for topic, subscription in found}
+
+
+async def set_replicated(ask: Ask) -> None:
+    found = having(await each_stored(ask), ask.subscription)
+    if await ask.value(bool):
+        raise not_here("there are no other clusters here that a subscription could be kept in")
+    for _topic, subscription in found:
+        subscription.replicated = False
+
+
+_HERE: Final = "/{tenant}/{namespace}/{topic}"
+_STATUS: Final = f"{_HERE}/subscription/{{subscription}}/replicatedSubscriptionStatus"
+_NO_SHADOWS: Final = refuses("a topic is not the shadow of another in this server")
+_ALL_ALIKE: Final = refuses("a rate of dispatch holds for all subscriptions of a topic alike")
+TOPICS: Final[Table] = (
+    ("GET", _STATUS, replicated),
+    ("POST", _STATUS, set_replicated),
+    ("GET DELETE", f"{_HERE}/shadowTopics", nothing),
+    ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS),
+    ("GET DELETE", f"{_HERE}/entryFilters", nothing),
+    ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS),
+    ("GET DELETE", f"{_HERE}/{{subscription}}/dispatchRate", nothing),
+    ("POST", f"{_HERE}/{{subscription}}/dispatchRate", _ALL_ALIKE),
+)

@@ -1,0 +1,78 @@
+"""What a server alone answers to questions about others."""
+
+import zlib
+
+import pytest
+
+from wire.http.lookup import BUNDLE
+from wire.http.tests.visitor import Visitor
+
+CLUSTER = "/admin/v2/clusters/standalone"
+SPACE = "/admin/v2/namespaces/public/default"
+TOPIC = "/admin/v2/persistent/public/default/a"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", f"{CLUSTER}/migrate"),
+        ("POST", f"{CLUSTER}/failureDomains/d"),
+        ("POST", f"{CLUSTER}/namespaceIsolationPolicies/p"),
+        ("POST", f"{SPACE}/persistence/bookieAffinity"),
+        ("POST", f"{SPACE}/migration"),
+        ("POST", f"{SPACE}/resourcegroup/g"),
+        ("POST", f"{SPACE}/entryFilters"),
+        ("PUT", f"{TOPIC}/shadowTopics"),
+        ("POST", f"{TOPIC}/entryFilters"),
+        ("POST", f"{TOPIC}/s/dispatchRate"),
+    ],
+)
+async def test_what_would_need_others_is_refused(visitor: Visitor, method: str, path: str) -> None:
+    assert await visitor.fails(405, method, path, {"a": "b"})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{SPACE}/resourcegroup",
+        f"{SPACE}/entryFilters",
+        f"{TOPIC}/shadowTopics",
+        f"{TOPIC}/entryFilters",
+        f"{TOPIC}/s/dispatchRate",
+    ],
+)
+async def test_it_is_not_set_and_may_be_removed(visitor: Visitor, path: str) -> None:
+    await visitor.does("GET", path)
+    await visitor.does("DELETE", path)
+
+
+async def test_a_cluster_of_one_broker(visitor: Visitor) -> None:
+    assert await visitor.get(f"{CLUSTER}/migrate") == {"migrated": False}
+    assert await visitor.get(f"{CLUSTER}/namespaceIsolationPolicies/brokers") == []
+    await visitor.fails(404, "GET", f"{CLUSTER}/failureDomains/d")
+    await visitor.fails(404, "GET", f"{CLUSTER}/namespaceIsolationPolicies/p")
+    await visitor.fails(404, "GET", "/admin/v2/clusters/other/migrate")
+    await visitor.fails(404, "GET", f"{SPACE}/persistence/bookieAffinity")
+    await visitor.fails(404, "GET", "/admin/v2/namespaces/public/other/resourcegroup")
+
+
+async def test_where_topics_fall(visitor: Visitor) -> None:
+    await visitor.topic("a")
+    name = "persistent://public/default/a"
+    found = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions")
+    assert found["hashPositions"] == {name: zlib.crc32(name.encode())}
+    asked = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions?topics={name},b")
+    assert set(asked["hashPositions"]) == {name, "persistent://public/default/b"}
+    await visitor.fails(404, "GET", f"{SPACE}/0x0_0x1/topicHashPositions")
+
+
+async def test_a_subscription_is_here_only(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    subscription = await topic.subscription("s")
+    subscription.replicated = True  # a client may ask for it when it subscribes
+    status = f"{TOPIC}/subscription/s/replicatedSubscriptionStatus"
+    assert await visitor.get(status) == {topic.name.full: True}
+    await visitor.does("POST", status, False)
+    assert await visitor.get(status) == {topic.name.full: False}
+    await visitor.fails(405, "POST", status, True)
+    await visitor.fails(404, "GET", f"{TOPIC}/subscription/x/replicatedSubscriptionStatus")
