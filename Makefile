@@ -2,10 +2,13 @@
 
 BIN := .venv/bin
 
-.PHONY: dev check format test test-heavy interop bench serve docs
+.PHONY: dev native check format test test-heavy interop bench serve docs
 
 dev:            ## make .venv, with all that tests and checks need
 	scripts/test --version
+
+native:         ## build the compiled twins in place, after changing a .pyx
+	$(BIN)/python setup.py -q build_ext --inplace
 
 check:          ## style, types, architecture and the quick tests: a minute, before each commit
 	$(BIN)/ruff check .

@@ -41,7 +41,9 @@ def _load(home: str) -> None:
         return
     try:
         _loaded[home] = import_module(home)
-    except ImportError as error:  # not built, or built for another Python
+    except ModuleNotFoundError as error:
+        _lacking[home] = "not built" if error.name == home else str(error)
+    except ImportError as error:  # built for something else than this
         _lacking[home] = str(error)
 
 
