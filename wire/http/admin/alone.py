@@ -108,6 +108,10 @@ NAMESPACES: Final[Table] = (
 # -- topics ------------------------------------------------------------------------------------
 
 
+async def no_topics(_ask: Ask) -> list[str]:
+    return []
+
+
 async def replicated(ask: Ask) -> dict[str, bool]:
     """By topic: whether the subscription follows its namesakes elsewhere."""
     found = having(await each_stored(ask), ask.subscription)
@@ -129,7 +133,8 @@ _ALL_ALIKE: Final = refuses("a rate of dispatch holds for all subscriptions of a
 TOPICS: Final[Table] = (
     ("GET", _STATUS, replicated),
     ("POST", _STATUS, set_replicated),
-    ("GET DELETE", f"{_HERE}/shadowTopics", nothing),
+    ("GET", f"{_HERE}/shadowTopics", no_topics),
+    ("DELETE", f"{_HERE}/shadowTopics", nothing),
     ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS),
     ("GET DELETE", f"{_HERE}/entryFilters", nothing),
     ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS),

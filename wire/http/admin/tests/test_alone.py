@@ -36,7 +36,6 @@ async def test_what_would_need_others_is_refused(visitor: Visitor, method: str, 
     [
         f"{SPACE}/resourcegroup",
         f"{SPACE}/entryFilters",
-        f"{TOPIC}/shadowTopics",
         f"{TOPIC}/entryFilters",
         f"{TOPIC}/s/dispatchRate",
     ],
@@ -64,6 +63,11 @@ async def test_where_topics_fall(visitor: Visitor) -> None:
     asked = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions?topics={name},b")
     assert set(asked["hashPositions"]) == {name, "persistent://public/default/b"}
     await visitor.fails(404, "GET", f"{SPACE}/0x0_0x1/topicHashPositions")
+
+
+async def test_a_topic_has_no_shadows(visitor: Visitor) -> None:
+    assert await visitor.get(f"{TOPIC}/shadowTopics") == []
+    await visitor.does("DELETE", f"{TOPIC}/shadowTopics")
 
 
 async def test_a_subscription_is_here_only(visitor: Visitor) -> None:

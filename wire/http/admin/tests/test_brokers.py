@@ -45,5 +45,11 @@ async def test_stats_of_everything_that_is_loaded(visitor: Visitor) -> None:
     assert len(found["public/default"][BUNDLE]["persistent"]) == TOPICS_PER_REST + 2
     assert len(found["public/default"][BUNDLE]["non-persistent"]) == 1
     assert (await visitor.get(f"{stats}/load-report"))["numTopics"] == TOPICS_PER_REST + 3
+    whole, namespace = await visitor.get(f"{stats}/metrics")
+    assert whole["dimensions"] == {"cluster": "standalone"}
+    assert namespace["dimensions"] == {"cluster": "standalone", "namespace": "public/default"}
+    assert whole["metrics"] == namespace["metrics"]
+    assert whole["metrics"]["brk_no_of_topics"] == TOPICS_PER_REST + 3
+    assert whole["metrics"]["brk_storage_size"] > 0
     assert await visitor.get(f"{stats}/mbeans") == []
     await visitor.fails(405, "GET", f"{stats}/allocator-stats/default")

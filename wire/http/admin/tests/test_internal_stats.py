@@ -24,6 +24,7 @@ async def test_ledgers_and_cursors(visitor: Visitor) -> None:
     assert shown["markDeletePosition"] == "0:0"
     assert shown["individuallyDeletedMessages"] == f"[({second[0]}:0..{second[0]}:1]]"
     assert shown["totalNonContiguousDeletedMessagesRange"] == 1
+    assert shown["messagesConsumedCounter"] == 2
     assert shown["lastLedgerWitchTimestamp"] == shown["lastLedgerSwitchTimestamp"]
     info = await visitor.get(f"{HERE}/a/internal-info")
     assert info["ledgers"][0]["entries"] == 2
@@ -43,4 +44,7 @@ async def test_partitions_are_shown_one_by_one(visitor: Visitor) -> None:
     found = await visitor.get(f"{HERE}/p/partitioned-internalStats")
     assert len(found["partitions"]) == found["metadata"]["partitions"] == 2
     await visitor.fails(405, "GET", f"{HERE}/p/internalStats")
+    info = await visitor.get(f"{HERE}/p/internal-info")
+    assert set(info["partitions"]) == set(found["partitions"])
+    assert info["partitions"]["persistent://public/default/p-partition-1"]["ledgers"] == []
     await visitor.fails(404, "GET", f"{HERE}/missing/internalStats")

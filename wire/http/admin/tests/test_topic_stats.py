@@ -3,10 +3,10 @@
 from typing import Any
 
 from core import sampling
+from core.testing.entries import entry
 from core.topic.consumer import ConsumerRequest
 from core.topic.producer import Producer, ProducerRequest
 from core.topic.subscription import SubscriptionType
-from wire.http.admin.topic_stats import summed
 from wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
@@ -139,13 +139,40 @@ async def test_what_is_not_there(visitor: Visitor) -> None:
     await visitor.fails(405, "GET", f"{HERE}/a/partitioned-stats")
 
 
-def test_sums_know_what_adds_up() -> None:
-    left = {"n": 1, "lastPublishTimeStamp": 5, "type": None, "x": True, "averageMsgSize": 2.0}
-    right = {"n": 2, "lastPublishTimeStamp": 4, "type": "Shared", "x": False, "averageMsgSize": 4.0}
-    assert summed([left, right]) == {
-        "n": 3,
-        "lastPublishTimeStamp": 5,
-        "type": "Shared",
-        "x": True,
-        "averageMsgSize": 2.0,
-    }
+async def test_the_oldest_that_waits_is_told_when_asked_for(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    await topic.subscription("s")
+    await topic.subscription("t")
+    now_ms = visitor.broker.clock.wall_ms()
+    await visitor.publish("a", [entry(b"m", published_ms=now_ms - 90_000), entry(b"m")])
+    topic.subscriptions["t"].skip_to((0, 1))
+    found = await visitor.get(f"{HERE}/a/stats")
+    assert found["earliestMsgPublishTimeInBacklogs"] == 0
+    assert found["oldestBacklogMessageAgeSeconds"] == -1
+    found = await visitor.get(f"{HERE}/a/stats?getEarliestTimeInBacklog=true")
+    assert found["earliestMsgPublishTimeInBacklogs"] == now_ms - 90_000
+    assert 90 <= found["oldestBacklogMessageAgeSeconds"] < 95
+    assert found["oldestBacklogMessageSubscriptionName"] == "s"
+    assert found["subscriptions"]["t"]["earliestMsgPublishTimeInBacklog"] == -1
+
+
+async def test_single_acknowledgements_have_a_size(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    cursor = (await topic.subscription("s")).cursor
+    await visitor.publish("a", [b"m"] * 9)
+    key = "nonContiguousDeletedMessagesRangesSerializedSize"
+    assert (await visitor.get(f"{HERE}/a/stats"))[key] == 0
+    sizes = []
+    for entry_id in (2, 4, 6):
+        cursor.ack_range(0, entry_id, entry_id)
+        found = await visitor.get(f"{HERE}/a/stats")
+        assert found["nonContiguousDeletedMessagesRanges"] == len(sizes) + 1
+        assert found[key] == found["subscriptions"]["s"][key]
+        sizes.append(found[key])
+    assert 0 < sizes[0] < sizes[1] < sizes[2]
+
+
+async def test_what_is_decided_of_duplicates_has_no_effect(visitor: Visitor) -> None:
+    await visitor.does("POST", "/admin/v2/namespaces/public/default/deduplication", True)
+    await visitor.does("PUT", f"{HERE}/a")
+    assert (await visitor.get(f"{HERE}/a/stats"))["deduplicationStatus"] == "Disabled"
