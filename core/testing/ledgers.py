@@ -66,7 +66,8 @@ class MemoryLedger:
             self._waiting.popleft()[1](error)
 
     async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
-        if not 0 <= first <= last <= self.last_confirmed:
+        last = min(last, self.last_confirmed)
+        if not 0 <= first <= last:
             raise EntryNotFound(f"ledger {self.ledger_id} has no entries {first} to {last}")
         found = [self.entries[first]]
         size = len(found[0])

@@ -71,6 +71,15 @@ async def what_was_appended_is_read(store: LedgerStore) -> None:
     assert await writer.read(499, 10_000, 1 << 20) == payloads[499:]
 
 
+async def headers_stand_before_their_payloads(store: LedgerStore) -> None:
+    writer = await store.create({})
+    told = Told()
+    writer.append([b"a", b"b"], told, [b"one:", b"two:"])
+    assert await told.wait() == [None]
+    assert await writer.read(0, 1, 100) == [b"one:a", b"two:b"]
+    assert writer.length == 10
+
+
 async def reads_stop_at_the_bytes_allowed_but_never_before_one(store: LedgerStore) -> None:
     writer = await store.create({})
     await append(writer, *[b"0123456789"] * 5)
@@ -174,6 +183,7 @@ CHECKS: list[Check] = [
     ids_count_from_zero,
     done_comes_later_once_and_in_order,
     what_was_appended_is_read,
+    headers_stand_before_their_payloads,
     reads_stop_at_the_bytes_allowed_but_never_before_one,
     nothing_beyond_the_confirmed_is_read,
     a_closed_ledger_says_where_it_ends,

@@ -1,0 +1,30 @@
+"""What logs share: who has appends gathered, and who has them written at once."""
+
+import msgspec
+
+from core.ledger.managed import ManagedLedger
+from core.testing.bench import NAME, Told, bench, settled
+
+
+async def test_appends_are_written_at_once_or_when_the_gatherer_says() -> None:
+    async with bench() as desk:
+        at_once = await desk.ledger()
+        told = Told()
+        at_once.append([b"x"], None, told)
+        await settled()
+        assert told.result == (0, 0)
+
+        gathered: list[ManagedLedger] = []
+        storage = msgspec.structs.replace(desk.storage, gather=gathered.append)
+        later = ManagedLedger(storage, NAME + "2", lambda: None)
+        await later.open()
+        opening, first, second = Told(), Told(), Told()
+        later.append([b"w"], None, opening)  # opens a ledger, and goes into it at once
+        await settled()
+        later.append([b"x"], None, first)
+        later.append([b"y"], None, second)
+        await settled()
+        assert (gathered, first.times, second.times) == ([later], 0, 0)
+        later.write()
+        await settled()
+        assert [each.result for each in (opening, first, second)] == [(1, 0), (1, 1), (1, 2)]

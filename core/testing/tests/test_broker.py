@@ -1,0 +1,28 @@
+"""A broker for tests: what survives it is in its stores."""
+
+from core.names import TopicName
+from core.testing.bench import settled
+from core.testing.broker import Stores, running
+from core.testing.client import attached
+from core.topic.subscription import SubscriptionType
+from core.topic.topic import Topic
+
+NAME = TopicName.parse("t")
+
+
+async def test_the_next_broker_finds_what_the_last_one_stored() -> None:
+    stores = Stores()
+    async with running(stores, max_producers_per_topic=3) as broker:
+        topic = await broker.topic(NAME)
+        assert isinstance(topic, Topic)
+        assert topic.policies.max_producers_per_topic == 3
+        client = await attached(topic, SubscriptionType.SHARED)
+        topic.publish([b"x"], None, lambda _result: None)
+        await settled()
+        broker.dispatch()
+        assert client.payloads == [b"x"]
+        await broker.stop()
+    async with running(stores) as broker:
+        found = await broker.topic(NAME, create=False)
+        assert list(found.subscriptions) == ["s"]
+        assert found.policies.max_producers_per_topic == 0

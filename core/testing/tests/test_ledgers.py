@@ -1,0 +1,47 @@
+"""The fake keeps the contract of the port: what tests rely on is what storage does."""
+
+import pytest
+import trio
+import trio.testing
+
+from core.errors import StorageFailed
+
+pytest.register_assert_rewrite("core.ports.tests.contract_ledger_store")
+
+from core.ports.tests import contract_ledger_store as contract  # noqa: E402 (after the rewrite)
+from core.testing.ledgers import MemoryLedgers  # noqa: E402
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_contract(check: contract.Check) -> None:
+    await check(MemoryLedgers())
+
+
+async def test_nothing_is_stored_before_a_test_says_so() -> None:
+    store = MemoryLedgers(sync_at_once=False)
+    writer, told = await store.create({}), contract.Told()
+    writer.append([b"x"], told)
+    await trio.testing.wait_all_tasks_blocked()
+    assert (told.results, writer.last_confirmed) == ([], -1)
+    store.sync()
+    assert (told.results, writer.last_confirmed) == ([None], 0)
+
+
+async def test_a_failure_takes_what_was_not_stored_and_all_that_comes() -> None:
+    store = MemoryLedgers(sync_at_once=False)
+    writer = await store.create({})
+    first, second = contract.Told(), contract.Told()
+    writer.append([b"lost"], first)
+    writer.fail(StorageFailed("the disk is gone"))
+    writer.append([b"late"], second)
+    for told in (first, second):
+        (error,) = await told.wait()
+        assert isinstance(error, StorageFailed)
+    assert (writer.entries, writer.last_confirmed) == ([], -1)
+
+
+async def test_no_more_ledgers() -> None:
+    store = MemoryLedgers()
+    store.create_failure = StorageFailed("no")
+    with pytest.raises(StorageFailed):
+        await store.create({})
