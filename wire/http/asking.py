@@ -6,6 +6,7 @@ within a subscription's name is no separator.
 
 from __future__ import annotations
 
+import re
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
@@ -22,6 +23,9 @@ from wire.http.front import Front, HttpOptions
 
 Kind = TypeVar("Kind")
 
+DEPTH_MAX: Final = 64
+"""Objects and lists within each other, in a body."""
+_WHOLE = re.compile(r"-?[0-9]{1,18}|9223372036854775807", re.ASCII)  # the last is Java's "latest"
 DISCONNECTED: Final = 499
 """Nobody will see it: the client has gone before its request was whole."""
 
@@ -80,6 +84,13 @@ class Ask:
     def path_number(self, key: str) -> int:
         return _number(key, self.part(key))
 
+    def path_count(self, key: str) -> int:
+        """A number that is not negative; 412 for one that is."""
+        number = self.path_number(key)
+        if number < 0:
+            raise HTTPException(412, f"{key} must be 0 or more")
+        return number
+
     # -- the query ----------------------------------------------------------------------------
 
     def flag(self, key: str) -> bool:
@@ -118,7 +129,10 @@ class Ask:
 
     async def json(self, kind: type[Kind]) -> Kind:
         """The body as a Struct; absent, empty and `null` give its defaults."""
-        return decode(await self.body(), kind)
+        body = await self.body()
+        if body.strip():
+            parsed(body)
+        return decode(body, kind)
 
     async def value(self, kind: Any) -> Any:
         """The body as a plain value of that kind; None when absent, empty or `null`."""
@@ -131,13 +145,34 @@ class Ask:
 def plain(body: bytes, kind: Any) -> Any:
     """JSON as lenient as Jackson reads it: numbers and truth values may come as strings."""
     try:
-        return msgspec.convert(msgspec.json.decode(body), kind, strict=False)
+        return msgspec.convert(parsed(body), kind, strict=False)
     except msgspec.MsgspecError as error:
         raise Invalid(f"the body makes no sense: {error}") from error
 
 
-def _number(key: str, text: str) -> int:
+def parsed(body: bytes) -> Any:
+    """Any JSON that can be kept: it is read again, elsewhere and by others."""
     try:
-        return int(text)
-    except ValueError as error:
-        raise Invalid(f"{key} must be a number, not {text[:40]!r}") from error
+        value = msgspec.json.decode(body)
+    except msgspec.DecodeError as error:
+        raise Invalid(f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise Invalid("the body is nested too deeply") from error
+    _check(value, DEPTH_MAX)
+    return value
+
+
+def _check(value: Any, depth_left: int) -> None:
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        raise Invalid("the body has a number of more than 64 bits")
+    if isinstance(value, dict | list):
+        if not depth_left:
+            raise Invalid(f"the body is nested more than {DEPTH_MAX} deep")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check(inner, depth_left - 1)
+
+
+def _number(key: str, text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise Invalid(f"{key} must be a whole number of up to 18 digits, not {text[:40]!r}")
+    return int(text)

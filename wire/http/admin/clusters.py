@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from core.errors import Invalid
-from wire.http.asking import Ask
+from core.errors import AlreadyExists, Invalid
+from wire.http.asking import Ask, parsed
 from wire.http.routes import JSON, Table
 
 
@@ -22,7 +22,11 @@ async def get(ask: Ask) -> Response:
 
 
 async def create(ask: Ask) -> None:
-    await ask.broker.catalog.put_cluster(ask.part("cluster"), await _body(ask), create=True)
+    name, body = ask.part("cluster"), await _body(ask)
+    try:
+        await ask.broker.catalog.put_cluster(name, body, create=True)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"cluster {name} exists") from error
 
 
 async def update(ask: Ask) -> None:
@@ -31,7 +35,7 @@ async def update(ask: Ask) -> None:
 
 async def _body(ask: Ask) -> bytes:
     body = await ask.body()
-    return b"" if body.strip() == b"null" else body
+    return body if body.strip() and parsed(body) is not None else b""
 
 
 async def delete(ask: Ask) -> None:

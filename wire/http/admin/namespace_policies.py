@@ -149,6 +149,8 @@ def check(ask: Ask, field: str, value: Any) -> None:
     """What no type can say of a value that has an effect; namespaces and topics alike."""
     if isinstance(value, int) and value < 0:
         raise HTTPException(412, f"{field} must be 0 or more")
+    if isinstance(value, int) and value >= 1 << 31 and not field.endswith("threshold"):
+        raise Invalid(f"{field} has at most 31 bits")
     if field.startswith("subscription_types") and not set(value or ()) <= set(SUBSCRIPTION_TYPES):
         raise Invalid(f"types of subscriptions are {', '.join(SUBSCRIPTION_TYPES)}")
     if field == "replication_clusters" and set(value or ()) - {ask.broker.settings.cluster}:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from core import administration
-from core.errors import Invalid, SubscriptionNotFound, TopicNotFound
+from core.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
 from core.names import TopicName
 from core.policies import AuthPolicies, Bundles, NamespacePolicies
 from core.topic.topic import Topic
@@ -48,7 +48,10 @@ async def create(ask: Ask) -> None:
     if isinstance(body, list):
         body = {"replication_clusters": body}
     policies = msgspec.structs.replace(taken(body or {}), bundles=Bundles())
-    await ask.broker.catalog.create_namespace(ask.namespace, policies)
+    try:
+        await ask.broker.catalog.create_namespace(ask.namespace, policies)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"namespace {ask.namespace} exists") from error
 
 
 async def delete(ask: Ask) -> None:

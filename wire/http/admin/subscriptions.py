@@ -89,7 +89,7 @@ async def skip(ask: Ask) -> None:
     """The next so many count as acknowledged."""
     topic = await stored(ask)
     subscription = subscription_of(topic, ask.subscription)
-    left = ask.path_number("count")
+    left = ask.path_count("count")
     while left > 0 and subscription.cursor.backlog:
         subscription.skip(min(left, ENTRIES_PER_REST))
         left -= ENTRIES_PER_REST
@@ -116,7 +116,7 @@ async def expire_all(ask: Ask) -> None:
 
 async def _expire(ask: Ask, topic: Topic, subscriptions: list[Subscription]) -> None:
     now_ms = ask.broker.clock.wall_ms()
-    young = await find_by_time(topic.ledger, now_ms - ask.path_number("seconds") * 1000)
+    young = await find_by_time(topic.ledger, now_ms - ask.path_count("seconds") * 1000)
     for subscription in subscriptions:
         subscription.expire_to((young[0], young[1] - 1))
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from core import administration
 from core.catalog import Tenant
+from core.errors import AlreadyExists
 from wire.http.asking import Ask
 from wire.http.routes import Table
 
@@ -20,7 +21,10 @@ async def get(ask: Ask) -> Tenant:
 
 async def create(ask: Ask) -> None:
     tenant = await ask.json(Tenant)
-    await ask.broker.catalog.put_tenant(ask.part("tenant"), tenant, create=True)
+    try:
+        await ask.broker.catalog.put_tenant(ask.part("tenant"), tenant, create=True)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"tenant {ask.part('tenant')} exists") from error
 
 
 async def update(ask: Ask) -> None:

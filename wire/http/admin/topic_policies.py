@@ -119,7 +119,7 @@ def _held(name: str, held: Held) -> tuple[Handler, Handler, Handler]:
     async def put(ask: Ask) -> None:
         # numbers come in the query from some tools, in the body from others
         sent = ask.text(name)
-        value = int(sent) if sent.lstrip("-").isdigit() else await ask.value(held.kind)
+        value = ask.number(name, 0) if sent else await ask.value(held.kind)
         check(ask, held.field, value)
         await _changed(ask, **{held.field: value})
 

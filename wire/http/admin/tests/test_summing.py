@@ -1,7 +1,5 @@
 """Partitions add up."""
 
-from copy import deepcopy
-
 from wire.http.admin.summing import Sum, summed
 
 
