@@ -59,6 +59,11 @@ class Producers:
         """Those who may publish."""
         return list(self._by_name.values())
 
+    def named(self, name: str) -> Producer | None:
+        """Who has that name, be it at work or in the queue."""
+        waiting = (one for one in self.waiting if one.name == name)
+        return self._by_name.get(name) or next(waiting, None)
+
     def attach(self, newcomer: Producer, producers_max: int) -> Decision:
         """Let a producer in, make it wait, or raise: then nothing has changed."""
         replaced = self._replaced(newcomer)
@@ -89,9 +94,7 @@ class Producers:
 
     def _replaced(self, newcomer: Producer) -> Producer | None:
         """The one of the same name that the newcomer is the return of, if there is one."""
-        present = self._by_name.get(newcomer.name)
-        if present is None:
-            present = next((one for one in self.waiting if one.name == newcomer.name), None)
+        present = self.named(newcomer.name)
         if present is None:
             return None
         old, new = present.request, newcomer.request

@@ -15,7 +15,7 @@ from typing import Protocol
 from core.errors import (
     BrokerError,
     ConsumerBusy,
-    NotAllowed,
+    Invalid,
     NotReady,
     SubscriptionBusy,
 )
@@ -351,9 +351,7 @@ class Subscription:
     def may_unsubscribe(self, consumer: Consumer) -> None:
         """Only the last one out may turn off the light."""
         if any(other is not consumer for other in self.consumers):
-            raise NotAllowed(
-                "unsubscribe failed: other consumers are connected to the subscription"
-            )
+            raise Invalid("unsubscribe failed: other consumers are connected to the subscription")
 
     async def delete(self) -> None:
         """End the subscription; whoever is attached is detached."""

@@ -102,6 +102,9 @@ class Broker(Struct, frozen=True):
     acknowledgment_at_batch_index_level_enabled: Annotated[
         bool, Meta(description="Remember which messages of a batch are acknowledged.")
     ] = True
+    exposing_broker_entry_metadata_to_client_enabled: Annotated[
+        bool, Meta(description="Clients that ask for it get each message's index and broker time.")
+    ] = False
     subscription_types_enabled: Annotated[
         tuple[SubscriptionType, ...], Meta(description="Types that clients may use.", min_length=1)
     ] = ("Exclusive", "Shared", "Failover", "Key_Shared")

@@ -1,5 +1,6 @@
 """Who may write: the four access modes of producers, alone and after coming again."""
 
+import socket
 import threading
 from contextlib import ExitStack
 
@@ -99,3 +100,19 @@ def test_fencing_takes_over(client, topic):
     newest = client.create_producer(topic, access_mode=ProducerAccessMode.ExclusiveWithFencing)
     newest.send(b"newest")
     assert drain(consumer, 1) == [b"newest"]
+
+
+def test_a_dead_holder_gives_up_its_places(client, raw, server, topic):
+    """Its peer is gone and nobody has said so: clients would take "busy" for final."""
+    with raw(server) as dead:
+        dead.introduce()
+        dead.ask(peer.producer(1, 1, topic, producer_name="p"))
+        dead.ask(peer.subscribe(2, 1, topic, "s"))
+        dead.socket.shutdown(socket.SHUT_RD)  # what it is asked, it does not hear
+        consumer = client.subscribe(topic, "s")
+        client.create_producer(topic, producer_name="p").send(b"mine now")
+        assert drain(consumer, 1) == [b"mine now"]
+    with raw(server) as alive:
+        alive.introduce()
+        with pytest.raises(pulsar.ConsumerBusy):
+            client.subscribe(topic, "s")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from core.errors import NotAllowed
 from wire.pulsar import events, replies
 from wire.pulsar.errors import code_of
@@ -46,8 +48,10 @@ def on_ping(session: PulsarSession, _event: events.Ping) -> None:
     session.wire.pong()
 
 
-def on_pong(_session: PulsarSession, _event: events.Pong) -> None:
-    """Hearing it was the point: the link has noted that bytes came."""
+def on_pong(session: PulsarSession, _event: events.Pong) -> None:
+    """Hearing it was the point: the link has noted that bytes came. Somebody may wait for it."""
+    session.pong.set()
+    session.pong = trio.Event()
 
 
 def on_auth_response(_session: PulsarSession, _event: events.AuthResponse) -> None:

@@ -15,6 +15,7 @@ from core.errors import (
     Invalid,
     NotAllowed,
     NotReady,
+    ProducerBusy,
     Unavailable,
 )
 from core.ledger.chain import START, Position
@@ -24,6 +25,7 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, hot, replies
 from wire.pulsar.errors import code_of, spares_connection
+from wire.pulsar.session import liveness
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
@@ -285,12 +287,27 @@ async def _attach(
     session.producers[event.producer_id] = attached
     session.connection.will_write()
     try:
-        granted = await topic.attach_producer(attached.producer)
+        granted = await _take_place(session, attached)
     except BrokerError:
         attached.forget()
         raise
     if not granted:
         attached.say_granted(event.request_id)
+
+
+async def _take_place(session: PulsarSession, attached: Attached) -> bool:
+    """Attach to the topic; if the name is taken, once more when who has it turns out to be dead."""
+    topic, producer = attached.topic, attached.producer
+    try:
+        return await topic.attach_producer(producer)
+    except ProducerBusy:
+        holder = topic.producers.named(producer.name)
+        sink = holder.sink if holder is not None else None
+        if not isinstance(sink, Attached) or not await liveness.is_gone(sink.session, session):
+            raise
+    if session.producers.get(attached.id) is not attached:
+        raise NotReady("the producer was closed while it was being attached")
+    return await topic.attach_producer(producer)
 
 
 # -- publishing ------------------------------------------------------------------------------

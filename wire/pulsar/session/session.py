@@ -97,6 +97,7 @@ class PulsarSession:
         "peer_version",
         "pending_bytes",
         "pending_messages",
+        "pong",
         "producers",
         "producers_coming",
         "producers_left",
@@ -123,6 +124,8 @@ class PulsarSession:
         self.consumers: dict[int, consume.Attached] = {}
         self.consumers_coming: dict[int, int] = {}
         self.gone = False
+        self.pong = trio.Event()
+        """Set, and replaced, with each answer to a ping."""
         self.pending_messages = self.pending_bytes = 0
         self.owing: tuple[Throttle, ...] = ()
         """Publish rates this connection has overdrawn: it is not read until that is paid."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError, NotAllowed, NotReady, SubscriptionNotFound
+from core.errors import BrokerError, ConsumerBusy, NotAllowed, NotReady, SubscriptionNotFound
 from core.ledger.chain import START, Position
 from core.names import check_subscription
 from core.topic.consumer import Attachment, ConsumerRequest
@@ -14,6 +14,7 @@ from core.topic.subscription import SubscriptionType
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
+from wire.pulsar.session import liveness
 from wire.pulsar.session.consume import Attached, attached_consumer
 
 if TYPE_CHECKING:
@@ -51,14 +52,31 @@ async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
         host = session.peer.rpartition(":")[0]
         who = (host, event.consumer_name, consumer_id)
         await topic.subscribers.admit(who, topic.policies.subscribe_rate, session.broker.clock)
-        subscription = await _subscription(event, topic)
-        if coming.get(consumer_id) == event.request_id:
-            _attach(session, event, topic, subscription)
-        else:
-            topic.forget_if_unused(subscription)
+        while coming.get(consumer_id) == event.request_id:
+            subscription = await _subscription(event, topic)
+            if coming.get(consumer_id) != event.request_id:
+                topic.forget_if_unused(subscription)
+                return
+            try:
+                _attach(session, event, topic, subscription)
+                return
+            except ConsumerBusy:
+                if not await _holder_is_gone(session, event, subscription):
+                    raise
     finally:
         if coming.get(consumer_id) == event.request_id:
             del coming[consumer_id]
+
+
+async def _holder_is_gone(
+    session: PulsarSession, event: events.Subscribe, subscription: Attachment
+) -> bool:
+    """Whether who has an exclusive subscription to itself turned out to be dead."""
+    exclusive = event.type is events.SubscriptionType.EXCLUSIVE
+    for consumer in list(subscription.consumers) if exclusive else ():
+        if isinstance(consumer.sink, Attached):
+            return await liveness.is_gone(consumer.sink.session, session)
+    return False
 
 
 def _attach(

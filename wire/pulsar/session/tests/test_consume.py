@@ -1,7 +1,8 @@
 """Consumers at work as playbooks: receive, acknowledge, be sent again."""
 
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
+from wire.pulsar.session.session import FrontOptions
+from wire.pulsar.session.tests.conftest import Player, Stage, consumer, ids, kinds, published
 from wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
@@ -142,3 +143,20 @@ async def test_a_topic_that_stores_nothing(stage: Stage) -> None:
     heard = await client.says_one(peer.seek(6, 3, message_publish_time=1))
     assert heard.body.error == pb.NotAllowedError
     assert kinds(await client.says(peer.unsubscribe(7, 3))) == ["SUCCESS"]
+
+
+async def test_index_and_broker_time_for_clients_that_ask(stage: Stage) -> None:
+    """They are the broker's own part before the message; where it is allowed, it is left there."""
+    await published(stage, b"a", b"b")
+    for allowed, asked in ((True, True), (True, False), (False, True)):
+        client = Player(
+            stage.broker, FrontOptions(expose_broker_metadata=allowed), f"1.1.1.1:{allowed}{asked}"
+        )
+        flags = pb.FeatureFlags(supports_broker_entry_metadata=asked)
+        await client.says_one(peer.connect(feature_flags=flags))
+        await client.says(peer.subscribe(1, 3, "t", f"r{allowed}{asked}", initial_position=1))
+        heard = await client.says(peer.flow(3, 10))
+        assert len(heard) == 2
+        parts = [peer.open_tail(each.tail).broker for each in heard]
+        indexes = [part.index for part in parts if part is not None]
+        assert indexes == ([0, 1] if allowed and asked else [])
