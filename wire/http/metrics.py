@@ -29,6 +29,8 @@ from wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
 """Topics gathered before the loop gets its turn: about a millisecond."""
+SAMPLES_PER_REST: Final = 2_000
+"""Samples that were sent, and are given back before it does."""
 
 
 class Families:
@@ -77,7 +79,9 @@ async def _written(families: Iterable[Family]) -> AsyncIterator[str]:
         for piece in pieces(family):
             yield piece
             await trio.lowlevel.checkpoint()
-        family.samples.clear()  # now: giving back a million of them at the end would be a pause
+        while family.samples:  # giving back all of them at once would be a pause, too
+            del family.samples[-SAMPLES_PER_REST:]
+            await trio.lowlevel.checkpoint()
 
 
 def _broker(ask: Ask) -> list[Family]:

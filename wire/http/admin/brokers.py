@@ -137,7 +137,7 @@ async def per_namespace(ask: Ask) -> list[dict[str, Any]]:
     """What Pulsar's own monitoring collects: sums by namespace, and first by the whole broker."""
     sums: dict[str, Counter[str]] = {"": Counter()}
     for count, topic in enumerate(list(ask.broker.topics.values())):
-        if count % COUNTED_PER_REST == 0:
+        if count % TOPICS_PER_REST == 0:
             await trio.lowlevel.checkpoint()
         figures = _figures(topic)
         sums[""].update(figures)
