@@ -9,14 +9,14 @@ Invariant: nothing but `WireError` is raised, whatever the bytes are; no protobu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
 from core.errors import WireError
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events
+from wire.pulsar import events, parts
 from wire.pulsar.hot import echo_of
 from wire.pulsar.strict import parse
 
@@ -46,82 +46,6 @@ def decode(command: bytes) -> events.Event | Send:
     return decoder(getattr(base, field))
 
 
-# -- Parts -----------------------------------------------------------------------------------
-
-
-def signed(number: int) -> int:
-    """The 64 bits that mean -1 to their sender, as -1."""
-    return number - (1 << 64) if number >> 63 else number
-
-
-def mask_of(words: Iterable[int]) -> int:
-    """An ack set's words (signed, lowest first) as one mask."""
-    mask = 0
-    for index, word in enumerate(words):
-        mask |= (word & 0xFFFF_FFFF_FFFF_FFFF) << (64 * index)
-    return mask
-
-
-def _message_id(data: pb.MessageIdData) -> events.MessageId:
-    first = data.first_chunk_message_id if data.HasField("first_chunk_message_id") else None
-    return events.MessageId(
-        ledger_id=signed(data.ledger_id),
-        entry_id=signed(data.entry_id),
-        partition=data.partition,
-        batch_index=data.batch_index,
-        ack_mask=mask_of(data.ack_set) if data.ack_set else None,
-        batch_size=data.batch_size,
-        # Only one level: deeper ones mean nothing, and hostile ones would be deep.
-        first_chunk=events.MessageId(signed(first.ledger_id), signed(first.entry_id))
-        if first is not None
-        else None,
-    )
-
-
-def _mapping(pairs: Iterable[pb.KeyValue]) -> Mapping[str, str]:
-    return {pair.key: pair.value for pair in pairs}
-
-
-def _schema(command: pb.CommandProducer | pb.CommandSubscribe) -> events.SchemaInfo | None:
-    return _schema_info(command.schema) if command.HasField("schema") else None
-
-
-def _schema_info(schema: pb.Schema) -> events.SchemaInfo:
-    return events.SchemaInfo(
-        schema.name, int(schema.type), schema.schema_data, _mapping(schema.properties)
-    )
-
-
-class _ForSomebody(Protocol):
-    original_principal: str
-    original_auth_data: str
-    original_auth_method: str
-
-
-def _original_user(command: _ForSomebody) -> events.OriginalUser | None:
-    if not command.original_principal:
-        return None
-    return events.OriginalUser(
-        command.original_principal, command.original_auth_data, command.original_auth_method
-    )
-
-
-class _InTxn(Protocol):
-    txnid_least_bits: int
-    txnid_most_bits: int
-
-
-def _txn(command: _InTxn) -> events.Txn:
-    return command.txnid_most_bits, command.txnid_least_bits
-
-
-def _txn_if_any(command: pb.CommandSend | pb.CommandAck) -> events.Txn | None:
-    # Both halves make a transaction; coordinator 0 has most bits 0, so presence decides.
-    if command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits"):
-        return _txn(command)
-    return None
-
-
 # -- Hot commands, in whatever encoding ----------------------------------------------------------
 
 
@@ -134,8 +58,8 @@ def _send(command: pb.CommandSend) -> Send:
         max(command.num_messages, 1),
         command.is_chunk,
         command.marker,
-        _txn_if_any(command),
-        _message_id(command.message_id) if command.HasField("message_id") else None,
+        parts.txn_if_any(command),
+        parts.message_id(command.message_id) if command.HasField("message_id") else None,
     )
 
 
@@ -144,8 +68,8 @@ def _ack(command: pb.CommandAck) -> events.Acks:
     ranges: list[tuple[int, int, int]] = []
     partial: list[tuple[int, int, int, int]] = []
     for data in command.message_id:
-        ledger, entry = signed(data.ledger_id), signed(data.entry_id)
-        mask = mask_of(data.ack_set)
+        ledger, entry = parts.signed(data.ledger_id), parts.signed(data.entry_id)
+        mask = parts.mask_of(data.ack_set)
         if mask:
             partial.append((ledger, entry, mask, data.batch_size))
         elif not cumulative and ranges and ranges[-1][0] == ledger and ranges[-1][2] == entry - 1:
@@ -158,7 +82,7 @@ def _ack(command: pb.CommandAck) -> events.Acks:
         ranges,
         partial,
         command.request_id if command.HasField("request_id") else None,
-        _txn_if_any(command),
+        parts.txn_if_any(command),
         int(command.validation_error) if command.HasField("validation_error") else None,
         {pair.key: pair.value for pair in command.properties} if command.properties else None,
     )
@@ -196,7 +120,7 @@ def _connect(command: pb.CommandConnect) -> events.Connect:
             flags.supports_tc_metadata_discovery,
         ),
         proxy_to_broker_url=to_broker,
-        original_user=_original_user(command),
+        original_user=parts.original_user(command),
         proxy_version=command.proxy_version,
     )
 
@@ -216,8 +140,8 @@ def _lookup(command: pb.CommandLookupTopic) -> events.Lookup:
         command.topic,
         command.authoritative,
         command.advertised_listener_name,
-        _original_user(command),
-        _mapping(command.properties),
+        parts.original_user(command),
+        parts.mapping(command.properties),
     )
 
 
@@ -228,7 +152,7 @@ def _partitioned_metadata(
         command.request_id,
         command.topic,
         command.metadata_auto_creation_enabled,
-        _original_user(command),
+        parts.original_user(command),
     )
 
 
@@ -239,7 +163,7 @@ def _topics_of_namespace(command: pb.CommandGetTopicsOfNamespace) -> events.Topi
         events.TopicsMode(command.mode),
         command.topics_pattern if command.HasField("topics_pattern") else None,
         command.topics_hash if command.HasField("topics_hash") else None,
-        _mapping(command.properties),
+        parts.mapping(command.properties),
     )
 
 
@@ -259,8 +183,8 @@ def _producer(command: pb.CommandProducer) -> events.Producer:
         encrypted=command.encrypted,
         transactional=command.txn_enabled,
         initial_subscription=command.initial_subscription_name,
-        metadata=_mapping(command.metadata),
-        schema=_schema(command),
+        metadata=parts.mapping(command.metadata),
+        schema=parts.schema(command),
     )
 
 
@@ -276,7 +200,7 @@ def _subscribe(command: pb.CommandSubscribe) -> events.Subscribe:
         consumer_name=command.consumer_name,
         priority_level=command.priority_level,
         durable=command.durable,
-        start=_message_id(start) if start is not None else None,
+        start=parts.message_id(start) if start is not None else None,
         start_rollback_seconds=command.start_message_rollback_duration_sec,
         from_earliest=command.initial_position == pb.CommandSubscribe.EARLIEST,
         read_compacted=command.read_compacted,
@@ -284,9 +208,9 @@ def _subscribe(command: pb.CommandSubscribe) -> events.Subscribe:
         replicated=command.replicate_subscription_state,
         key_shared=_key_shared(shared) if shared is not None else None,
         consumer_epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,
-        metadata=_mapping(command.metadata),
-        properties=_mapping(command.subscription_properties),
-        schema=_schema(command),
+        metadata=parts.mapping(command.metadata),
+        properties=parts.mapping(command.subscription_properties),
+        schema=parts.schema(command),
     )
 
 
@@ -314,7 +238,7 @@ def _seek(command: pb.CommandSeek) -> events.Seek:
     return events.Seek(
         command.request_id,
         command.consumer_id,
-        _message_id(command.message_id) if command.HasField("message_id") else None,
+        parts.message_id(command.message_id) if command.HasField("message_id") else None,
         command.message_publish_time if command.HasField("message_publish_time") else None,
     )
 
@@ -322,7 +246,7 @@ def _seek(command: pb.CommandSeek) -> events.Seek:
 def _redeliver(command: pb.CommandRedeliverUnacknowledgedMessages) -> events.Redeliver:
     return events.Redeliver(
         command.consumer_id,
-        tuple(_message_id(data) for data in command.message_ids),
+        tuple(parts.message_id(data) for data in command.message_ids),
         command.consumer_epoch if command.HasField("consumer_epoch") else None,
     )
 
@@ -345,7 +269,7 @@ def _get_schema(command: pb.CommandGetSchema) -> events.GetSchema:
 
 def _get_or_create_schema(command: pb.CommandGetOrCreateSchema) -> events.GetOrCreateSchema:
     return events.GetOrCreateSchema(
-        command.request_id, command.topic, _schema_info(command.schema), command.producer_name
+        command.request_id, command.topic, parts.schema_info(command.schema), command.producer_name
     )
 
 
@@ -358,22 +282,24 @@ def _new_txn(command: pb.CommandNewTxn) -> events.NewTxn:
 
 
 def _add_partitions(command: pb.CommandAddPartitionToTxn) -> events.AddPartitionsToTxn:
-    return events.AddPartitionsToTxn(command.request_id, _txn(command), tuple(command.partitions))
+    return events.AddPartitionsToTxn(
+        command.request_id, parts.txn(command), tuple(command.partitions)
+    )
 
 
 def _add_subscriptions(command: pb.CommandAddSubscriptionToTxn) -> events.AddSubscriptionsToTxn:
     pairs = tuple((each.topic, each.subscription) for each in command.subscription)
-    return events.AddSubscriptionsToTxn(command.request_id, _txn(command), pairs)
+    return events.AddSubscriptionsToTxn(command.request_id, parts.txn(command), pairs)
 
 
 def _end_txn(command: pb.CommandEndTxn) -> events.EndTxn:
-    return events.EndTxn(command.request_id, _txn(command), command.txn_action == pb.COMMIT)
+    return events.EndTxn(command.request_id, parts.txn(command), command.txn_action == pb.COMMIT)
 
 
 def _end_on_partition(command: pb.CommandEndTxnOnPartition) -> events.EndTxnOnPartition:
     return events.EndTxnOnPartition(
         command.request_id,
-        _txn(command),
+        parts.txn(command),
         command.txn_action == pb.COMMIT,
         command.topic,
         command.txnid_least_bits_of_low_watermark,
@@ -385,7 +311,7 @@ def _end_on_subscription(
 ) -> events.EndTxnOnSubscription:
     return events.EndTxnOnSubscription(
         command.request_id,
-        _txn(command),
+        parts.txn(command),
         command.txn_action == pb.COMMIT,
         command.subscription.topic,
         command.subscription.subscription,

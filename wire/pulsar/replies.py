@@ -2,15 +2,15 @@
 
 Two rules of stock clients shape every function here. Required fields, and optional ones that
 clients read without looking (`response` of lookups, both halves of a transaction's id), are always
-present, zero or not. And a failed request is answered in its own type of reply where it has one,
-because a plain ERROR does not reach whoever waits (`failure` knows which).
+present, zero or not. And a failed request is answered in its own type of reply where it has one
+(`refusals.py`).
 
 Invariant: each function returns one complete frame.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -101,7 +101,7 @@ def success(request_id: int) -> bytes:
 
 
 def error(request_id: int, code: pb.ServerError, text: str) -> bytes:
-    """Not done. Not for every request: `failure` knows."""
+    """Not done. Not for every request: `refusals.failure` knows."""
     return frame(Type.ERROR, pb.CommandError(request_id=request_id, error=code, message=text))
 
 
@@ -315,111 +315,9 @@ def consumer_stats(request_id: int, figures: ConsumerFigures) -> bytes:
     )
 
 
-# -- Failures --------------------------------------------------------------------------------
-
-
-def failure(event: Any, refusal: BrokerError) -> bytes:
-    """The reply that a failed request's client waits for: its own kind, or else ERROR."""
-    return FAILURES.get(type(event), _failed)(event, code_of(refusal), str(refusal))
-
-
 def schema_taken(request_id: int, version: bytes = b"") -> bytes:
     """The schema may be used. An empty version says that the topic has none to refer to."""
     return frame(
         Type.GET_OR_CREATE_SCHEMA_RESPONSE,
         pb.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version),
     )
-
-
-def transactions_are_off(request_id: int) -> bytes:
-    """A broker without coordinators says it this way, to whatever transaction request; Go's suite
-    looks for the words.
-    """
-    return error(request_id, pb.NotAllowedError, "Transactions are not enabled.")
-
-
-def _failed(event: Any, code: pb.ServerError, text: str) -> bytes:
-    return error(event.request_id, code, text)
-
-
-def _lookup_failed(event: events.Lookup, code: pb.ServerError, text: str) -> bytes:
-    return frame(
-        Type.LOOKUP_RESPONSE,
-        pb.CommandLookupTopicResponse(
-            request_id=event.request_id,
-            response=pb.CommandLookupTopicResponse.FAILED,
-            error=code,
-            message=text,
-        ),
-    )
-
-
-def _metadata_failed(event: events.PartitionedMetadata, code: pb.ServerError, text: str) -> bytes:
-    return frame(
-        Type.PARTITIONED_METADATA_RESPONSE,
-        pb.CommandPartitionedTopicMetadataResponse(
-            request_id=event.request_id,
-            response=pb.CommandPartitionedTopicMetadataResponse.FAILED,
-            error=code,
-            message=text,
-        ),
-    )
-
-
-def _coded(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
-    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
-        return frame(kind, reply(request_id=event.request_id, error_code=code, error_message=text))
-
-    return failed
-
-
-def _txn_failed(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
-    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
-        # Java finds who waits by the high half, so a failed NEW_TXN names its coordinator there.
-        most, least = (event.coordinator_id, 0) if isinstance(event, events.NewTxn) else event.txn
-        return frame(
-            kind,
-            reply(
-                request_id=event.request_id,
-                txnid_most_bits=most,
-                txnid_least_bits=least,
-                error=code,
-                message=text,
-            ),
-        )
-
-    return failed
-
-
-def _tc_failed(event: events.TcConnect, code: pb.ServerError, text: str) -> bytes:
-    return frame(
-        Type.TC_CLIENT_CONNECT_RESPONSE,
-        pb.CommandTcClientConnectResponse(request_id=event.request_id, error=code, message=text),
-    )
-
-
-FAILURES: Final[Mapping[type, Callable[[Any, pb.ServerError, str], bytes]]] = {
-    events.Lookup: _lookup_failed,
-    events.PartitionedMetadata: _metadata_failed,
-    events.ConsumerStats: _coded(Type.CONSUMER_STATS_RESPONSE, pb.CommandConsumerStatsResponse),
-    events.GetSchema: _coded(Type.GET_SCHEMA_RESPONSE, pb.CommandGetSchemaResponse),
-    events.GetOrCreateSchema: _coded(
-        Type.GET_OR_CREATE_SCHEMA_RESPONSE, pb.CommandGetOrCreateSchemaResponse
-    ),
-    events.TcConnect: _tc_failed,
-    events.NewTxn: _txn_failed(Type.NEW_TXN_RESPONSE, pb.CommandNewTxnResponse),
-    events.AddPartitionsToTxn: _txn_failed(
-        Type.ADD_PARTITION_TO_TXN_RESPONSE, pb.CommandAddPartitionToTxnResponse
-    ),
-    events.AddSubscriptionsToTxn: _txn_failed(
-        Type.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, pb.CommandAddSubscriptionToTxnResponse
-    ),
-    events.EndTxn: _txn_failed(Type.END_TXN_RESPONSE, pb.CommandEndTxnResponse),
-    events.EndTxnOnPartition: _txn_failed(
-        Type.END_TXN_ON_PARTITION_RESPONSE, pb.CommandEndTxnOnPartitionResponse
-    ),
-    events.EndTxnOnSubscription: _txn_failed(
-        Type.END_TXN_ON_SUBSCRIPTION_RESPONSE, pb.CommandEndTxnOnSubscriptionResponse
-    ),
-}
-"""Requests whose clients do not see a plain ERROR."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import NotAllowed, SubscriptionNotFound, TopicNotFound
-from wire.pulsar import events, replies
+from wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
@@ -56,7 +56,7 @@ def on_get_or_create_schema(session: PulsarSession, event: events.GetOrCreateSch
 
 def on_transaction(session: PulsarSession, event: Any) -> None:
     """The words are those a broker with transactions switched off uses; clients look for them."""
-    session.reply(replies.transactions_are_off(event.request_id))
+    session.reply(refusals.transactions_are_off(event.request_id))
 
 
 def on_watch(_session: PulsarSession, _event: events.WatchTopics) -> None:

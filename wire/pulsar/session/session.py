@@ -23,7 +23,7 @@ from core.link.connection import PAUSE_PUBLISHES, PAUSE_RATE, Connection
 from core.throttle import Throttle, wait_seconds
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
-from wire.pulsar import events, replies
+from wire.pulsar import events, refusals, replies
 from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from wire.pulsar.session.produce import HANDLERS as PRODUCE
 from wire.pulsar.session.produce import Attached as AttachedProducer
@@ -166,7 +166,7 @@ class PulsarSession:
         """Tell the client why not."""
         log.info("%s: %s refused: %s", self.peer, type(event).__name__, error)
         if hasattr(event, "request_id"):
-            self.reply(replies.failure(event, error))
+            self.reply(refusals.failure(event, error))
         elif isinstance(error, Invalid):
             self.connection.end(str(error))
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.commands import mask_of
 from wire.pulsar.hot import messages, suffix_of, without_broker_part
+from wire.pulsar.parts import mask_of
 from wire.pulsar.tests import peer
 
 UNSIGNED = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))

@@ -1,0 +1,118 @@
+"""Refusals out: each in the kind of reply that its request's client waits for.
+
+A plain ERROR completes only some requests of stock clients; lookups, schemas, statistics and
+transactions have answers of their own with room for a code and a text, and whoever asked for these
+sees nothing else.
+
+Invariant: every request of `events` can be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from core.errors import BrokerError
+from wire.pulsar import commands_pb2 as pb
+from wire.pulsar import events, replies
+from wire.pulsar.errors import code_of
+from wire.pulsar.replies import Type, frame
+
+
+def failure(event: Any, refusal: BrokerError) -> bytes:
+    """The reply that a failed request's client waits for: its own kind, or else ERROR."""
+    return FAILURES.get(type(event), _failed)(event, code_of(refusal), str(refusal))
+
+
+def transactions_are_off(request_id: int) -> bytes:
+    """A broker without coordinators says it this way, to whatever transaction request; Go's suite
+    looks for the words.
+    """
+    return replies.error(request_id, pb.NotAllowedError, "Transactions are not enabled.")
+
+
+def _failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+    return replies.error(event.request_id, code, text)
+
+
+def _lookup_failed(event: events.Lookup, code: pb.ServerError, text: str) -> bytes:
+    return frame(
+        Type.LOOKUP_RESPONSE,
+        pb.CommandLookupTopicResponse(
+            request_id=event.request_id,
+            response=pb.CommandLookupTopicResponse.FAILED,
+            error=code,
+            message=text,
+        ),
+    )
+
+
+def _metadata_failed(event: events.PartitionedMetadata, code: pb.ServerError, text: str) -> bytes:
+    return frame(
+        Type.PARTITIONED_METADATA_RESPONSE,
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=event.request_id,
+            response=pb.CommandPartitionedTopicMetadataResponse.FAILED,
+            error=code,
+            message=text,
+        ),
+    )
+
+
+def _coded(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
+    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+        return frame(kind, reply(request_id=event.request_id, error_code=code, error_message=text))
+
+    return failed
+
+
+def _txn_failed(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
+    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+        # Java finds who waits by the high half, so a failed NEW_TXN names its coordinator there.
+        most, least = (event.coordinator_id, 0) if isinstance(event, events.NewTxn) else event.txn
+        return frame(
+            kind,
+            reply(
+                request_id=event.request_id,
+                txnid_most_bits=most,
+                txnid_least_bits=least,
+                error=code,
+                message=text,
+            ),
+        )
+
+    return failed
+
+
+def _tc_failed(event: events.TcConnect, code: pb.ServerError, text: str) -> bytes:
+    return frame(
+        Type.TC_CLIENT_CONNECT_RESPONSE,
+        pb.CommandTcClientConnectResponse(request_id=event.request_id, error=code, message=text),
+    )
+
+
+FAILURES: Final[Mapping[type, Callable[[Any, pb.ServerError, str], bytes]]] = {
+    events.Lookup: _lookup_failed,
+    events.PartitionedMetadata: _metadata_failed,
+    events.ConsumerStats: _coded(Type.CONSUMER_STATS_RESPONSE, pb.CommandConsumerStatsResponse),
+    events.GetSchema: _coded(Type.GET_SCHEMA_RESPONSE, pb.CommandGetSchemaResponse),
+    events.GetOrCreateSchema: _coded(
+        Type.GET_OR_CREATE_SCHEMA_RESPONSE, pb.CommandGetOrCreateSchemaResponse
+    ),
+    events.TcConnect: _tc_failed,
+    events.NewTxn: _txn_failed(Type.NEW_TXN_RESPONSE, pb.CommandNewTxnResponse),
+    events.AddPartitionsToTxn: _txn_failed(
+        Type.ADD_PARTITION_TO_TXN_RESPONSE, pb.CommandAddPartitionToTxnResponse
+    ),
+    events.AddSubscriptionsToTxn: _txn_failed(
+        Type.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, pb.CommandAddSubscriptionToTxnResponse
+    ),
+    events.EndTxn: _txn_failed(Type.END_TXN_RESPONSE, pb.CommandEndTxnResponse),
+    events.EndTxnOnPartition: _txn_failed(
+        Type.END_TXN_ON_PARTITION_RESPONSE, pb.CommandEndTxnOnPartitionResponse
+    ),
+    events.EndTxnOnSubscription: _txn_failed(
+        Type.END_TXN_ON_SUBSCRIPTION_RESPONSE, pb.CommandEndTxnOnSubscriptionResponse
+    ),
+}
+"""Requests whose clients do not see a plain ERROR."""
