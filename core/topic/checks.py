@@ -1,15 +1,44 @@
-"""What a topic's policies refuse message by message: too large, or to be delivered too late. Pure.
+"""What a topic's policies refuse: consumers, and messages one by one. Pure.
 
-Only topics whose policies say so look at their messages (`Effective.checks_messages`).
+Only topics whose policies say so look at their messages (`Effective.checks_messages`): for those
+that are too large, or to be delivered too late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from core.entry.pulsar_metadata import deliver_at_time
-from core.errors import NotAllowed
+from core.errors import ConsumerBusy, NotAllowed
+from core.names import TopicName
 from core.policies import Effective
+from core.topic.consumer import Consumer
+
+
+class Occupied(Protocol):
+    """A subscription, as far as it is counted."""
+
+    @property
+    def consumers(self) -> Sequence[Consumer]: ...
+
+
+def check_consumer(
+    name: TopicName, policies: Effective, subscriptions: Iterable[Occupied], kind: str
+) -> None:
+    """Whether one more consumer, of a subscription of that type, may attach to the topic."""
+    if policies.max_consumers_per_topic:
+        present = sum(len(subscription.consumers) for subscription in subscriptions)
+        if present >= policies.max_consumers_per_topic:
+            raise ConsumerBusy(f"{name} has as many consumers as it may")
+    if kind not in policies.subscription_types:
+        raise NotAllowed(f"subscriptions of type {kind} are not enabled here")
+
+
+def check_subscriptions(name: TopicName, policies: Effective, present: int) -> None:
+    """Whether the topic may have one more subscription."""
+    if policies.max_subscriptions_per_topic and present >= policies.max_subscriptions_per_topic:
+        raise NotAllowed(f"{name} has as many subscriptions as it may")
 
 
 def refused(payloads: Sequence[bytes], policies: Effective, now_ms: int) -> dict[int, NotAllowed]:

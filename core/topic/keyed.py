@@ -24,6 +24,7 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
+from core.topic.ending import EndOfTopic
 from core.topic.environment import Environment
 from core.topic.held import Held
 from core.topic.outstanding import Outstanding, SharedLimits
@@ -61,7 +62,7 @@ class KeyedDispatcher:
         self._look = look
         self._fresh = EntrySource(ledger, env.spawn, look)
         self._again = EntrySource(ledger, env.spawn, look)
-        self._told_end = False
+        self._end = EndOfTopic(ledger, cursor)
 
     # -- consumers ----------------------------------------------------------------------------
 
@@ -70,7 +71,7 @@ class KeyedDispatcher:
         self.keys.attach(consumer, mode_of(consumer), request.hash_ranges)
         self._held.reform()
         self.consumers.append(consumer)
-        self._told_end = False
+        self._end.again()
 
     def detach(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -115,7 +116,7 @@ class KeyedDispatcher:
                 return False
             work = self._new(permits)
             if work is None:
-                self._tell_end()
+                self._end.tell(self.consumers)
                 return False
             seen += self._deal_new(work)
         return False
@@ -228,12 +229,6 @@ class KeyedDispatcher:
     def _forget(self, position: Position) -> None:
         self._held.discard(position)
         self._hashes.pop(position, None)
-
-    def _tell_end(self) -> None:
-        if self._ledger.terminated and not self._told_end and not self._cursor.backlog:
-            self._told_end = True
-            for consumer in self.consumers:
-                consumer.sink.end_of_topic()
 
     # -- acknowledgement and coming back ------------------------------------------------------
 

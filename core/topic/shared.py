@@ -19,6 +19,7 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
+from core.topic.ending import EndOfTopic
 from core.topic.environment import Environment
 from core.topic.outstanding import Outstanding, SharedLimits
 from core.topic.replay import Replay
@@ -53,13 +54,13 @@ class SharedDispatcher:
         self._again = EntrySource(ledger, env.spawn, look)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
-        self._told_end = False
+        self._end = EndOfTopic(ledger, cursor)
 
     # -- consumers ----------------------------------------------------------------------------
 
     def attach(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
-        self._told_end = False
+        self._end.again()
 
     def detach(self, consumer: Consumer) -> None:
         self.consumers.remove(consumer)
@@ -95,7 +96,7 @@ class SharedDispatcher:
             permits = min(sum(consumer.permits for consumer in ready), TURN_ENTRIES_MAX)
             work = self._came_back(permits) if self.out.replay else self._new(permits)
             if work is None:
-                self._tell_end()
+                self._end.tell(self.consumers)
                 return False
             if self.toll is not None:
                 work = work.part(0, self.toll.stop(work, 0, len(work.payloads)))
@@ -160,13 +161,6 @@ class SharedDispatcher:
         if self.out.replay:
             for at in range(share.start, share.start + share.count):
                 self.out.replay.discard((work.ledger_id, work.first_entry + at))
-
-    def _tell_end(self) -> None:
-        """All of a terminated topic has been delivered and acknowledged."""
-        if self._ledger.terminated and not self._told_end and not self._cursor.backlog:
-            self._told_end = True
-            for consumer in self.consumers:
-                consumer.sink.end_of_topic()
 
     # -- acknowledgement and coming back ------------------------------------------------------
 

@@ -19,6 +19,7 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
+from core.topic.ending import EndOfTopic
 from core.topic.outstanding import SharedLimits
 from core.topic.source import EntrySource
 from core.topic.toll import Toll
@@ -48,7 +49,7 @@ class SingleDispatcher:
         self._ledger = ledger
         self._source = source
         self._wall_ms = wall_ms
-        self._told_end = False
+        self._end = EndOfTopic(ledger, cursor)
 
     # -- who is served ------------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ class SingleDispatcher:
                 return True
             found = self._next()
             if found is None:
-                self._tell_end(consumer)
+                self._end.tell((consumer,))
                 return False
             whole, start = found
             stop = affordable(whole, start, consumer.permits)
@@ -123,18 +124,12 @@ class SingleDispatcher:
         self.read = self._ledger.chain.normal(self.read)
         return self._source.at(self.read)
 
-    def _tell_end(self, consumer: Consumer) -> None:
-        """All of a terminated topic has been delivered and acknowledged."""
-        if self._ledger.terminated and not self._told_end and not self._cursor.backlog:
-            self._told_end = True
-            consumer.sink.end_of_topic()
-
     # -- going back and on --------------------------------------------------------------------
 
     def rewind(self) -> None:
         """Everything not acknowledged is to be delivered again."""
         self.read = self._cursor.read_from
-        self._told_end = False
+        self._end.again()
         self._source.forget()
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:

@@ -17,7 +17,6 @@ import trio
 
 from core.errors import (
     BrokerError,
-    ConsumerBusy,
     NotAllowed,
     NotReady,
     QuotaExceeded,
@@ -33,6 +32,7 @@ from core.names import TopicName
 from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
 from core.throttle import Throttle, throttle_for
+from core.topic import checks
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.environment import Environment
 from core.topic.outstanding import SharedLimits
@@ -235,9 +235,7 @@ class Topic:
                 return found
             if not create:
                 raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")
-            limit = self.policies.max_subscriptions_per_topic
-            if limit and len(self.subscriptions) >= limit:
-                raise NotAllowed(f"{self.name} has as many subscriptions as it may")
+            checks.check_subscriptions(self.name, self.policies, len(self.subscriptions))
             begin = self.ledger.chain.confirmed if start is None else start
             cursor = Cursor(self.env.storage, self.ledger, name, begin, durable=True)
             cursor.properties.update(properties or {})
@@ -268,12 +266,7 @@ class Topic:
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         policies = self.policies
-        if policies.max_consumers_per_topic:
-            present = sum(len(other.consumers) for other in self.subscriptions.values())
-            if present >= policies.max_consumers_per_topic:
-                raise ConsumerBusy(f"{self.name} has as many consumers as it may")
-        if kind.value not in policies.subscription_types:
-            raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
+        checks.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
         assert isinstance(subscription, Subscription)
         unacked_max = 0 if kind.ordered else policies.max_unacked_per_consumer
         consumer = Consumer(consumer_id, request, sink, unacked_max, self.env.clock.wall_ms())

@@ -15,7 +15,7 @@ from core.dispatch.key_shared import KeyShared, Portion
 from core.dispatch.shared import Share, choose
 from core.dispatch.single import active as choose_active
 from core.entry import header
-from core.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
+from core.errors import ConsumerBusy, NotReady, SubscriptionBusy
 from core.ledger.appends import Appended
 from core.ledger.chain import Position
 from core.ledger.tail_cache import Slice
@@ -23,6 +23,7 @@ from core.names import TopicName
 from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
 from core.throttle import Throttle, throttle_for
+from core.topic import checks
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, PartialAck, Sink
 from core.topic.environment import Environment
 from core.topic.keyed import hash_of, mode_of
@@ -282,9 +283,7 @@ class VolatileTopic:
             raise NotReady("the topic is being unloaded")
         found = self.subscriptions.get(name)
         if found is None:
-            limit = self.policies.max_subscriptions_per_topic
-            if limit and len(self.subscriptions) >= limit:
-                raise NotAllowed(f"{self.name} has as many subscriptions as it may")
+            checks.check_subscriptions(self.name, self.policies, len(self.subscriptions))
             found = self.subscriptions[name] = VolatileSubscription(name, self, self.env.clock)
         return found
 
@@ -301,11 +300,7 @@ class VolatileTopic:
             raise NotReady("the topic is being unloaded")
         assert isinstance(subscription, VolatileSubscription)
         policies = self.policies
-        present = sum(len(other.consumers) for other in self.subscriptions.values())
-        if policies.max_consumers_per_topic and present >= policies.max_consumers_per_topic:
-            raise ConsumerBusy(f"{self.name} has as many consumers as it may")
-        if kind.value not in policies.subscription_types:
-            raise NotAllowed(f"subscriptions of type {kind.value} are not enabled here")
+        checks.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
         consumer = Consumer(consumer_id, request, sink, 0, self.env.clock.wall_ms())
         subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
         return consumer

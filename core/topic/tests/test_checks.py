@@ -1,5 +1,9 @@
 """What policies refuse message by message."""
 
+import pytest
+
+from core.errors import ConsumerBusy, NotAllowed
+from core.names import TopicName
 from core.policies import (
     BrokerDefaults,
     DelayedDelivery,
@@ -9,7 +13,8 @@ from core.policies import (
     effective,
 )
 from core.testing.entries import entry
-from core.topic.checks import refused
+from core.topic.checks import check_consumer, check_subscriptions, refused
+from core.topic.consumer import Consumer
 
 
 def policies(size_max: int | None = None, delay_max: int = 0) -> Effective:
@@ -37,3 +42,28 @@ def test_too_late() -> None:
     found = refused(run, policies(delay_max=500), 1_000)
     assert list(found) == [2]
     assert "delivery delay of 500" in str(found[2])
+
+
+class Crowd:
+    """A subscription with so many consumers."""
+
+    def __init__(self, count: int) -> None:
+        self.consumers: list[Consumer] = [None] * count  # type: ignore[list-item]  # only counted
+
+
+def test_consumers_of_all_subscriptions_count_together() -> None:
+    name = TopicName.parse("t")
+    few = effective(
+        BrokerDefaults(max_consumers_per_topic=3, max_subscriptions_per_topic=2),
+        NamespacePolicies(subscription_types_enabled=["Shared"]),
+        TopicPolicies(),
+    )
+    check_consumer(name, few, [Crowd(1), Crowd(1)], "Shared")
+    with pytest.raises(ConsumerBusy):
+        check_consumer(name, few, [Crowd(1), Crowd(2)], "Shared")
+    with pytest.raises(NotAllowed, match="type Failover"):
+        check_consumer(name, few, [], "Failover")
+    check_consumer(name, policies(), [Crowd(1000)], "Failover")
+    check_subscriptions(name, few, 1)
+    with pytest.raises(NotAllowed):
+        check_subscriptions(name, few, 2)
