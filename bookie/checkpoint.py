@@ -1,18 +1,24 @@
 """Checkpoints: what the write cache and the journal hold goes to entry log and index for good.
 
-The order is the whole point; a crash between any two steps loses nothing and shows nothing twice:
+Two halves of the work, the first done often, the second rarely, because it makes the disk sync:
 
-    on the loop   mark := the journal's synced position; swap the write cache; take the dirty rows
-    in a thread   1 write the leaving half to the entry log, ledger by ledger     5 sync the index
-                  2 sync the entry log                                           6 write the rows
-                  3 put locations into the index                                 7 lastMark := mark
-    on the loop   drop the leaving half
-    in a thread   retire journals before the mark
+    writing out   on the loop   note the journal's synced position; swap the write cache; take the
+                                dirty rows
+                  in a thread   1 append the leaving half to the entry log, ledger by ledger
+                                2 put locations and rows into the memory of their indexes
+                  on the loop   drop the leaving half: it is read from the entry log now
+    marking       in a thread   3 sync the entry log               4 sync the index, and the rows
+                                5 lastMark := the position noted when the last half left
+    on its own    in a thread   retire journals before the mark
 
 Why it is safe: an entry is put into the write cache before it goes to the journal, and a dirty row
-likewise; so all that the journal holds before `mark` is in what is written here, or was written
-earlier. Steps 1 to 6 done twice give the same. Rows are written even if there is no entry: a fence
-whose journal record has been passed by lastMark is nowhere else.
+likewise; so all that the journal holds before the position noted is in what is written out then,
+or was before. Until lastMark has moved the journal has it all, whatever a crash leaves of the rest,
+and writing it out twice gives the same. Rows are written even if there is no entry: a fence whose
+journal record has been passed by lastMark is nowhere else.
+
+Step 3 comes before step 4 whoever needs them (`make_durable`): what was in no group of the journal
+yet when the machine stopped may be lost, but not be in the index and lost.
 
 Invariant: lastMark only moves forward, and only to synced positions.
 """
@@ -23,7 +29,10 @@ import errno
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
 
 import trio
 from msgspec import Struct
@@ -40,7 +49,14 @@ from bookie.write_cache import Half, WriteCache
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 0.0002
+MARK_BYTES: Final = 128 * 1024 * 1024
+MARK_SECONDS: Final = 2.0
+"""Under load a mark is due after so much was written out, or so long. What a start has to replay is
+that, and what the write cache holds.
+"""
+RETRY_SECONDS: Final = 1.0
+"""Between two attempts while the disk is full."""
+PAUSE_SECONDS: Final = 0.0002
 """How long a thread of ours lets go of the interpreter, after each millisecond or so of work."""
 _never = threading.Event()
 
@@ -65,7 +81,7 @@ class Shelves(Struct, frozen=True):
 def write_out(
     shelves: Shelves, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
 ) -> None:
-    """Steps 1 to 6. Blocks: for a thread."""
+    """Steps 1 and 2. Blocks: for a thread."""
     placed: list[Placed] = []
     since_pause = 0
     for ledger_id in sorted(half.runs):
@@ -77,15 +93,27 @@ def write_out(
             if since_pause >= 1000:
                 since_pause = 0
                 breathe()
-    shelves.entry_log.sync()
-    if placed:
-        shelves.locations.put(placed, breathe)
-        shelves.locations.sync()
+    shelves.entry_log.flush()
+    put_locations(shelves, placed)
     shelves.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
 
 
+def put_locations(shelves: Shelves, placed: list[Placed]) -> None:
+    """Step 2 for entries. Blocks: for a thread."""
+    shelves.locations.put(placed, breathe, partial(make_durable, shelves))
+
+
+def make_durable(shelves: Shelves) -> None:
+    """Steps 3 and 4. Blocks: for a thread."""
+    shelves.entry_log.sync()
+    shelves.locations.sync()
+    shelves.ledgers.sync()
+
+
 class Checkpointer:
-    """Runs checkpoints, one at a time: each interval, and whenever a half is full."""
+    """Runs checkpoints, one at a time: whole ones by the clock, and whenever a half is full as much
+    of one as is due.
+    """
 
     def __init__(
         self,
@@ -96,7 +124,7 @@ class Checkpointer:
         mark: format.Mark,
     ) -> None:
         self.rows: dict[int, LedgerRow] = {}
-        """Rows changed since the last checkpoint."""
+        """Rows changed since they were last written out."""
         self.deleted: set[int] = set()
         """Ledgers that are gone: nothing of them is written any more."""
         self.relieved: Callable[[], None] | None = None
@@ -108,12 +136,19 @@ class Checkpointer:
         self._journal = journal
         self._journal_files = journal_files
         self._mark = mark
-        self._leaving_mark = mark
+        """What lastMark says."""
+        self._reached = self._leaving_mark = mark
+        """What it may say after the next sync, and after the half that leaves is written out."""
         self._leaving_rows: dict[int, LedgerRow] = {}
+        self._unmarked_bytes = 0
+        """Written out since the last mark."""
+        self._marked_at = time.perf_counter()
         self._wanted = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
         self._retirer = trio.CapacityLimiter(1)
         self._retiring = False
+        self._retired = -1
+        """Journals before this one are given up."""
 
     def want(self) -> None:
         """A half is full: do not wait for the interval."""
@@ -127,44 +162,66 @@ class Checkpointer:
         """Until cancelled. OSError means that the disk failed; a full disk is waited for."""
         async with trio.open_nursery() as nursery:
             while True:
+                step = self.checkpoint
                 with trio.move_on_after(interval_seconds):
                     await self._wanted.wait()
+                    step = self.make_room
                 self._wanted = trio.Event()
                 try:
                     with trio.CancelScope(shield=True):
-                        await self.checkpoint()
+                        await step()
                 except OSError as error:
                     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                         raise
                     log.error("no room for a checkpoint, trying again soon: %s", error)
-                    self._shelves.entry_log.abandon()
-                    await trio.sleep(1)
+                    await trio.sleep(RETRY_SECONDS)
                     self.want()
-                if not self._retiring:
+                if not self._retiring and self._mark.journal_id > self._retired:
                     self._retiring = True
                     nursery.start_soon(self.retire)
 
     async def checkpoint(self) -> None:
-        """See the module's docstring."""
+        """Bring all that was acknowledged before to the shelves, for good."""
         async with self._shelves.lock:
-            started = time.perf_counter()
-            if self._cache.leaving is None:  # else the last attempt failed: the same again
-                mark = self._journal.synced
-                if not (self._cache.filling.entries or self.rows or mark != self._mark):
-                    return
-                self._leaving_mark = mark
-                self._leaving_rows, self.rows = self.rows, {}
-                self._cache.swap()
-                self._relieve()
-            half = self._cache.leaving
-            assert half is not None
-            await trio.to_thread.run_sync(self._write, half, limiter=self._limiter)
-            self._cache.drop()
-            self._mark = self._leaving_mark
-            self._leaving_rows = {}
-            self.count += 1
-            self.seconds.add(time.perf_counter() - started)
-        if self._cache.filling.bytes >= self._cache.half_bytes:
+            with self._timed():
+                await self._write_out()
+                await self._make_mark()
+
+    async def make_room(self) -> None:
+        """Empty the half that is full; make a mark only if one is due."""
+        async with self._shelves.lock:
+            with self._timed():
+                await self._write_out()
+                if (
+                    self._unmarked_bytes >= MARK_BYTES
+                    or time.perf_counter() - self._marked_at >= MARK_SECONDS
+                ):
+                    await self._make_mark()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.count += 1
+        self.seconds.add(time.perf_counter() - started)
+
+    async def _write_out(self) -> None:
+        if self._cache.leaving is None:  # else the last attempt failed: the same again
+            self._leaving_mark = self._journal.synced
+            if not (self._cache.filling.entries or self.rows):
+                self._reached = self._leaving_mark
+                return
+            self._leaving_rows, self.rows = self.rows, {}
+            self._cache.swap()
+            self._relieve()
+        half = self._cache.leaving
+        assert half is not None
+        await trio.to_thread.run_sync(self._write_half, half, limiter=self._limiter)
+        self._cache.drop()
+        self._reached = self._leaving_mark
+        self._leaving_rows = {}
+        self._unmarked_bytes += half.bytes
+        if self._cache.is_congested:
             self.want()
 
     def _relieve(self) -> None:
@@ -172,25 +229,42 @@ class Checkpointer:
         if self.relieved is not None:
             self.relieved()
 
+    def _write_half(self, half: Half) -> None:
+        try:
+            write_out(self._shelves, half, self._leaving_rows, self.deleted)
+        except OSError:
+            # It is written again, whole, and to another log: nobody knows how this one ends.
+            self._shelves.entry_log.set_aside()
+            raise
+
+    async def _make_mark(self) -> None:
+        mark = self._reached
+        if mark > self._mark:
+            await trio.to_thread.run_sync(self._write_mark, mark, limiter=self._limiter)
+        self._mark = mark
+        self._unmarked_bytes = 0
+        self._marked_at = time.perf_counter()
+
+    def _write_mark(self, mark: format.Mark) -> None:
+        make_durable(self._shelves)
+        write_last_mark(self._shelves.directories, mark)
+
     async def retire(self) -> None:
         """Give up journals that no replay needs any more.
 
         On its own: making a spare of an old journal takes as long as writing one, and the next
         half of the write cache does not wait for that.
         """
+        mark = self._mark
         try:
-            await trio.to_thread.run_sync(self._retire, self._mark, limiter=self._retirer)
+            await trio.to_thread.run_sync(self._retire, mark, limiter=self._retirer)
+            self._retired = mark.journal_id
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             log.error("no room for a spare journal: %s", error)
         finally:
             self._retiring = False
-
-    def _write(self, half: Half) -> None:
-        write_out(self._shelves, half, self._leaving_rows, self.deleted)
-        if self._leaving_mark > self._mark:
-            write_last_mark(self._shelves.directories, self._leaving_mark)
 
     def _retire(self, mark: format.Mark) -> None:
         old = [i for i in files.journals(self._journal_files.directory) if i < mark.journal_id]

@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from bookie import entries
 from bookie.bookie import Bookie
-from bookie.checkpoint import Checkpointer, Shelves, breathe
+from bookie.checkpoint import Checkpointer, Shelves, make_durable, put_locations
 from bookie.client import metadata as ledger_metadata
 from bookie.entries import Run
 from bookie.entry_log import format
@@ -149,7 +149,7 @@ class Collector:
     def _forget_blocking(self, gone: list[int]) -> None:
         for ledger_id in gone:
             self._shelves.locations.forget(ledger_id)
-        self._shelves.locations.sync()
+        make_durable(self._shelves)
         # The row last: while it is there, the next round would come back to this ledger.
         for ledger_id in gone:
             self._shelves.ledgers.forget(ledger_id)
@@ -227,9 +227,9 @@ class Collector:
         if not looked_at:
             return None
         if placed:
-            shelves.entry_log.sync()
-            shelves.locations.put(placed, breathe)
-            shelves.locations.sync()
+            shelves.entry_log.flush()
+            put_locations(shelves, placed)
+            make_durable(shelves)
         return copied
 
     def _live_records(self, location: int, run: Run) -> Iterator[Run]:

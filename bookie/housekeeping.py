@@ -32,25 +32,33 @@ class Flusher:
         self.held = False
         """Somebody has promised to hand over before the loop turns."""
         self._journal = journal
+        self._woken = False
         self._parked = trio.lowlevel.ParkingLot()
         self._later: deque[Callable[[], None]] = deque()
 
     def wake(self) -> None:
         if not self.held:
-            self._parked.unpark_all()
+            self._wake()
 
     def later(self, call: Callable[[], None]) -> None:
         """Call soon, on the loop, not now."""
         self._later.append(call)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
         self._parked.unpark_all()
 
     async def run(self) -> None:
         while True:
-            # First the work, then the sleep: whoever woke us before we slept is heard too.
-            self._journal.hand_over()
+            # Whoever wakes us while we work (a call appends, a hand-over is refused) finds nobody
+            # parked, and wakes us only once: without a note we would sleep over what he brought.
+            self._woken = False
             while self._later:
                 self._later.popleft()()
-            await self._parked.park()
+            self._journal.hand_over()
+            if not self._woken:
+                await self._parked.park()
 
 
 class Housekeeping:
@@ -85,8 +93,8 @@ class Housekeeping:
         try:
             await self._checkpointer.retire()
             await self._checkpointer.run(self._settings.checkpoint_interval_seconds)
-        except (OSError, StorageFailed) as error:
-            self._failed(f"a checkpoint failed: {error}")
+        except* (OSError, StorageFailed) as group:  # what ran in a nursery fails as a group
+            self._failed(f"a checkpoint failed: {group.exceptions[0]}")
 
     async def _collections(self) -> None:
         try:

@@ -7,6 +7,9 @@ the write of its log, through the syncs of a table that is taken in, through a p
 imposes. On a busy disk the whole server would stand still with it. So what is written goes into
 memory only, without a log, and `sync` has it written out, which lets go of the lock. Nothing is
 lost by that: until lastMark has moved, the journal holds it all.
+
+Invariant: nothing reaches the disk but by `sync`, so whoever calls it decides what must be there
+before.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from core.errors import Corrupted, StorageFailed
 BATCH_PUTS_MAX: Final = 200
 """A batch of this size holds the interpreter lock for 0.1 ms."""
 MEMORY_PUTS_MAX: Final = 100_000
-"""Then what is in memory is written out: it never fills up while a batch is written."""
+"""Then what is in memory is synced: it never fills up, which RocksDB would answer by itself."""
 MEMORY_BYTES: Final = 16 * 1024 * 1024
 """Room for twice as many locations."""
 BREATHE_PUTS: Final = 2000
@@ -97,6 +100,8 @@ class LocationIndex:
 
     def __init__(self, directory: Path, cache: Cache) -> None:
         self._database = open_database(directory, database_options(cache, MEMORY_BYTES))
+        self._unsynced = 0
+        """Puts that are in memory only."""
 
     def find(self, ledger_id: int, entry_id: int) -> int | None:
         """The location of one entry."""
@@ -113,8 +118,8 @@ class LocationIndex:
                 return int(entry_id), int(_unvalue(cursor.value())[0])
         return None
 
-    def put(self, placed: Sequence[Placed], breathe: Breathe) -> None:
-        """Store where entries are; not durable before `sync`."""
+    def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
+        """Store where entries are; not durable before `sync`, which `full` must come to call."""
         batch = WriteBatch(raw_mode=True)
         count = 0
         for run, location in placed:
@@ -124,18 +129,24 @@ class LocationIndex:
                 entry_id += 1
                 count += 1
                 if count % BATCH_PUTS_MAX == 0:
-                    self._database.write(batch)
+                    self._write(batch, full)
                     batch = WriteBatch(raw_mode=True)
                     if count % BREATHE_PUTS == 0:
                         breathe()
-                    if count % MEMORY_PUTS_MAX == 0:
-                        self._database.flush()
         if not batch.is_empty():
-            self._database.write(batch)
+            self._write(batch, full)
+
+    def _write(self, batch: WriteBatch, full: Callable[[], None]) -> None:
+        self._database.write(batch)
+        self._unsynced += BATCH_PUTS_MAX
+        if self._unsynced >= MEMORY_PUTS_MAX:
+            full()
+            assert not self._unsynced, "memory that is full was not synced"
 
     def sync(self) -> None:
         """What was put is durable when this returns."""
         self._database.flush()
+        self._unsynced = 0
 
     def forget(self, ledger_id: int) -> None:
         """Drop all locations of a ledger."""

@@ -1,8 +1,8 @@
 """What the bookie knows of each ledger: its key, whether it is fenced. RocksDB with Apache's rows.
 
 Key: 8 bytes of ledger id. Value: protobuf `LedgerData`. Rows are small and change rarely: they are
-read when a ledger is first touched, kept while it is in use, and written at the next checkpoint;
-until then the journal has them.
+read when a ledger is first touched, kept while it is in use, and written by checkpoints; until
+they are synced the journal has them.
 """
 
 from __future__ import annotations
@@ -54,23 +54,21 @@ class LedgersIndex:
         return None if value is None else decode_row(value)
 
     def put(self, rows: Iterable[tuple[int, LedgerRow]]) -> None:
-        """Store rows; durable when this returns."""
+        """Store rows; not durable before `sync`."""
         batch = WriteBatch(raw_mode=True)
-        written = False
         for ledger_id, row in rows:
             batch.put(_key(ledger_id), encode_row(row))
             if len(batch) >= BATCH_PUTS_MAX:
                 self._database.write(batch)
                 batch = WriteBatch(raw_mode=True)
-            written = True
-        if written:
+        if not batch.is_empty():
             self._database.write(batch)
-            self._database.flush()
 
     def forget(self, ledger_id: int) -> None:
         self._database.delete(_key(ledger_id))
 
     def sync(self) -> None:
+        """What was put or forgotten is durable when this returns."""
         self._database.flush()
 
     def ledger_ids(self) -> list[int]:

@@ -10,7 +10,7 @@ import logging
 import os
 from pathlib import Path
 
-from bookie.checkpoint import Shelves, write_out
+from bookie.checkpoint import Shelves, make_durable, write_out
 from bookie.directories import read_last_mark
 from bookie.entries import Run
 from bookie.entry_log.writer import log_ids
@@ -43,6 +43,7 @@ def replay(shelves: Shelves, half_bytes: int) -> int:
             offset = mark.offset if journal_id == mark.journal_id else format.HEADER_BYTES
             _read(directories.journal / format.file_name(journal_id), offset, target)
     target.write_out()
+    make_durable(shelves)
     return ids[-1] if ids else -1
 
 

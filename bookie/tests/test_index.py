@@ -26,7 +26,9 @@ def test_what_is_put_is_found_also_after_closing(opened, monkeypatch, written_ou
     monkeypatch.setattr(index, "MEMORY_PUTS_MAX", written_out_each)
     locations = opened()
     pauses = []
-    locations.put([(run(1, 0, 5000), 1028), (run(2, 7, 3), 9000)], lambda: pauses.append(1))
+    locations.put(
+        [(run(1, 0, 5000), 1028), (run(2, 7, 3), 9000)], lambda: pauses.append(1), locations.sync
+    )
     locations.sync()
     assert pauses
     for _ in range(2):
@@ -47,14 +49,14 @@ def test_the_newest_location_wins_written_out_or_not(opened):
     for i in range(4):
         if i % 2:
             locations.sync()
-        locations.put([(run(1, 0, 10), 1000 * (i + 1))], lambda: None)
+        locations.put([(run(1, 0, 10), 1000 * (i + 1))], lambda: None, pytest.fail)
         assert locations.find(1, 0) == 1000 * (i + 1)
     locations.close()
 
 
 def test_a_forgotten_ledger_takes_nobody_with_it(opened):
     locations = opened()
-    locations.put([(run(i, 0, 10), 1000) for i in (1, 2, 3)], lambda: None)
+    locations.put([(run(i, 0, 10), 1000) for i in (1, 2, 3)], lambda: None, pytest.fail)
     locations.forget(2)
     assert locations.last(1) is not None
     assert locations.last(2) is None

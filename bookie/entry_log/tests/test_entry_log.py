@@ -1,11 +1,14 @@
 """Entry logs: written, finished, cut short, read back."""
 
+import os
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.entries import checked_payloads, payloads, seal
 from bookie.entry_log import format
+from bookie.entry_log import writer as writer_module
 from bookie.entry_log.reader import EntryLogReader
 from bookie.entry_log.writer import EntryLogWriter, log_ids
 from core.errors import Corrupted
@@ -111,3 +114,46 @@ def test_maps_in_batches_and_damaged_ones():
 def test_headers_that_are_none(data):
     with pytest.raises(ValueError, match="it"):
         format.read_header(data)
+
+
+def test_blocks_that_were_reserved_are_given_back(tmp_path):
+    blob = run(1, 0, b"x" * 1_000_000)
+    path = tmp_path / "0.log"
+    writer = EntryLogWriter(tmp_path, 1 << 30)
+    writer.append(blob)
+    writer.append(blob)
+    writer.flush()
+    assert path.stat().st_size == 1024 + 2 * len(blob.blob)
+    writer.abandon()
+    EntryLogWriter(tmp_path, 1 << 30)
+    assert path.stat().st_blocks * 512 < 2_100_000
+    writer = EntryLogWriter(tmp_path, 1 << 30)
+    writer.append(blob)
+    writer.finish()
+    assert (tmp_path / "1.log").stat().st_blocks * 512 < 1_100_000
+
+
+def test_what_was_flushed_can_be_read_before_it_is_synced(tmp_path):
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    reader = EntryLogReader(tmp_path)
+    for i in range(3):
+        written = run(1, i, b"x" * 100)
+        place = writer.append(written)
+        writer.flush()
+        assert reader.read(1, i, place, 1 << 20) == written
+    reader.close()
+
+
+def test_a_log_set_aside_is_synced_with_the_next(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(writer_module, "sync_file", lambda fd: synced.append(os.fstat(fd).st_ino))
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    writer.append(run(1, 0, b"x"))
+    writer.flush()
+    writer.set_aside()
+    assert writer.log_id == -1
+    assert writer.append(run(1, 0, b"x")) >> 32 == 1
+    writer.sync()
+    assert sorted(synced) == sorted(path.stat().st_ino for path in tmp_path.glob("*.log"))
+    writer.sync()
+    assert len(synced) == 3
