@@ -33,17 +33,19 @@ class Append:
         self.headers: list[bytes] = []
         self.entry_id = -1
 
-    def join(self, other: Append) -> None:
-        """Take in a run that came behind this one."""
-        entries = len(self.payloads)
-        if self.counts is not None or other.counts is not None:
-            self.counts = (self.counts or [1] * entries) + (
-                other.counts or [1] * len(other.payloads)
-            )
-        # new lists: these may be the callers' own
-        self.payloads = self.payloads + other.payloads
-        self.dones += [(entries + start, done) for start, done in other.dones]
-        self.size += other.size
+    def join(self, others: list[Append]) -> None:
+        """Take in runs that came behind this one, nobody of which has joined others before."""
+        payloads = self.payloads.copy()  # the list may be the caller's own
+        counts = self.counts.copy() if self.counts is not None else None
+        for other in others:
+            entries = len(payloads)
+            if counts is not None or other.counts is not None:
+                counts = counts or [1] * entries
+                counts += other.counts or [1] * len(other.payloads)
+            payloads += other.payloads
+            self.dones.append((entries, other.dones[0][1]))
+            self.size += other.size
+        self.payloads, self.counts = payloads, counts
 
     def tell(self, result: Position | BrokerError) -> None:
         """The position of the first entry, or why nothing is stored, to everybody."""
@@ -60,6 +62,10 @@ def joined(waiting: deque[Append]) -> Iterator[Append]:
     """Take everything that waits, neighbours joined."""
     while waiting:
         append = waiting.popleft()
-        while waiting and append.size + waiting[0].size <= GATHERED_BYTES_MAX:
-            append.join(waiting.popleft())
+        size, others = append.size, []
+        while waiting and size + waiting[0].size <= GATHERED_BYTES_MAX:
+            size += waiting[0].size
+            others.append(waiting.popleft())
+        if others:
+            append.join(others)
         yield append

@@ -153,6 +153,10 @@ class Connection:
         was_congested = self.congested
         self.packed_bytes = 0
         packed = self.wire.take_outgoing()
+        if len(packed) == 1 and not (self.outbox or was_congested or self.ending):
+            packed = self._send_at_once(packed[0])
+            if not packed:
+                return
         if packed:
             if self.outbox:
                 self.outbox += packed
@@ -167,6 +171,21 @@ class Connection:
             self.link.drop(self, self.ending)
         elif was_congested:
             self._settle_pressure(was_congested)
+
+    def _send_at_once(self, data: bytes) -> list[bytes]:
+        """The common case: one piece, nothing before it, and the socket takes it all.
+
+        Returns what it did not take.
+        """
+        try:
+            sent = self.socket.send(data)
+        except BlockingIOError:
+            return [data]
+        except OSError as error:
+            self.link.drop(self, f"sending failed: {error.strerror}")
+            return []
+        self.progress = self.link.now
+        return [data[sent:]] if sent < len(data) else []
 
     def drain(self, was_congested: bool = False) -> None:
         """Send from the outbox until it is empty or the socket is full."""

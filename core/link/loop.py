@@ -281,7 +281,8 @@ class Link:
             return
         if ending is not None:
             connection.end(ending)
-        connection.touch()
+        if wire.has_outgoing:
+            connection.touch()
 
     @staticmethod
     def _keep_rest(connection: Connection, data: bytes, consumed: int) -> None:

@@ -40,6 +40,11 @@ class Wire(Protocol):
         """What has happened since the last call."""
         ...
 
+    @property
+    def has_outgoing(self) -> bool:
+        """Whether there may be something to send."""
+        ...
+
     def take_outgoing(self) -> list[bytes]:
         """What to send next, in order; the caller owns the list."""
         ...

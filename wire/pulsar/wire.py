@@ -154,6 +154,11 @@ class PulsarWire:
 
     # -- out ----------------------------------------------------------------------------------
 
+    @property
+    def has_outgoing(self) -> bool:
+        """Whether anything is packed."""
+        return bool(self._outgoing)
+
     def take_outgoing(self) -> list[bytes]:
         """What to send next, in order."""
         taken, self._outgoing = self._outgoing, []

@@ -43,7 +43,7 @@ def test_a_limit_to_joining_and_a_failure_for_all() -> None:
     assert len(made) == 3
     error = StorageFailed("no")
     small = Append([b"a"], None, Told())
-    small.join(made[0])
+    small.join([made[0]])
     small.tell(error)
     assert told[0].result is error
 
@@ -51,5 +51,5 @@ def test_a_limit_to_joining_and_a_failure_for_all() -> None:
 def test_the_callers_list_is_not_touched() -> None:
     mine = [b"a"]
     one = Append(mine, None, Told())
-    one.join(Append([b"b"], None, Told()))
+    one.join([Append([b"b"], None, Told())])
     assert mine == [b"a"]

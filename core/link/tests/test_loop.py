@@ -40,6 +40,10 @@ class LineWire:
         events, self.events = self.events, []
         return events
 
+    @property
+    def has_outgoing(self) -> bool:
+        return bool(self.outgoing)
+
     def take_outgoing(self) -> list[bytes]:
         outgoing, self.outgoing = self.outgoing, []
         return outgoing
