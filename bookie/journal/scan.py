@@ -88,16 +88,21 @@ class _Window:
 
     def word(self) -> int:
         """The word at the position, after moving on if what it begins does not fit."""
-        word = format.word(self.data, self.position)
-        needed = 8 + format.ALIGNMENT_BYTES if word == format.PADDING else 4 + max(word, 16)
-        if self.position + needed > len(self.data) and needed <= RECORD_BYTES_MAX:
+        word, needed = self._ahead()
+        # Again, if need be: where the window ended, nothing told how much the record needs.
+        while (left := len(self.data) - self.position) < needed <= RECORD_BYTES_MAX:
             self._base += self.position
             self.position = 0
             self.data = self._read(self._base, max(WINDOW_BYTES, needed))
-            word = format.word(self.data, 0)
-            if word == format.PADDING and len(self.data) < 8:
-                return 0
-        return word
+            if len(self.data) <= left:
+                break  # the end of the file
+            word, needed = self._ahead()
+        return 0 if word == format.PADDING and len(self.data) - self.position < 8 else word
+
+    def _ahead(self) -> tuple[int, int]:
+        """The word at the position, and how many bytes what it begins needs."""
+        word = format.word(self.data, self.position)
+        return word, 8 + format.ALIGNMENT_BYTES if word == format.PADDING else 4 + max(word, 16)
 
 
 def _group_follows(read: Read, offset: int) -> bool:

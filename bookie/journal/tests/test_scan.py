@@ -4,7 +4,7 @@ import pytest
 
 from bookie import entries
 from bookie.journal import format
-from bookie.journal.scan import TEAR_BYTES_MAX, RottenError, scan
+from bookie.journal.scan import TEAR_BYTES_MAX, WINDOW_BYTES, RottenError, scan
 
 ZEROS_AHEAD = 4096
 
@@ -135,3 +135,18 @@ def test_unknown_notes_are_passed_by():
     )
     got = found(journal([lac, run(9, 0, b"x")]))
     assert got == [format.Note(9, format.EXPLICIT_LAC, b"12345678"), (9, 0, b"x")]
+
+
+@pytest.mark.parametrize("short", range(9))
+def test_two_records_larger_than_a_window_and_what_follows_them(short):
+    """Where a window ends, or up to eight bytes before, another large record may begin.
+
+    The scan once took what did not fit into the next window for the torn tail: every message that
+    was acknowledged after two of five megabytes was lost when the server was killed.
+    """
+    large, other = b"x" * (WINDOW_BYTES + 1_000 - short), b"y" * (WINDOW_BYTES + 1_000)
+    data = journal([run(1, 0, large), run(2, 0, other)], [run(3, 0, b"small")])
+    assert found(data) == [(1, 0, large), (2, 0, other), (3, 0, b"small")]
+    first_window = b"z" * (WINDOW_BYTES - len(run(4, 0, b"")) - 512 - short)
+    data = journal([run(4, 0, first_window), run(2, 0, other), run(3, 0, b"small")])
+    assert found(data, 512) == [(4, 0, first_window), (2, 0, other), (3, 0, b"small")]
