@@ -1,6 +1,7 @@
-"""CPU per message of the Pulsar codec, in microseconds: best of several rounds, one process.
+"""CPU per message of what runs for each of them, in microseconds: best of several rounds.
 
     .venv/bin/python -m bench.codec [ONLY-NAMES-WITH-THIS]
+    MAGNETAR_PURE=1 .venv/bin/python -m bench.codec                  (without what is compiled)
 
 Frames are made by protobuf, as clients make them. The second figure is the goal, if there is one.
 """
@@ -12,6 +13,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from bookie import entries
+from core import native
+from core.entry import header
 from core.ledger.tail_cache import Slice
 from wire.pulsar import events, hot
 from wire.pulsar.tests import peer
@@ -22,6 +26,7 @@ MESSAGES: Final = 1000
 CONSUMER: Final = 7
 LEDGER: Final = 54_321
 FIRST_ENTRY: Final = 40_000
+NOW_MS: Final = 1_700_000_000_000
 
 
 def best(run: Callable[[], object], divisor: int) -> float:
@@ -153,12 +158,35 @@ def ack_measures() -> dict[str, Measure]:
     }
 
 
+def storage_measures() -> dict[str, Measure]:
+    """Between wire and disk: the broker's header, the record around it, and back."""
+    tails = sent_run().payloads
+    large = [b"x" * 100_000] * 10
+    heads = header.headers(MESSAGES, None, NOW_MS, FIRST)
+
+    def seal(payloads: list[bytes]) -> entries.Run:
+        return entries.seal(LEDGER, FIRST_ENTRY, -1, 0, payloads, heads[: len(payloads)])
+
+    run = seal(tails)
+    return {
+        "header": (lambda: header.headers(MESSAGES, None, NOW_MS, FIRST), MESSAGES, None),
+        "seal 100 B": (lambda: seal(tails), MESSAGES, None),
+        "seal 100 KB": (lambda: seal(large), len(large), None),
+        "check 100 B": (
+            lambda: entries.checked_payloads(run, run.first, run.last, 1 << 30),
+            MESSAGES,
+            None,
+        ),
+    }
+
+
 def measures() -> dict[str, Measure]:
-    return {**send_measures(), **reply_measures(), **ack_measures()}
+    return {**send_measures(), **reply_measures(), **ack_measures(), **storage_measures()}
 
 
 def main() -> None:
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    print(f"codec: {native.described()}")
     for name, (run, divisor, goal) in measures().items():
         if wanted in name:
             run()
