@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from core.errors import BrokerError, QuotaExceeded, QuotaHeld
-from core.ledger.chain import Position
 from core.ledger.trim import trimmable
 from core.policies import BacklogQuota
 from core.topic.seeking import find_by_time
@@ -112,10 +111,10 @@ class Housekeeping:
     async def trim(self, topic: Topic) -> None:
         """Delete ledgers that nobody needs any more."""
         chain = topic.ledger.chain
-        slowest = topic.slowest()
-        needed: Position = chain.after(slowest if slowest is not None else chain.confirmed)
+        if topic.deduplication is not None:
+            topic.deduplication.snapshot_if_idle()
         doomed = trimmable(
-            chain.segments, needed, topic.policies.retention, topic.env.clock.wall_ms()
+            chain.segments, topic.needed_from(), topic.policies.retention, topic.env.clock.wall_ms()
         )
         if doomed:
             await topic.ledger.trim(doomed)

@@ -53,6 +53,7 @@ _PARTITION_KEY_IS_BASE64: Final = _tag(17, _NUMBER)
 _ORDERING_KEY: Final = _tag(18, _BYTES)
 _DELIVER_AT_TIME: Final = _tag(19, _NUMBER)
 _MARKER_TYPE: Final = _tag(20, _NUMBER)
+_HIGHEST_SEQUENCE_ID: Final = _tag(24, _NUMBER)
 _NULL_VALUE: Final = _tag(25, _NUMBER)
 _UUID: Final = _tag(26, _BYTES)
 _CHUNK_COUNT: Final = _tag(27, _NUMBER)
@@ -126,6 +127,15 @@ def chunk(tail: bytes) -> Chunk | None:
     if uuid is None or chunk_id is None or count is None:
         return None
     return Chunk(uuid, chunk_id, count)
+
+
+def sequence(tail: bytes) -> tuple[bytes, int] | None:
+    """The producer's name and the highest sequence id: of a batch that of its last message."""
+    data = _metadata(tail)
+    name, sequence_id = _bytes(data, _PRODUCER_NAME), _number(data, _SEQUENCE_ID)
+    if name is None or sequence_id is None:
+        return None
+    return name, max(sequence_id, _number(data, _HIGHEST_SEQUENCE_ID) or 0)
 
 
 def marker_type(tail: bytes) -> int | None:

@@ -19,7 +19,7 @@ other that was created is deleted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -79,6 +79,8 @@ class Cursor:
         self.acks = AckState(ledger.chain, start)
         self.properties: dict[str, str] = {}
         """The subscription's properties, as its users set them."""
+        self.longs: Mapping[str, int] = {}
+        """What whoever owns the cursor wants to be stored with its position."""
         self.last_active_ms = storage.clock.wall_ms()
         self.path = f"{ledger.path}/{quote(name, safe='')}"
         self._storage = storage
@@ -211,6 +213,7 @@ class Cursor:
         if info.cursors_ledger_id >= 0:
             self._named_ledger_id = info.cursors_ledger_id
             snapshot = await self._last_snapshot(info.cursors_ledger_id) or snapshot
+        self.longs = snapshot.properties
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
 
     async def _last_snapshot(self, ledger_id: int) -> formats.CursorSnapshot | None:
@@ -389,6 +392,7 @@ class Cursor:
             mark_delete=self.acks.mark_delete,
             ranges=self.acks.ranges(HOLES_SAVED_MAX),
             bits=self.acks.partial(BITS_SAVED_MAX),
+            properties=self.longs,
         )
 
     def _snapshot(self) -> bytes:

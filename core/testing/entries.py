@@ -11,12 +11,13 @@ def entry(
     payload: bytes = b"",
     *,
     key: bytes | None = None,
+    sequence_id: int = 0,
     published_ms: int = 1,
     deliver_at_ms: int | None = None,
     chunk: tuple[bytes, int, int] | None = None,
 ) -> bytes:
     """Checksum, metadata, payload. `chunk` is (uuid, number, how many)."""
-    metadata = _bytes(1, b"p") + _number(2, 0) + _number(3, published_ms)
+    metadata = _bytes(1, b"p") + _number(2, sequence_id) + _number(3, published_ms)
     if key is not None:
         metadata += _bytes(6, key)
     if deliver_at_ms is not None:

@@ -34,6 +34,8 @@ from core.rates import Inflow, Outflow, Rates
 from core.throttle import Throttle, throttle_for
 from core.topic import checks
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
+from core.topic.deduplication import CURSOR as DEDUPLICATION
+from core.topic.deduplication import Deduplication, forget
 from core.topic.environment import Environment
 from core.topic.outstanding import SharedLimits
 from core.topic.producer import Producer
@@ -73,6 +75,8 @@ class Topic:
         """What producers' connections wait for, if there is a publish rate."""
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
+        self.deduplication: Deduplication | None = None
+        """Present where what is sent again is to be stored once."""
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._attaching = trio.Lock()
@@ -83,10 +87,16 @@ class Topic:
     async def load(self) -> None:
         """Open the ledger and every durable subscription."""
         await self.ledger.open()
-        for encoded in await self.env.storage.metadata.children(self.ledger.path):
-            cursor = Cursor(self.env.storage, self.ledger, unquote(encoded), (-1, -1), durable=True)
+        names = map(unquote, await self.env.storage.metadata.children(self.ledger.path))
+        for name in names:
+            if name == DEDUPLICATION:
+                if not self.policies.deduplication:
+                    await forget(self.env.storage, self.ledger)
+                continue
+            cursor = Cursor(self.env.storage, self.ledger, name, (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
+        await self._set_deduplication()
         self._set_rates()
         self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
         self.fenced = False
@@ -117,6 +127,29 @@ class Topic:
         for subscription in self.subscriptions.values():
             subscription.set_limits(self._limits(), policies.max_unacked_per_consumer)
         self._set_rates()
+        if policies.deduplication is not (self.deduplication is not None):
+            self.env.spawn(self._change_deduplication)
+
+    async def _change_deduplication(self) -> None:
+        async with self._attaching:
+            try:
+                if not self.fenced:
+                    await self._set_deduplication()
+            except BrokerError as error:
+                log.error("%s: deduplication stays as it was: %s", self.name, error)
+
+    async def _set_deduplication(self) -> None:
+        """On or off, as the policy says. What was known is of no use once some was missed."""
+        before = self.deduplication
+        if self.policies.deduplication:
+            if before is None:
+                begun = Deduplication(self.env.storage, self.ledger)
+                await begun.open()
+                self.deduplication = begun
+            return
+        self.deduplication = None
+        if before is not None:
+            await before.delete()
 
     def _set_rates(self) -> None:
         policies, now = self.policies, self.env.clock.monotonic()
@@ -131,6 +164,8 @@ class Topic:
         self.disconnect_producers()
         for subscription in list(self.subscriptions.values()):
             await subscription.close()
+        if self.deduplication is not None:
+            await self.deduplication.close()
         await self.ledger.close()
 
     async def delete(self) -> None:
@@ -140,6 +175,8 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             await subscription.delete()
         self.subscriptions.clear()
+        if self.deduplication is not None:
+            await self.deduplication.delete()
         await self.ledger.delete()
 
     def disconnect_producers(self) -> None:
@@ -164,6 +201,39 @@ class Topic:
         self.bytes_in += sum(map(len, payloads))
         self.last_published_ms = self.env.clock.wall_ms()
         self.ledger.append(payloads, counts, done)
+
+    def publish_once(
+        self,
+        name: str,
+        highest: int,
+        payloads: list[bytes],
+        counts: list[int] | None,
+        done: Appended,
+    ) -> None:
+        """As `publish`, of messages that were found to be new; `highest` is the last one's sequence
+        id, -1 if it does not count yet (a part of a large message).
+        """
+        notes = self.deduplication
+        if notes is None:
+            self.publish(payloads, counts, done)
+            return
+        notes.push(name, highest)
+
+        def settled(result: Position | BrokerError) -> None:
+            notes.settled(name, highest, len(payloads), result)
+            done(result)
+
+        self.publish(payloads, counts, settled)
+
+    @property
+    def looks_at_messages(self) -> bool:
+        """Whether a run is to be looked at message by message before it is published."""
+        return self.deduplication is not None or self.policies.checks_messages
+
+    def last_sequence_of(self, name: str) -> int:
+        """Where a producer of that name goes on; -1 if that is not known."""
+        notes = self.deduplication
+        return notes.books.stored.get(name, -1) if notes is not None else -1
 
     def _advanced(self) -> None:
         """More may be read: everybody who waits at the tail has work."""
@@ -345,6 +415,15 @@ class Topic:
             one.cursor.mark_delete for one in self.subscriptions.values() if one.cursor.durable
         ]
         return min(marks, default=None)
+
+    def needed_from(self) -> Position:
+        """The first entry that somebody still needs: a subscription, or deduplication."""
+        chain = self.ledger.chain
+        slowest = self.slowest()
+        mark = slowest if slowest is not None else chain.confirmed
+        if self.deduplication is not None:
+            mark = min(mark, self.deduplication.mark_delete)
+        return chain.after(mark)
 
     def backlog_bytes(self) -> int:
         """How many bytes the slowest subscription has before it, roughly."""

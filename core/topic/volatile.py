@@ -275,6 +275,16 @@ class VolatileTopic:
             subscription.deliver(part)
         done((0, part.first_entry))
 
+    @property
+    def looks_at_messages(self) -> bool:
+        """Whether a run is to be looked at message by message before it is published."""
+        return self.policies.checks_messages
+
+    @staticmethod
+    def last_sequence_of(_name: str) -> int:
+        """Nothing is remembered here."""
+        return -1
+
     # -- subscriptions ------------------------------------------------------------------------
 
     def subscription(self, name: str) -> VolatileSubscription:

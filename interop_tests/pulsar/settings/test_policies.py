@@ -371,3 +371,22 @@ def test_backlog_quota_by_rest(namespace):
         return False
 
     until(refused)
+
+
+def test_what_is_sent_again_is_stored_once(serve, topic):
+    """Also over a restart of the client, which goes on where the server says it was."""
+    server, client = serve()
+    httpx.post(
+        f"{server.http_url}/admin/v2/namespaces/public/default/deduplication", json=True
+    ).raise_for_status()
+    consumer = client.subscribe(topic, "s", initial_position=InitialPosition.Earliest)
+    producer = client.create_producer(topic, producer_name="p", batching_enabled=False)
+    for sequence_id in (0, 1, 1, 0, 2):
+        producer.send(b"%d" % sequence_id, sequence_id=sequence_id)
+    assert producer.last_sequence_id() == 2
+    producer.close()
+    again = client.create_producer(topic, producer_name="p", batching_enabled=False)
+    assert again.last_sequence_id() == 2
+    again.send(b"2 again", sequence_id=2)
+    again.send(b"3")
+    assert [consumer.receive(RECEIVE_MS).data() for _ in range(4)] == [b"0", b"1", b"2", b"3"]

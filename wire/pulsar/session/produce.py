@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,7 +19,8 @@ from core.errors import (
     Unavailable,
 )
 from core.ledger.chain import START, Position
-from core.topic import checks
+from core.topic import checks, deduplication
+from core.topic.deduplication import Verdict
 from core.topic.producer import AccessMode, Producer, ProducerRequest
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
@@ -56,9 +57,9 @@ class Attached:
         "encrypted_only",
         "epoch",
         "id",
+        "later",
         "producer",
         "ready",
-        "refusals",
         "refused_some",
         "request_id",
         "runs_done",
@@ -87,8 +88,9 @@ class Attached:
         send them all again."""
         self.runs_sent = self.runs_done = 0
         """Runs given to the topic, and those of them that are stored or failed."""
-        self.refusals: deque[tuple[int, bytes, BrokerError]] = deque()
-        """Messages refused each by itself: after how many runs that is said, and which and why."""
+        self.later: deque[tuple[int, bytes, BrokerError | None]] = deque()
+        """Messages refused each by itself, or (None) stored before: after how many runs that is
+        said, of which, and why."""
         self.closing: int | None = None
         """The request to answer when nothing waits any more."""
 
@@ -104,7 +106,11 @@ class Attached:
         """That it may publish, or that it still has to wait."""
         self.session.reply(
             replies.producer_success(
-                request_id, self.producer.name, topic_epoch=self.epoch, ready=self.ready
+                request_id,
+                self.producer.name,
+                self.topic.last_sequence_of(self.producer.name),
+                topic_epoch=self.epoch,
+                ready=self.ready,
             )
         )
 
@@ -130,7 +136,10 @@ class Attached:
 
     # -- what happens to a run ----------------------------------------------------------------
 
-    def publish(self, run: events.Sends) -> None:
+    def publish(self, run: events.Sends, highest: int | None = None) -> None:
+        """Hand a run to the topic; with `highest`, one that is found to be sent for the first time:
+        see `Topic.publish_once`.
+        """
         messages = len(run.payloads)
         self.runs_sent += 1
         size = sum(map(len, run.payloads))
@@ -153,12 +162,15 @@ class Attached:
                 self._receipt(run, result)
             else:
                 self._refuse(run, result)
-            if self.refusals:
-                self._say_refusals()
+            if self.later:
+                self._say_later()
             if self.closing is not None and not self.waits:
                 session.reply(replies.success(self.closing))
 
-        self.topic.publish(run.payloads, run.counts, stored)
+        if highest is None or not isinstance(self.topic, Topic):
+            self.topic.publish(run.payloads, run.counts, stored)
+        else:
+            self.topic.publish_once(producer.name, highest, run.payloads, run.counts, stored)
 
     @property
     def waits(self) -> bool:
@@ -166,25 +178,64 @@ class Attached:
         return self.runs_done < self.runs_sent
 
     def publish_checked(self, run: events.Sends, now_ms: int) -> None:
-        """As `publish`, but for messages that the topic's policies refuse each by itself.
+        """As `publish`, but for messages that the topic's policies refuse each by itself, and for
+        those that are stored already.
 
         Each is told when what came before it has its receipt: clients look for it at the head of
         what they wait for.
         """
-        found = checks.refused(run.payloads, self.topic.policies, now_ms)
+        found: dict[int, BrokerError | None] = {}
+        if self.topic.policies.checks_messages:
+            found.update(checks.refused(run.payloads, self.topic.policies, now_ms))
+        sightings = self._sightings(run, found)
         start = 0
-        for at in [*found, len(run.payloads)]:
+        for at in [*sorted(found), len(run.payloads)]:
             if at > start:
-                self.publish(part_of(run, start, at))
+                self.publish(part_of(run, start, at), max(sightings[start:at], default=None))
             if at in found:
-                self.refusals.append((self.runs_sent, run.sequences[at], found[at]))
+                reason = found[at]
+                if isinstance(reason, Unavailable):
+                    self._refuse(part_of(run, at, len(run.payloads)), reason)
+                    return
+                self.later.append((self.runs_sent, run.sequences[at], reason))
             start = at + 1
-        self._say_refusals()
+        self._say_later()
 
-    def _say_refusals(self) -> None:
-        while self.refusals and self.refusals[0][0] <= self.runs_done:
-            _after, echo, error = self.refusals.popleft()
-            if not self.refused_some:
+    def _sightings(self, run: events.Sends, found: dict[int, BrokerError | None]) -> Sequence[int]:
+        """The sequence id that each message makes known, -1 for none; what was seen before joins
+        `found`, as None if it is stored. Nothing where duplicates do not matter.
+        """
+        notes = self.topic.deduplication if isinstance(self.topic, Topic) else None
+        if notes is None:
+            return ()
+        name, pushed = self.producer.name, -1
+        sightings = []
+        for at, echo in enumerate(run.sequences):
+            first, last = hot.sequence_of(echo)
+            highest = max(first, last)
+            whole = not run.chunks or deduplication.counts(run.payloads[at])
+            sightings.append(highest if whole else -1)
+            verdict = notes.books.judge(name, highest)
+            if last and last < first:
+                found.setdefault(at, Invalid("the highest sequence id is below the first"))
+            elif verdict is Verdict.DUPLICATE or highest <= pushed:
+                found.setdefault(at, None)
+            elif verdict is Verdict.UNKNOWN and whole:
+                found.setdefault(at, NotReady("it is not known yet whether it is stored"))
+            elif whole and at not in found:
+                pushed = highest
+        return sightings
+
+    def _say_later(self) -> None:
+        """What had to wait for the receipts of what came before: refusals, and duplicates."""
+        while self.later and self.later[0][0] <= self.runs_done:
+            _after, echo, error = self.later.popleft()
+            if self.refused_some or self.session.gone:
+                continue
+            if error is None:
+                self.session.wire.receipts_without_id(self.id, [echo])
+                self.session.connection.touch()
+            else:
                 refusal = replies.send_error(self.id, hot.sequence_of(echo)[0], error)
                 self.session.reply(refusal)
 
@@ -322,7 +373,7 @@ def on_sends(session: PulsarSession, event: events.Sends) -> None:
         _refuse_each(session, event, NotAllowed("Transactions are not enabled."))
     elif attached.encrypted_only and not _all_encrypted(event.payloads):
         _refuse_each(session, event, Invalid("Messages must be encrypted"))
-    elif attached.topic.policies.checks_messages:
+    elif attached.topic.looks_at_messages:
         attached.publish_checked(event, session.broker.clock.wall_ms())
     else:
         attached.publish(event)

@@ -115,6 +115,14 @@ def test_a_batch_of_one_is_a_batch():
     assert reader.message_count(peer.tail(b"", peer.metadata(num_messages_in_batch=1))) == (1, True)
 
 
+def test_the_sequence_of_a_batch_is_that_of_its_last_message():
+    about = peer.metadata(7, producer_name="me")
+    assert reader.sequence(peer.tail(b"", about)) == (b"me", 7)
+    about.highest_sequence_id = 9
+    assert reader.sequence(peer.tail(b"", about)) == (b"me", 9)
+    assert reader.sequence(b"") is None
+
+
 def test_of_a_field_given_twice_the_last_counts():
     encoded = peer.metadata().SerializeToString() + b"\x18\x09"
     tail = len(encoded).to_bytes(4, "big") + encoded
@@ -141,6 +149,7 @@ READERS = [
     reader.marker_type,
     reader.has_encryption_keys,
     reader.is_null_value,
+    reader.sequence,
 ]
 
 

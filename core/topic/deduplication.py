@@ -1,0 +1,191 @@
+"""Deduplication: what a producer sends a second time is stored once.
+
+Theory. Sequence ids of one producer name only rise. Two numbers per name say all: the highest that
+was handed to storage (pushed) and the highest that is stored. A message not above `stored` is a
+duplicate, and its producer is told that all is well. One above `stored` and not above `pushed` may
+yet fail: nobody can say, so its producer is to come again. Parts of a large message share one
+sequence id, which counts with the last of them.
+
+    handed to storage: pushed = id        stored: stored = id        failed: pushed = stored
+
+What is stored survives in a cursor of the topic: its properties say the highest id of each name, up
+to its mark-delete position; what came behind that is read again when the topic is loaded. The
+cursor holds entries back from being trimmed, so it follows every now and then.
+
+Invariants: `stored` never says more than storage holds; the cursor's properties and its position
+are of the same moment; no more than a limit of names are known, the longest unheard go first.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from core.entry.pulsar_metadata import chunk, sequence
+from core.errors import BrokerError, NotFound
+from core.ledger.chain import Position
+from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
+from core.ledger.storage import Storage
+
+CURSOR: Final = "pulsar.dedup"
+NAMES_MAX: Final = 10_000
+"""Producer names known to one topic."""
+SNAPSHOT_ENTRIES: Final = 1_000
+SNAPSHOT_MS_MIN: Final = 1_000
+"""Between two snapshots, however much is published."""
+READ_ENTRIES: Final = 5_000
+READ_BYTES: Final = 1024 * 1024
+
+
+class Verdict(enum.Enum):
+    """What to do with a message."""
+
+    NEW = enum.auto()
+    DUPLICATE = enum.auto()
+    """It is stored."""
+    UNKNOWN = enum.auto()
+    """It is on its way to storage, and might not get there."""
+
+
+class Books:
+    """The two numbers of each name. Pure: no storage, no clock."""
+
+    __slots__ = ("pushed", "stored")
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, int] = {}
+        self.stored: dict[str, int] = {}
+        """Who was heard last is last."""
+
+    def judge(self, name: str, sequence_id: int) -> Verdict:
+        """Whether a message with that (highest) sequence id was seen before."""
+        if sequence_id <= self.stored.get(name, -1):
+            return Verdict.DUPLICATE
+        return Verdict.UNKNOWN if sequence_id <= self.pushed.get(name, -1) else Verdict.NEW
+
+    def push(self, name: str, sequence_id: int) -> None:
+        """It is handed to storage."""
+        self.pushed[name] = max(sequence_id, self.pushed.get(name, -1))
+
+    def store(self, name: str, sequence_id: int) -> None:
+        """It is stored."""
+        self.stored[name] = max(sequence_id, self.stored.pop(name, -1))
+        while len(self.stored) > NAMES_MAX:
+            oldest = next(iter(self.stored))
+            del self.stored[oldest]
+            self.pushed.pop(oldest, None)
+
+    def fail(self, name: str) -> None:
+        """What was handed to storage is not there, nor anything behind it."""
+        if name in self.stored:
+            self.pushed[name] = self.stored[name]
+        else:
+            self.pushed.pop(name, None)
+
+
+class Deduplication:
+    """The books of one topic, and the cursor that keeps them."""
+
+    def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
+        self.books = Books()
+        self._storage = storage
+        self._ledger = ledger
+        self._cursor = Cursor(storage, ledger, CURSOR, ledger.chain.confirmed, durable=True)
+        self._since_snapshot = 0
+        self._snapshot_ms = 0
+        self._in_flight = 0
+
+    @property
+    def mark_delete(self) -> Position:
+        """Nothing behind this may be trimmed."""
+        return self._cursor.mark_delete
+
+    async def open(self) -> None:
+        """Know what the topic knew before, or begin to take notes now."""
+        try:
+            await self._cursor.open()
+        except NotFound:
+            await self._cursor.create()
+            return
+        for name, sequence_id in self._cursor.longs.items():
+            self.books.store(name, sequence_id)
+        await self._read_again()
+        for name, sequence_id in self.books.stored.items():
+            self.books.push(name, sequence_id)
+
+    async def _read_again(self) -> None:
+        """What was stored after the last snapshot."""
+        chain = self._ledger.chain
+        position = chain.normal(self._cursor.read_from)
+        while chain.has(position):
+            part = await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
+            for payload in part.payloads:
+                self._note(payload)
+            self._since_snapshot += len(part.payloads)
+            position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+
+    def _note(self, payload: bytes) -> None:
+        found = sequence(payload)
+        if found is not None and counts(payload):
+            self.books.store(found[0].decode(errors="replace"), found[1])
+
+    # -- publishing ---------------------------------------------------------------------------
+
+    def push(self, name: str, highest: int) -> None:
+        """A run of one producer goes to storage."""
+        self._in_flight += 1
+        if highest >= 0:
+            self.books.push(name, highest)
+
+    def settled(
+        self, name: str, highest: int, entries: int, result: Position | BrokerError
+    ) -> None:
+        """A run of one producer, with that highest sequence id, is stored or has failed."""
+        self._in_flight -= 1
+        if not isinstance(result, tuple):
+            self.books.fail(name)
+            return
+        if highest >= 0:
+            self.books.store(name, highest)
+        self._since_snapshot += entries
+        if self._since_snapshot >= SNAPSHOT_ENTRIES:
+            now_ms = self._storage.clock.wall_ms()
+            if abs(now_ms - self._snapshot_ms) >= SNAPSHOT_MS_MIN:
+                self.snapshot((result[0], result[1] + entries - 1))
+
+    def snapshot(self, position: Position | None = None) -> None:
+        """Have the books saved as they stand: all that is stored up to there is in them."""
+        if not self._since_snapshot:
+            return
+        self._since_snapshot = 0
+        self._snapshot_ms = self._storage.clock.wall_ms()
+        self._cursor.longs = dict(self.books.stored)
+        self._cursor.ack_to(self._ledger.chain.confirmed if position is None else position)
+
+    def snapshot_if_idle(self) -> None:
+        """Nothing is on its way: entries that were stored since may be let go."""
+        if not self._in_flight:
+            self.snapshot()
+
+    async def close(self) -> None:
+        """Save the books: the topic is unloaded, and nothing is on its way any more."""
+        self.snapshot()
+        await self._cursor.close()
+
+    async def delete(self) -> None:
+        """Nobody wants them any more."""
+        await self._cursor.delete()
+
+
+def counts(payload: bytes) -> bool:
+    """Whether its sequence id is done with: of a large message only the last part says so."""
+    part = chunk(payload)
+    return part is None or part.chunk_id == part.chunks - 1
+
+
+async def forget(storage: Storage, ledger: ManagedLedger) -> None:
+    """Deduplication is off: notes from when it was on would say less than is stored."""
+    cursor = Cursor(storage, ledger, CURSOR, ledger.chain.confirmed, durable=True)
+    await cursor.open()
+    await cursor.delete()
