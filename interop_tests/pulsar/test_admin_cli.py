@@ -1,15 +1,18 @@
 """pulsar-admin, Apache's own and unmodified, against a real server.
 
 Its jars come from Maven Central by `admin/pom.xml`, once. Each command is a JVM of its own, as
-users run it, so a test is one story of several commands.
+users run it, so a test is one story of several commands. Where it is many commands that matter,
+Apache's shell runs them all in one JVM.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pulsar
@@ -20,6 +23,11 @@ import magnetar
 ADMIN = Path(__file__).with_name("admin")
 JARS = ADMIN / "target" / "jars"
 MAIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
+SHELL = "org.apache.pulsar.shell.PulsarShell"
+SHELL_SECONDS = 240
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+EXECUTING = re.compile(r"\[\d+/\d+\] Executing admin (.*)$", re.MULTILINE)
+PROGRESS = re.compile(r"^\[\d+/\d+\] [^E].*$", re.MULTILINE)
 JAVA = ("java", "-Xmx128m", "-XX:TieredStopAtLevel=1")
 """Small, and quick to start: it runs once per command."""
 COMMAND_SECONDS = 60
@@ -68,6 +76,22 @@ class Admin:
 
     def json(self, command: str) -> dict[str, object]:
         return json.loads(self.says(command))
+
+    def shell(self, commands: Sequence[str], script: Path) -> list[str]:
+        """What each of many commands prints, whether or not it succeeds."""
+        script.write_text("".join(f"admin {command}\n" for command in commands))
+        arguments = ["-c", str(self._conf), "-f", str(script)]
+        done = subprocess.run(
+            [*JAVA, "-cp", f"{self._jars}/*", SHELL, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SHELL_SECONDS,
+            env={**os.environ, "HOME": str(script.parent)},
+        )
+        _, *parts = EXECUTING.split(COLOURS.sub("", done.stdout))
+        assert parts[::2] == list(commands), done.stdout
+        return [PROGRESS.sub("", part).removesuffix("Goodbye!\n").strip() for part in parts[1::2]]
 
     def fails(self, command: str) -> str:
         """What a command that is refused complains."""
@@ -212,3 +236,142 @@ def test_brokers(admin: Admin) -> None:
     assert admin.says("clusters list") == "standalone"
     assert "public/default/" in admin.says(f"brokers namespaces standalone --url {broker}")
     assert "has no schema" in admin.fails("schemas get persistent://public/default/any")
+
+
+NAMESPACE_POLICIES = (
+    # name, how it is set, what is got then
+    ("message-ttl", "-ttl 100", "100"),
+    ("retention", "-t 10m -s 100M", '"retentionTimeInMinutes" : 10'),
+    ("max-producers-per-topic", "-p 5", "5"),
+    ("max-consumers-per-topic", "-c 5", "5"),
+    ("max-consumers-per-subscription", "-c 5", "5"),
+    ("max-subscriptions-per-topic", "-m 5", "5"),
+    ("max-topics-per-namespace", "-t 5", "5"),
+    ("max-unacked-messages-per-consumer", "-c 5", "5"),
+    ("max-unacked-messages-per-subscription", "-c 5", "5"),
+    ("subscription-expiration-time", "-t 5", "5"),
+    ("subscription-types-enabled", "--types Shared,Failover", '"Shared"'),
+    ("auto-topic-creation", "-e -t partitioned -n 3", '"defaultNumPartitions" : 3'),
+    ("auto-subscription-creation", "-e", '"allowAutoSubscriptionCreation" : true'),
+    ("inactive-topic-policies", "-e -t 100s -m delete_when_no_subscriptions", "100"),
+    ("delayed-delivery", "-e -t 2s", '"tickTime" : 2000'),
+    ("deduplication", "-e", "true"),
+    ("dispatch-rate", "-md 100", '"dispatchThrottlingRateInMsg" : 100'),
+    ("subscription-dispatch-rate", "-md 100", '"dispatchThrottlingRateInMsg" : 100'),
+    ("publish-rate", "-m 100", '"publishThrottlingRateInMsg" : 100'),
+    ("subscribe-rate", "-sr 10 -st 30", '"ratePeriodInSecond" : 30'),
+    ("persistence", "-e 1 -w 1 -a 1 -r 0", '"bookkeeperEnsemble" : 1'),
+    ("compaction-threshold", "-t 10M", "10485760"),
+    ("offload-policies", "-d filesystem -oat 10M", '"managedLedgerOffloadDriver" : "filesystem"'),
+    ("dispatcher-pause-on-ack-state-persistent", "", "true"),
+)
+TOPIC_POLICIES = (
+    ("message-ttl", "-t 100", "100"),
+    ("retention", "-t 10m -s 100M", '"retentionTimeInMinutes" : 10'),
+    ("backlog-quota", "-l 10M -p producer_exception", "limitSize=10485760"),
+    ("max-producers", "-p 5", "5"),
+    ("max-consumers", "-c 5", "5"),
+    ("max-message-size", "-m 1000", "1000"),
+    ("max-subscriptions-per-topic", "-s 5", "5"),
+    ("subscription-types-enabled", "-t Shared,Failover", '"Shared"'),
+    ("inactive-topic-policies", "-e -t 100s -m delete_when_no_subscriptions", "100"),
+    ("delayed-delivery", "-e -t 2s", '"tickTime" : 2000'),
+    ("dispatch-rate", "-md 100", '"dispatchThrottlingRateInMsg" : 100'),
+    ("publish-rate", "-m 100", '"publishThrottlingRateInMsg" : 100'),
+    ("persistence", "-e 1 -w 1 -a 1 -r 0", '"bookkeeperEnsemble" : 1'),
+    ("auto-subscription-creation", "-e", '"allowAutoSubscriptionCreation" : true'),
+)
+
+
+@pytest.mark.parametrize(
+    ("family", "on", "table"),
+    [
+        ("namespaces", "public/shell", NAMESPACE_POLICIES),
+        ("topicPolicies", "persistent://public/default/shell", TOPIC_POLICIES),
+    ],
+    ids=["namespaces", "topicPolicies"],
+)
+def test_policies_of_every_kind(
+    admin: Admin, tmp_path: Path, family: str, on: str, table: tuple[tuple[str, str, str], ...]
+) -> None:
+    """Each is set, got, removed, and got again as before."""
+    admin.says(
+        "namespaces create public/shell" if family == "namespaces" else f"topics create {on}"
+    )
+    commands, expected = [], []
+    for name, options, shown in table:
+        get = f"{family} get-{name} {on}"
+        commands += [get, f"{family} set-{name} {options} {on}", get]
+        commands += [f"{family} remove-{name} {on}", get]
+        expected.append((name, shown))
+    found = admin.shell([" ".join(command.split()) for command in commands], tmp_path / "script")
+    for at, (name, shown) in enumerate(expected):
+        before, put, got, removed, after = found[5 * at : 5 * at + 5]
+        assert (put, removed) == ("", ""), name
+        assert shown in got, name
+        assert after == before != got, name
+
+
+ALONE = {
+    "clusters get-cluster-migration standalone": '"migrated" : false',
+    "clusters create-failure-domain standalone --domain-name d --broker-list b": "one broker",
+    "clusters list-failure-domains standalone": "",
+    "namespaces set-bookie-affinity-group public/default -pg g": "not on bookies",
+    "namespaces set-resource-group public/default -rgn g": "not part of this server",
+    "namespaces set-entry-filters public/default -efn f": "no entry filters",
+    "namespaces get-is-allow-auto-update-schema public/default": "true",
+    "namespaces split-bundle public/default -b 0x00000000_0xffffffff": "one bundle",
+    "namespaces get-anti-affinity-group public/default": "",
+    "brokers update-dynamic-config --config a --value b": "configuration file",
+    "brokers healthcheck --topic-version V2": "ok",
+    "brokers backlog-quota-check": "ok",
+    "broker-stats allocator-stats default": "no allocator",
+    # the last, since it closes standard output behind itself
+    "broker-stats monitoring-metrics": '"brk_no_of_topics"',
+}
+
+
+def test_a_server_alone_says_so(admin: Admin, tmp_path: Path) -> None:
+    found = admin.shell(list(ALONE), tmp_path / "script")
+    for (command, expected), shown in zip(ALONE.items(), found, strict=True):
+        assert expected in shown, (command, shown)
+        assert "Exception" not in shown, (command, shown)
+
+
+def test_properties_of_all_topics(admin: Admin, tmp_path: Path) -> None:
+    plain, parted = "persistent://public/default/plain", "persistent://public/default/props"
+    story = {
+        f"topics create {plain} -m k=v": "",
+        f"topics update-properties {plain} -p x=y": "",
+        f"topics get-properties {plain}": "k    v\nx    y",
+        f"topics create-partitioned-topic {parted} -p 2 -m k=v": "",
+        f"topics update-properties {parted} -p x=y": "",
+        f"topics update-partitioned-topic {parted} -p 3": "",
+        f"topics get-properties {parted}": "k    v\nx    y",
+        f"topics remove-properties {parted} -k x": "",
+        f"topics partitioned-stats-internal {parted}": '"partitions" : 3',
+        f"topics info-internal {parted}": f"{parted}-partition-2",
+        f"topics create-shadow-topic -s {plain} {plain}-shadow": "not the shadow",
+        f"topics get-shadow-topics {plain}": "",
+    }
+    found = admin.shell(list(story), tmp_path / "script")
+    for (command, expected), shown in zip(story.items(), found, strict=True):
+        assert (expected in shown) if expected else (shown == ""), (command, shown)
+
+
+def test_a_reset_sends_consumers_back_to_where_it_points(admin: Admin) -> None:
+    topic = "persistent://public/default/reset"
+    client = pulsar.Client(
+        admin.server.pulsar_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    )
+    consumer = client.subscribe(topic, "s", receiver_queue_size=1)
+    publish(admin, topic, 3, batching_enabled=False)
+    for _ in range(3):
+        consumer.acknowledge(consumer.receive(10_000))
+    admin.says(f"topics reset-cursor -s s -m earliest {topic}")
+    assert [consumer.receive(10_000).data() for _ in range(3)] == [
+        b"message 0",
+        b"message 1",
+        b"message 2",
+    ]
+    client.close()
