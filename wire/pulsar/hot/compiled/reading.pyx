@@ -5,7 +5,15 @@ Invariant: every offset and size that comes out of a buffer is compared with the
 there before it is used.
 """
 
-from core.native.octets cimport bytes_of, checksum, cut_out, number_at, put_bytes, u32_at, varint_end
+from core.native.octets cimport (
+    bytes_of,
+    checksum,
+    cut_out,
+    number_at,
+    put_bytes,
+    u32_at,
+    varint_end,
+)
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memcmp
 
