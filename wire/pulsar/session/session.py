@@ -26,8 +26,8 @@ from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, refusals, replies
 from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from wire.pulsar.session.produce import HANDLERS as PRODUCE
-from wire.pulsar.session.produce import Attached as AttachedProducer
 from wire.pulsar.session.produce import detach_all as detach_producers
+from wire.pulsar.session.publishing import Attached as AttachedProducer
 from wire.pulsar.wire import PulsarWire, WireOptions
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,6 @@
-"""Messages sent again, where they are to be stored once."""
+"""Producers at work: every message answered in its place, whatever becomes of it; most of all those
+that are sent again where they are to be stored once.
+"""
 
 from core.names import NamespaceName
 from core.policies import NamespacePolicies
