@@ -1,7 +1,8 @@
 """What a namespace decides, one path per policy: `/admin/v2/namespaces/T/N/<policy>`.
 
-Two tables say everything: policies that have an effect are fields of `NamespacePolicies`; those of
-`STORED` are kept and shown for tools, and have none here yet. GET of what is not decided is 204.
+Two tables say everything: those of `HELD` are fields of `NamespacePolicies`; those of `STORED` are
+kept as tools send them, and only rates among them have an effect (`docs/admin.md` says why the
+others have none). GET of what is not decided is 204.
 
 Invariant: whatever is set reaches the catalog before it is answered, and topics that are loaded
 right after it.
@@ -9,6 +10,7 @@ right after it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +30,7 @@ from core.policies import (
     Retention,
     decode,
 )
+from core.rate_policies import DispatchRate, PublishRate, SubscribeRate
 from wire.http.asking import Ask
 from wire.http.routes import Handler, Table, not_here, plain_text
 
@@ -36,7 +39,7 @@ DEFAULTS: Final = NamespacePolicies()
 
 
 class Stored(Struct, frozen=True):
-    """A policy that is kept and has no effect here."""
+    """A policy that is kept as it comes."""
 
     field: str
     """Its name among the policies of a namespace."""
@@ -157,6 +160,26 @@ def check(ask: Ask, field: str, value: Any) -> None:
         raise not_here("nothing is replicated to other clusters by this server")
 
 
+RATES: Final[Mapping[str, type[Struct]]] = {
+    "publishRate": PublishRate,
+    "dispatchRate": DispatchRate,
+    "subscriptionDispatchRate": DispatchRate,
+    "replicatorDispatchRate": DispatchRate,
+    "subscribeRate": SubscribeRate,
+}
+"""Kept as they come, but not if they could not be read as what they are called."""
+
+
+def check_rate(name: str, value: Any) -> None:
+    """`Invalid` for a rate that would decide nothing when it is looked at."""
+    if name not in RATES or value is None:
+        return
+    try:
+        msgspec.convert(value, RATES[name], strict=False)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"the body is no {name}: {error}") from error
+
+
 def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that has an effect."""
 
@@ -174,7 +197,7 @@ def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     return get, put, remove
 
 
-def _stored(stored: Stored) -> tuple[Handler, Handler, Handler]:
+def _stored(name: str, stored: Stored) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that is only kept."""
 
     async def get(ask: Ask) -> object:
@@ -186,6 +209,7 @@ def _stored(stored: Stored) -> tuple[Handler, Handler, Handler]:
 
     async def put(ask: Ask) -> None:
         value = await ask.words() if stored.plain else await ask.value(stored.kind)
+        check_rate(name, value)
         await _keep(ask, stored, stored.absent if value is None else value)
 
     async def remove(ask: Ask) -> None:
@@ -246,7 +270,7 @@ def _table() -> Table:
     ]
     made: dict[str, tuple[Handler, Handler, Handler]] = {
         **{name: _held(*row) for name, row in HELD.items()},
-        **{name: _stored(row) for name, row in STORED.items()},
+        **{name: _stored(name, row) for name, row in STORED.items()},
     }
     for name, (get, put, remove) in made.items():
         rows += [

@@ -22,7 +22,7 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from wire.http.admin.namespace_policies import check, quota_type
+from wire.http.admin.namespace_policies import check, check_rate, quota_type
 from wire.http.asking import Ask
 from wire.http.routes import Handler, Table
 
@@ -137,6 +137,7 @@ def _stored(name: str, kind: Any) -> tuple[Handler, Handler, Handler]:
 
     async def put(ask: Ask) -> None:
         value = await ask.value(kind)
+        check_rate(name, value)
         check(ask, "replication_clusters" if name == "replication" else name, value)
         await _keep(ask, name, ABSENT.get(name) if value is None else value)
 

@@ -1,10 +1,12 @@
 """What namespaces decide."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
+from wire.http.admin import topic_policies
 from wire.http.admin.namespace_policies import HELD, STORED
 from wire.http.tests.visitor import Visitor
 
@@ -135,6 +137,21 @@ async def test_what_makes_no_sense_is_not_kept(visitor: Visitor) -> None:
     await visitor.fails(400, "POST", f"{HERE}/subscriptionTypesEnabled", ["Any"])
     assert "replicated" in await visitor.fails(405, "POST", f"{HERE}/replication", ["elsewhere"])
     assert await visitor.get(f"{HERE}/replication") == ["standalone"]
+
+
+async def test_a_rate_that_is_none_is_not_kept(visitor: Visitor) -> None:
+    topic = "/admin/v2/persistent/public/default/a"
+    await visitor.topic("a")
+    for path in (f"{HERE}/publishRate", f"{topic}/publishRate"):
+        assert await visitor.fails(400, "POST", path, {"publishThrottlingRateInMsg": "many"})
+        assert await visitor.get(path) is None
+
+
+def test_what_has_no_effect_is_documented() -> None:
+    with_effect = {"dispatchRate", "subscriptionDispatchRate", "publishRate", "subscribeRate"}
+    text = Path(__file__).parents[4].joinpath("docs/admin.md").read_text()
+    for name in (STORED.keys() | topic_policies.STORED.keys()) - with_effect:
+        assert f"`{name}`" in text, name
 
 
 async def test_offloading_is_removed_under_two_names(visitor: Visitor) -> None:

@@ -176,7 +176,12 @@ async def test_single_acknowledgements_have_a_size(visitor: Visitor) -> None:
     assert 0 < sizes[0] < sizes[1] < sizes[2]
 
 
-async def test_what_is_decided_of_duplicates_has_no_effect(visitor: Visitor) -> None:
-    await visitor.does("POST", "/admin/v2/namespaces/public/default/deduplication", True)
+async def test_whether_duplicates_are_found_out(visitor: Visitor) -> None:
     await visitor.does("PUT", f"{HERE}/a")
     assert (await visitor.get(f"{HERE}/a/stats"))["deduplicationStatus"] == "Disabled"
+    await visitor.does("POST", "/admin/v2/namespaces/public/default/deduplication", True)
+    await visitor.does("PUT", f"{HERE}/b")
+    assert (await visitor.get(f"{HERE}/b/stats"))["deduplicationStatus"] == "Enabled"
+    volatile = "/admin/v2/non-persistent/public/default/v"
+    await visitor.does("PUT", volatile)
+    assert (await visitor.get(f"{volatile}/stats"))["deduplicationStatus"] == "Disabled"
