@@ -39,6 +39,7 @@ public final class Main {
         Reading.register(FAMILIES);
         Access.register(FAMILIES);
         Crashing.register(FAMILIES);
+        Returning.register(FAMILIES);
         Map<Long, Scene> playing = new ConcurrentHashMap<>();
         var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {

@@ -148,8 +148,8 @@ final class Publishing {
         }
     }
 
-    private static Object encrypted(Scene scene) throws Exception {
-        CryptoKeyReader keys = new CryptoKeyReader() {
+    static CryptoKeyReader keys(Scene scene) {
+        return new CryptoKeyReader() {
             @Override
             public EncryptionKeyInfo getPublicKey(String name, Map<String, String> metadata) {
                 return new EncryptionKeyInfo(scene.text("public", "").getBytes(), null);
@@ -160,6 +160,10 @@ final class Publishing {
                 return new EncryptionKeyInfo(scene.text("private", "").getBytes(), null);
             }
         };
+    }
+
+    private static Object encrypted(Scene scene) throws Exception {
+        CryptoKeyReader keys = keys(scene);
         var builder = scene.flag("batched") ? scene.batching(10) : scene.producer();
         builder.addEncryptionKey("mine").cryptoKeyReader(keys).compressionType(CompressionType.LZ4);
         try (var consumer = scene.consumer().cryptoKeyReader(keys).subscribe();
