@@ -1,0 +1,131 @@
+"""Policies and TLS over a crash: what was decided still holds, and what was at work goes on."""
+
+import time
+
+import httpx
+import pulsar
+import pytest
+
+from interop_tests.pulsar.python.stock import numbered, publish, receive
+from interop_tests.pulsar.settings.test_tls import Authority
+from magnetar import standalone
+
+pytestmark = [pytest.mark.slow]
+
+RECEIVE_MS = 20_000
+DEADLINE_SECONDS = 20
+OFTEN = {"housekeeping_interval_seconds": 0.05}
+SMALL_LEDGERS = {"max_entries": 10, "min_rollover_minutes": 0}
+
+
+def again(server):
+    server.kill()
+    server.start()
+
+
+def until(condition):
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come to that"
+    return found
+
+
+def readable(client, topic):
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(RECEIVE_MS).data())
+    reader.close()
+    return found
+
+
+def decide(server, policy, value, **query):
+    url = f"{server.http_url}/admin/v2/namespaces/public/default/{policy}"
+    assert httpx.post(url, json=value, params=query).status_code == 204
+
+
+def test_time_to_live(connect, topic):
+    """Set by REST before, it acts after, on messages from before."""
+    with standalone(broker=OFTEN) as server:
+        client = connect(server.pulsar_url)
+        consumer = client.subscribe(topic, "s", receiver_queue_size=1)
+        producer = client.create_producer(topic, batching_enabled=False)
+        consumer.close()
+        publish(producer, numbered(10))
+        decide(server, "messageTTL", 1)
+        again(server)
+        stats = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/stats"
+        producer.send(b"and one more")
+        until(lambda: httpx.get(stats).json()["subscriptions"]["s"]["msgBacklog"] == 0)
+
+
+def test_retention(connect, topic):
+    with standalone(broker=OFTEN, ledgers=SMALL_LEDGERS) as server:
+        decide(server, "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        client = connect(server.pulsar_url)
+        consumer = client.subscribe(topic, "s")
+        producer = client.create_producer(topic, batching_enabled=False)
+        for body in numbered(45):
+            producer.send(body)
+        for message in receive(consumer, 45):
+            consumer.acknowledge(message)
+        again(server)
+        assert readable(client, topic) == numbered(45)
+        decide(server, "retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+        # what was acknowledged without receipt may have come again
+        consumer.close()
+        consumer = client.subscribe(topic, "s")
+        producer.send(b"last")
+        while (message := consumer.receive(RECEIVE_MS)).data() != b"last":
+            consumer.acknowledge(message)
+        consumer.acknowledge(message)
+        until(lambda: len(readable(client, topic)) <= 10)
+
+
+def test_backlog_quota(connect, topic):
+    """Who was refused is refused, until consumers have caught up."""
+    with standalone(broker=OFTEN) as server:
+        quota = {"limitSize": 100_000, "policy": "producer_exception"}
+        decide(server, "backlogQuota", quota, backlogQuotaType="destination_storage")
+        client = connect(server.pulsar_url)
+        consumer = client.subscribe(topic, "s")
+        publish(client.create_producer(topic, batching_enabled=False), [bytes(10_000)] * 20)
+
+        def refused():
+            try:
+                client.create_producer(topic).close()
+            except pulsar.ProducerBlockedQuotaExceededException:
+                return True
+            return False
+
+        until(refused)
+        again(server)
+        until(refused)
+        for message in receive(consumer, 20):
+            consumer.acknowledge(message)
+        until(lambda: not refused())
+
+
+@pytest.mark.java
+def test_tls(connect, java, topic, topics, tmp_path):
+    """Both clients come back through the closed door."""
+    authority = Authority(tmp_path, "ours")
+    certificate, key = authority.issue("server")
+    with standalone(tls_certificate=certificate, tls_key=key) as server:
+        client = connect(
+            server.pulsar_tls_url,
+            tls_trust_certs_file_path=authority.certificate,
+            tls_validate_hostname=True,
+        )
+        consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+        producer.send(b"before")
+        url, trust = server.pulsar_tls_url, authority.certificate
+        playing = java.start("again.sync", url, topics(), trust=trust)
+        playing.told("midway")
+        again(server)
+        playing.tell("on")
+        producer.send(b"after")
+        found = set()
+        while found != {b"before", b"after"}:
+            found.add(consumer.receive(RECEIVE_MS).data())
+        assert playing.result() == [str(number) for number in range(20)]
