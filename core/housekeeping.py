@@ -15,6 +15,7 @@ import trio
 from core.errors import BrokerError, QuotaExceeded, QuotaHeld
 from core.ledger.trim import trimmable
 from core.policies import BacklogQuota
+from core.topic.expiry import evict_backlog, expire_before
 from core.topic.seeking import find_by_time
 from core.topic.topic import Topic
 
@@ -68,7 +69,7 @@ class Housekeeping:
         if seconds <= 0:
             return
         now_ms = topic.env.clock.wall_ms()
-        await topic.expire_before(now_ms - seconds * 1000)
+        await expire_before(topic, now_ms - seconds * 1000)
 
     async def check_quota(self, topic: Topic) -> None:
         """Refuse producers, or let consumers lose messages, while too much waits."""
@@ -78,13 +79,13 @@ class Housekeeping:
         if size_quota is not None and 0 <= size_quota.limit_size < topic.backlog_bytes():
             exceeded = size_quota
             if size_quota.policy == "consumer_backlog_eviction":
-                await topic.evict_backlog(size_quota.limit_size)
+                await evict_backlog(topic, size_quota.limit_size)
         elif age_quota is not None and age_quota.limit_time >= 0:
             since_ms = topic.env.clock.wall_ms() - age_quota.limit_time * 1000
             if await self._oldest_before(topic, since_ms):
                 exceeded = age_quota
                 if age_quota.policy == "consumer_backlog_eviction":
-                    await topic.expire_before(since_ms)
+                    await expire_before(topic, since_ms)
         topic.hit_quota(_refusal(topic, exceeded))
 
     @staticmethod
@@ -111,8 +112,7 @@ class Housekeeping:
     async def trim(self, topic: Topic) -> None:
         """Delete ledgers that nobody needs any more."""
         chain = topic.ledger.chain
-        if topic.deduplication is not None:
-            topic.deduplication.snapshot_if_idle()
+        topic.once.snapshot_if_idle()
         doomed = trimmable(
             chain.segments, topic.needed_from(), topic.policies.retention, topic.env.clock.wall_ms()
         )

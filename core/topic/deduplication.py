@@ -23,6 +23,7 @@ from typing import Final
 
 from core.entry.pulsar_metadata import chunk, sequence
 from core.errors import BrokerError, NotFound
+from core.ledger.appends import Appended
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
@@ -176,6 +177,70 @@ class Deduplication:
     async def delete(self) -> None:
         """Nobody wants them any more."""
         await self._cursor.delete()
+
+
+class Once:
+    """Deduplication of one topic, on or off: what the topic and its sessions talk to."""
+
+    def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
+        self.notes: Deduplication | None = None
+        """Present while it is on."""
+        self.noted = False
+        """There are notes in storage from before the topic was loaded."""
+        self._storage = storage
+        self._ledger = ledger
+
+    @property
+    def on(self) -> bool:
+        return self.notes is not None
+
+    async def turn(self, *, on: bool) -> None:
+        """On or off. Notes are of no use once anything was missed: turned off, they go."""
+        if on and self.notes is None:
+            begun = Deduplication(self._storage, self._ledger)
+            await begun.open()
+            self.notes = begun
+        elif not on:
+            notes, self.notes = self.notes, None
+            if notes is not None:
+                await notes.delete()
+            elif self.noted:
+                await forget(self._storage, self._ledger)
+        self.noted = False
+
+    def begin(self, name: str, highest: int, entries: int, done: Appended) -> Appended:
+        """A run of new messages goes to storage; returns who is to hear what becomes of it."""
+        notes = self.notes
+        if notes is None:
+            return done
+        notes.push(name, highest)
+
+        def settled(result: Position | BrokerError) -> None:
+            notes.settled(name, highest, entries, result)
+            done(result)
+
+        return settled
+
+    def last_of(self, name: str) -> int:
+        """The highest sequence id stored of a producer; -1 if that is not known."""
+        return self.notes.books.stored.get(name, -1) if self.notes is not None else -1
+
+    @property
+    def mark_delete(self) -> Position | None:
+        """Nothing behind this may be trimmed; None for no matter."""
+        return self.notes.mark_delete if self.notes is not None else None
+
+    def snapshot_if_idle(self) -> None:
+        if self.notes is not None:
+            self.notes.snapshot_if_idle()
+
+    async def close(self) -> None:
+        if self.notes is not None:
+            await self.notes.close()
+
+    async def delete(self) -> None:
+        if self.notes is not None:
+            await self.notes.delete()
 
 
 def counts(payload: bytes) -> bool:

@@ -35,12 +35,11 @@ from core.throttle import Throttle, throttle_for
 from core.topic import checks
 from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.deduplication import CURSOR as DEDUPLICATION
-from core.topic.deduplication import Deduplication, forget
+from core.topic.deduplication import Deduplication, Once
 from core.topic.environment import Environment
 from core.topic.outstanding import SharedLimits
 from core.topic.producer import Producer
 from core.topic.producers import Decision, Producers
-from core.topic.seeking import find_by_time
 from core.topic.subscribers import Subscribers
 from core.topic.subscription import Subscription, SubscriptionType
 
@@ -75,8 +74,7 @@ class Topic:
         """What producers' connections wait for, if there is a publish rate."""
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
-        self.deduplication: Deduplication | None = None
-        """Present where what is sent again is to be stored once."""
+        self.once = Once(env.storage, self.ledger)
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._attaching = trio.Lock()
@@ -90,13 +88,12 @@ class Topic:
         names = map(unquote, await self.env.storage.metadata.children(self.ledger.path))
         for name in names:
             if name == DEDUPLICATION:
-                if not self.policies.deduplication:
-                    await forget(self.env.storage, self.ledger)
+                self.once.noted = True
                 continue
             cursor = Cursor(self.env.storage, self.ledger, name, (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
-        await self._set_deduplication()
+        await self.once.turn(on=self.policies.deduplication)
         self._set_rates()
         self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
         self.fenced = False
@@ -127,29 +124,16 @@ class Topic:
         for subscription in self.subscriptions.values():
             subscription.set_limits(self._limits(), policies.max_unacked_per_consumer)
         self._set_rates()
-        if policies.deduplication is not (self.deduplication is not None):
+        if policies.deduplication is not self.once.on:
             self.env.spawn(self._change_deduplication)
 
     async def _change_deduplication(self) -> None:
         async with self._attaching:
             try:
                 if not self.fenced:
-                    await self._set_deduplication()
+                    await self.once.turn(on=self.policies.deduplication)
             except BrokerError as error:
                 log.error("%s: deduplication stays as it was: %s", self.name, error)
-
-    async def _set_deduplication(self) -> None:
-        """On or off, as the policy says. What was known is of no use once some was missed."""
-        before = self.deduplication
-        if self.policies.deduplication:
-            if before is None:
-                begun = Deduplication(self.env.storage, self.ledger)
-                await begun.open()
-                self.deduplication = begun
-            return
-        self.deduplication = None
-        if before is not None:
-            await before.delete()
 
     def _set_rates(self) -> None:
         policies, now = self.policies, self.env.clock.monotonic()
@@ -164,8 +148,7 @@ class Topic:
         self.disconnect_producers()
         for subscription in list(self.subscriptions.values()):
             await subscription.close()
-        if self.deduplication is not None:
-            await self.deduplication.close()
+        await self.once.close()
         await self.ledger.close()
 
     async def delete(self) -> None:
@@ -175,8 +158,7 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             await subscription.delete()
         self.subscriptions.clear()
-        if self.deduplication is not None:
-            await self.deduplication.delete()
+        await self.once.delete()
         await self.ledger.delete()
 
     def disconnect_producers(self) -> None:
@@ -213,27 +195,22 @@ class Topic:
         """As `publish`, of messages that were found to be new; `highest` is the last one's sequence
         id, -1 if it does not count yet (a part of a large message).
         """
-        notes = self.deduplication
-        if notes is None:
-            self.publish(payloads, counts, done)
-            return
-        notes.push(name, highest)
-
-        def settled(result: Position | BrokerError) -> None:
-            notes.settled(name, highest, len(payloads), result)
-            done(result)
-
+        settled = self.once.begin(name, highest, len(payloads), done)
         self.publish(payloads, counts, settled)
+
+    @property
+    def deduplication(self) -> Deduplication | None:
+        """Present where what is sent again is stored once."""
+        return self.once.notes
 
     @property
     def looks_at_messages(self) -> bool:
         """Whether a run is to be looked at message by message before it is published."""
-        return self.deduplication is not None or self.policies.checks_messages
+        return self.once.on or self.policies.checks_messages
 
     def last_sequence_of(self, name: str) -> int:
         """Where a producer of that name goes on; -1 if that is not known."""
-        notes = self.deduplication
-        return notes.books.stored.get(name, -1) if notes is not None else -1
+        return self.once.last_of(name)
 
     def _advanced(self) -> None:
         """More may be read: everybody who waits at the tail has work."""
@@ -421,9 +398,7 @@ class Topic:
         chain = self.ledger.chain
         slowest = self.slowest()
         mark = slowest if slowest is not None else chain.confirmed
-        if self.deduplication is not None:
-            mark = min(mark, self.deduplication.mark_delete)
-        return chain.after(mark)
+        return chain.after(min(mark, self.once.mark_delete or mark))
 
     def backlog_bytes(self) -> int:
         """How many bytes the slowest subscription has before it, roughly."""
@@ -431,32 +406,6 @@ class Topic:
         if slowest is None:
             return 0
         return self.ledger.bytes_after(slowest)
-
-    async def expire_before(self, since_ms: int) -> int:
-        """Messages published before that count as acknowledged; returns how many entries."""
-        chain = self.ledger.chain
-        behind = [
-            one for one in self.subscriptions.values() if one.cursor.mark_delete < chain.confirmed
-        ]
-        if not behind:
-            return 0
-        young = await find_by_time(self.ledger, since_ms)
-        target = (young[0], young[1] - 1)
-        return sum(one.expire_to(target) for one in behind)
-
-    async def evict_backlog(self, bytes_max: int) -> None:
-        """Slow subscriptions lose their oldest messages until no more than that waits for them."""
-        chain = self.ledger.chain
-        for subscription in self.subscriptions.values():
-            if not subscription.cursor.durable:
-                continue
-            while self.ledger.bytes_after(subscription.cursor.mark_delete) > bytes_max:
-                first = subscription.cursor.read_from
-                if not chain.has(first):
-                    break
-                skipped = max(subscription.cursor.backlog // 10, 1)
-                subscription.skip(skipped)
-                await trio.lowlevel.checkpoint()
 
     def hit_quota(self, refusal: QuotaHeld | QuotaExceeded | None) -> None:
         """A backlog quota refuses producers, or no longer does."""

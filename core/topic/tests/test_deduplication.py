@@ -29,8 +29,8 @@ async def publish(topic: Topic, *sequence_ids: int, name: str = "p") -> list[obj
 
 
 def judged(topic: Topic, *sequence_ids: int, name: str = "p") -> list[Verdict]:
-    assert topic.deduplication is not None
-    return [topic.deduplication.books.judge(name, each) for each in sequence_ids]
+    assert topic.once.notes is not None
+    return [topic.once.notes.books.judge(name, each) for each in sequence_ids]
 
 
 NEW, DUPLICATE, UNKNOWN = Verdict.NEW, Verdict.DUPLICATE, Verdict.UNKNOWN
@@ -75,13 +75,13 @@ async def test_notes_are_taken_now_and_then_and_let_entries_go(
 ) -> None:
     monkeypatch.setattr(deduplication, "SNAPSHOT_ENTRIES", 4)
     topic = await desk.topic(**ON)
-    assert topic.deduplication is not None
+    assert topic.once.notes is not None
     await publish(topic, *range(3))
     assert topic.needed_from() == (0, 0)
     await publish(topic, *range(3, 9))
     assert topic.needed_from() > (0, 0)
-    topic.deduplication.snapshot_if_idle()
-    assert topic.deduplication.mark_delete == topic.ledger.chain.confirmed
+    topic.once.notes.snapshot_if_idle()
+    assert topic.once.notes.mark_delete == topic.ledger.chain.confirmed
     await desk.flush_cursors()
     again = await desk.topic(**ON)  # what runs still is not asked
     assert judged(again, 8, 9) == [DUPLICATE, NEW]
@@ -100,12 +100,12 @@ async def test_it_is_switched_on_and_off(desk: Bench) -> None:
     await publish(topic, 8)
     topic.set_policies(off)
     await settled()
-    assert topic.deduplication is None
+    assert not topic.once.on
     topic.set_policies(on)
     await settled()
     assert judged(topic, 8) == [NEW], "what was missed meanwhile makes old notes worthless"
     await topic.close()
-    assert (await desk.topic()).deduplication is None
+    assert not (await desk.topic()).once.on
     assert judged(await desk.topic(**ON), 8) == [NEW]
 
 

@@ -15,7 +15,6 @@ from core.ledger.chain import START
 from core.ledger.managed import State
 from core.testing.bench import Bench, Told, settled
 from core.testing.client import ClientConsumer, ClientProducer, attached
-from core.testing.entries import entry
 from core.topic.consumer import ConsumerRequest
 from core.topic.producer import AccessMode
 from core.topic.subscription import SubscriptionType
@@ -238,26 +237,6 @@ async def test_delete_forgets_everything(desk: Bench) -> None:
     assert (a.told, p.told[-1]) == (["closed"], "closed")
     assert desk.ledgers.ledgers == {}
     assert await desk.metadata.children("/managed-ledgers") == []
-
-
-async def test_expiry_goes_by_publish_time(desk: Bench) -> None:
-    topic = await desk.topic()
-    await topic.subscription("s", start=START)
-    places = await desk.published(topic, *[entry(published_ms=ms) for ms in range(100, 125)])
-    assert await topic.expire_before(113) == 13
-    assert topic.subscriptions["s"].cursor.mark_delete == places[12]
-    assert await topic.expire_before(10**6) == 12
-    assert await topic.expire_before(10**6) == 0
-
-
-async def test_slow_subscriptions_lose_their_oldest(desk: Bench) -> None:
-    topic = await desk.topic()
-    await topic.subscription("s", start=START)
-    for _ in range(4):
-        await desk.published(topic, *[bytes(1000)] * 10)
-    assert topic.backlog_bytes() > 40_000
-    await topic.evict_backlog(15_000)
-    assert 10_000 < topic.backlog_bytes() <= 15_000
 
 
 async def test_a_topic_lost_to_another_owner_is_fenced(desk: Bench) -> None:

@@ -193,7 +193,7 @@ class Attached:
         """The sequence id that each message makes known, -1 for none; what was seen before joins
         `found`, as None if it is stored. Nothing where duplicates do not matter.
         """
-        notes = self.topic.deduplication if isinstance(self.topic, Topic) else None
+        notes = self.topic.once.notes if isinstance(self.topic, Topic) else None
         if notes is None:
             return ()
         name, pushed = self.producer.name, -1
