@@ -50,9 +50,10 @@ from bookie.write_cache import Half, WriteCache
 log = logging.getLogger(__name__)
 
 MARK_BYTES: Final = 128 * 1024 * 1024
+MARK_ENTRIES: Final = 100_000
 MARK_SECONDS: Final = 2.0
 """Under load a mark is due after so much was written out, or so long. What a start has to replay is
-that, and what the write cache holds.
+that, and what the write cache holds: half a second for each of the first two.
 """
 RETRY_SECONDS: Final = 1.0
 """Between two attempts while the disk is full."""
@@ -140,7 +141,7 @@ class Checkpointer:
         self._reached = self._leaving_mark = mark
         """What it may say after the next sync, and after the half that leaves is written out."""
         self._leaving_rows: dict[int, LedgerRow] = {}
-        self._unmarked_bytes = 0
+        self._unmarked_bytes = self._unmarked_entries = 0
         """Written out since the last mark."""
         self._marked_at = time.perf_counter()
         self._wanted = trio.Event()
@@ -192,11 +193,15 @@ class Checkpointer:
         async with self._shelves.lock:
             with self._timed():
                 await self._write_out()
-                if (
-                    self._unmarked_bytes >= MARK_BYTES
-                    or time.perf_counter() - self._marked_at >= MARK_SECONDS
-                ):
+                if self._mark_is_due():
                     await self._make_mark()
+
+    def _mark_is_due(self) -> bool:
+        return (
+            self._unmarked_bytes >= MARK_BYTES
+            or self._unmarked_entries >= MARK_ENTRIES
+            or time.perf_counter() - self._marked_at >= MARK_SECONDS
+        )
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -221,6 +226,7 @@ class Checkpointer:
         self._reached = self._leaving_mark
         self._leaving_rows = {}
         self._unmarked_bytes += half.bytes
+        self._unmarked_entries += half.entries
         if self._cache.is_congested:
             self.want()
 
@@ -242,7 +248,7 @@ class Checkpointer:
         if mark > self._mark:
             await trio.to_thread.run_sync(self._write_mark, mark, limiter=self._limiter)
         self._mark = mark
-        self._unmarked_bytes = 0
+        self._unmarked_bytes = self._unmarked_entries = 0
         self._marked_at = time.perf_counter()
 
     def _write_mark(self, mark: format.Mark) -> None:

@@ -34,10 +34,12 @@ from core.errors import Corrupted, StorageFailed
 
 BATCH_PUTS_MAX: Final = 200
 """A batch of this size holds the interpreter lock for 0.1 ms."""
-MEMORY_PUTS_MAX: Final = 100_000
-"""Then what is in memory is synced: it never fills up, which RocksDB would answer by itself."""
+MEMORY_PUTS_MAX: Final = 150_000
+"""Then what is in memory is synced: it never fills up, which RocksDB would answer by itself. It is
+more than a half of the write cache has in messages of 100 bytes, so that a mark syncs first.
+"""
 MEMORY_BYTES: Final = 16 * 1024 * 1024
-"""Room for twice as many locations."""
+"""Room for twice as many locations, of 50 bytes each."""
 BREATHE_PUTS: Final = 2000
 """Between two pauses of whoever writes, so that the loop runs."""
 ENTRY_ID_MAX: Final = 2**63 - 1

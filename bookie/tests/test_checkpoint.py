@@ -55,7 +55,7 @@ async def test_a_half_that_is_written_out_can_be_read_and_is_not_durable_before_
         assert read_last_mark(directories) == store._journal.synced > before
 
 
-async def test_marks_come_after_so_many_bytes_or_so_long(tmp_path, monkeypatch):
+async def test_marks_come_after_so_many_bytes_or_entries_or_so_long(tmp_path, monkeypatch):
     marks = []
     monkeypatch.setattr(checkpoint, "write_last_mark", lambda _, mark: marks.append(mark))
     monkeypatch.setattr(checkpoint, "MARK_SECONDS", 3600)
@@ -63,16 +63,21 @@ async def test_marks_come_after_so_many_bytes_or_so_long(tmp_path, monkeypatch):
     async with opened(tmp_path / "bookie", DictMetadata()) as store:
         make_room = store._parts.checkpointer.make_room
         writer = await store.create({})
-        for expected in (0, 0, 1, 1):
+        for expected in (0, 0, 1):
             await append(writer, b"x" * 1000)
+            await make_room()
+            assert len(marks) == expected
+        monkeypatch.setattr(checkpoint, "MARK_ENTRIES", 20)
+        for expected in (1, 2):
+            await append(writer, *[b""] * 10)
             await make_room()
             assert len(marks) == expected
         monkeypatch.setattr(checkpoint, "MARK_SECONDS", 0)
         await append(writer, b"x")
         await make_room()
-        assert len(marks) == 2
+        assert len(marks) == 3
         await make_room()  # nothing is new
-        assert len(marks) == 2
+        assert len(marks) == 3
 
 
 async def test_a_full_disk_is_waited_for_and_what_was_written_before_is_kept(tmp_path, monkeypatch):
