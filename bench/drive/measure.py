@@ -97,6 +97,7 @@ def sample(
 
 
 def measure_load(case: Case, server: Server, number: int, plan: Plan) -> Sample:
+    server.renew()
     around = surroundings(server)
     process.reset_peak(server.pid)
     topic = f"bench-{case.name}-{number}"

@@ -154,6 +154,9 @@ class Pulsar:
         except (urllib.error.URLError, OSError):
             return False
 
+    def renew(self) -> None:
+        """Nothing: what was compiled so far would be lost, and it counts no pauses."""
+
     def stop(self) -> None:
         if self.child is not None:
             process.stop(self.child)

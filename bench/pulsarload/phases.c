@@ -73,8 +73,7 @@ static bool at_rest(const struct load *load) {
 }
 
 static bool time_is_over(const struct load *load) {
-    double passed = (double)(int64_t)(load->now - load->phase_ns) / 1e9; /* signed: two reads on two cores may cross */
-    return load->stop_asked || (load->phase_seconds > 0 && passed >= load->phase_seconds);
+    return load->stop_asked || (load->phase_seconds > 0 && (double)(load->now - load->phase_ns) / 1e9 >= load->phase_seconds);
 }
 
 /* All read: send the last acknowledgements and a PING behind them; its PONG says that the server has handled them. */

@@ -43,11 +43,18 @@ static void print_latency(const struct load *load, const char *name, const struc
            histogram_quantile_ms(histogram, 0.99), histogram_quantile_ms(histogram, 0.999), (double)histogram->largest / 1e6);
 }
 
+/* A measurement by time that took less than was asked for is none, whatever ended it. */
+static bool cut_short(const struct load *load) {
+    const struct options *options = &load->options;
+    bool by_time = options->messages == 0 && (options->mode == MODE_PUBLISH || options->mode == MODE_BOTH);
+    return by_time && load->seconds < options->seconds;
+}
+
 static bool went_wrong(const struct load *load, uint64_t missing) {
     const struct counts *counts = &load->counts;
     bool ordered = load->options.consumers <= 1 || load->options.subscription_type == 0;
     bool interrupted = load->stop_asked && load->options.mode != MODE_IDLE;
-    return load->errors || load->stalled || interrupted || counts->corrupt || counts->refused || counts->duplicates || missing ||
+    return load->errors || load->stalled || interrupted || cut_short(load) || counts->corrupt || counts->refused || counts->duplicates || missing ||
            (ordered && counts->late) || (load->attached < load->connection_count);
 }
 
@@ -79,7 +86,8 @@ int report(const struct load *load) {
     print_count("corrupt", now->corrupt);
     print_count("errors", load->errors);
     print_count("attach_retries", load->errors_at_attach);
-    printf("\"interrupted\": %s, \"stalled\": %s, ", load->stop_asked ? "true" : "false", load->stalled ? "true" : "false");
+    printf("\"interrupted\": %s, \"stalled\": %s, \"cut_short\": %s, ", load->stop_asked ? "true" : "false",
+           load->stalled ? "true" : "false", cut_short(load) ? "true" : "false");
     printf("\"own_cpu_s\": %.4f, \"own_us_per_msg\": %.4f, ", load->own_cpu,
            messages ? load->own_cpu * 1e6 / (double)messages : 0);
     printf("\"server_cpu_s\": %.4f, \"server_us_per_msg\": %.4f", load->watched_cpu,

@@ -43,6 +43,7 @@ class Broker:
         self.metadata: list[MessageMetadata] = []
         self.acknowledged: list[int] = []
         self.complaints: list[str] = []
+        self.heard_send = threading.Event()
         self.permits = 0
         self.delivered = 0
         self.consumer: socket.socket | None = None
@@ -148,6 +149,7 @@ class Broker:
             self.complaints.append("wrong checksum")
         self.metadata.append(MessageMetadata.FromString(tail[10 : 10 + metadata_size]))
         self.entries.append(tail)
+        self.heard_send.set()
         receipt = reply("send_receipt", producer_id=send.producer_id, sequence_id=send.sequence_id)
         receipt.send_receipt.message_id.ledger_id = 7
         receipt.send_receipt.message_id.entry_id = len(self.entries) - 1

@@ -94,6 +94,29 @@ def test_at_a_rate_latency_counts_from_when_a_message_was_due() -> None:
     assert line.publish_latency.count == 20
 
 
+def test_a_run_that_is_interrupted_is_no_measurement() -> None:
+    with Broker() as broker:
+        command = [str(generator.BINARY), "--port", str(broker.port), "--topic", "t"]
+        load = subprocess.Popen(
+            [*command, "--mode", "publish", "--seconds", "60", "--rate", "1000"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert broker.heard_send.wait(10)
+        load.terminate()
+        said, _ = load.communicate(timeout=10)
+    assert load.returncode == 1
+    assert not generator.parse_line(said).ok
+    assert '"interrupted": true, "stalled": false, "cut_short": true' in said
+
+
+def test_a_measurement_takes_at_least_as_long_as_it_was_asked_to() -> None:
+    with Broker() as broker:
+        line = run(broker, "--mode", "publish", "--seconds", "0.2", "--warmup", "0.1")
+    assert line.ok
+    assert line.seconds >= 0.2
+
+
 def test_a_bad_option_is_one_sentence() -> None:
     command = [
         str(generator.BINARY),

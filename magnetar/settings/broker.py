@@ -18,7 +18,9 @@ class Broker(Struct, frozen=True):
         "standalone"
     )
     max_message_size: Annotated[
-        int, Meta(description="Bytes of one message, or of one batch.", ge=1, le=1024**3)
+        int,
+        # storage takes no larger entries; larger messages come in chunks
+        Meta(description="Bytes of one message, or of one batch.", ge=1, le=5 * 1024 * 1024),
     ] = 5 * 1024 * 1024
 
     allow_auto_topic_creation: Annotated[

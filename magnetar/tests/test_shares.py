@@ -2,12 +2,13 @@
 
 import msgspec
 
+from bookie.entries import ENTRY_BYTES_MAX
 from bookie.settings import BookieSettings
 from core.broker import BrokerSettings
 from core.ledger.trim import RollLimits
 from core.link.loop import LinkLimits
 from core.policies import BacklogQuota
-from magnetar.settings import load
+from magnetar.settings import SETTINGS, load
 from magnetar.shares import (
     bookie_settings,
     broker_settings,
@@ -72,3 +73,9 @@ def test_partitions_by_default() -> None:
         "[broker]\nallow_auto_topic_creation_type = 'partitioned'\ndefault_num_partitions = 3"
     ).settings
     assert broker_settings(settings).defaults.auto_topic_creation.partitions == 3
+
+
+def test_the_largest_message_that_may_be_set_is_one_that_storage_takes() -> None:
+    limit = SETTINGS["broker.max_message_size"].limits.le
+    assert isinstance(limit, int)
+    assert limit + 1024 < ENTRY_BYTES_MAX  # what storage and broker put around it is small
