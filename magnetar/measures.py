@@ -14,12 +14,17 @@ def _of_link(link: LinkStatistics) -> list[Family]:
     return [
         gauge("pulsar_active_connections", "Connections of the binary protocol", link.connections),
         counter("pulsar_connection_created_total_count", "Connections accepted", link.accepted),
+        counter(
+            "pulsar_connection_closed_total_count",
+            "Connections that have ended",
+            link.accepted - link.connections,
+        ),
         counter("magnetar_connections_refused_total", "Connections over a limit", link.refused),
         counter("magnetar_received_bytes_total", "Bytes received", link.bytes_received),
         counter("magnetar_loop_sweeps_total", "Turns of the loop with news", link.sweeps),
         gauge(
             "magnetar_loop_pause_seconds_max",
-            "The longest turn of the loop since the start",
+            "The longest sweep of the link over its connections since the start",
             link.longest_pause_seconds,
         ),
     ]
@@ -46,14 +51,30 @@ def _of_shelves(store: BookieStatistics) -> list[Family]:
         counter("bookie_READ_BYTES", "Bytes of entries read", store.bytes_read),
         counter("bookkeeper_server_ADD_ENTRY_count", "Entries added", store.entries_added),
         counter("bookkeeper_server_READ_ENTRY_count", "Entries read", store.entries_read),
+        gauge("magnetar_storage_congested", "1 while writers have to wait", store.congested),
+        *_of_reads(store),
         gauge("magnetar_write_cache_bytes", "Not in an entry log yet", store.write_cache_bytes),
         gauge("magnetar_read_cache_bytes", "Read and kept", store.read_cache_bytes),
         _seconds("magnetar_checkpoint_seconds", "A checkpoint", store.checkpoint_seconds),
         gauge("magnetar_entry_logs", "Entry logs", store.entry_logs),
         gauge("magnetar_entry_log_bytes", "Bytes in them", store.entry_log_bytes),
         gauge("magnetar_entry_log_live_bytes", "Not deleted", store.entry_log_live_bytes),
+        counter("magnetar_entry_logs_deleted_total", "Gone", store.entry_logs_unlinked),
+        counter("magnetar_compacted_bytes_total", "Copied to newer logs", store.bytes_compacted),
+        counter("magnetar_ledgers_deleted_total", "Ledgers deleted", store.ledgers_deleted),
         gauge("magnetar_disk_used_ratio", "Part of the disk that is used", store.disk_used_part),
         gauge("magnetar_disk_free_bytes", "What is left of it", store.disk_free_bytes),
+    ]
+
+
+def _of_reads(store: BookieStatistics) -> list[Family]:
+    """Where entries were found that were read."""
+    return [
+        counter(
+            "magnetar_reads_write_cache_total", "Still in memory", store.reads_from_write_cache
+        ),
+        counter("magnetar_reads_read_cache_total", "Read ahead", store.reads_from_read_cache),
+        counter("magnetar_reads_disk_total", "In an entry log", store.reads_from_disk),
     ]
 
 

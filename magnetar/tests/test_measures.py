@@ -27,6 +27,17 @@ def test_every_figure_is_there_once_and_prometheus_reads_it() -> None:
         for family in text_string_to_metric_families(text(families(LINK, store())))
     }
     assert found["pulsar_active_connections"].samples[0].value == 3
+    assert found["pulsar_connection_closed_total_count"].samples[0].value == 2
+    for name, field in (
+        ("magnetar_reads_write_cache", "reads_from_write_cache"),
+        ("magnetar_reads_read_cache", "reads_from_read_cache"),
+        ("magnetar_reads_disk", "reads_from_disk"),
+        ("magnetar_ledgers_deleted", "ledgers_deleted"),
+        ("magnetar_entry_logs_deleted", "entry_logs_unlinked"),
+        ("magnetar_compacted_bytes", "bytes_compacted"),
+        ("magnetar_storage_congested", "congested"),
+    ):
+        assert found[name].samples[0].value == getattr(store(), field), name
     assert found["magnetar_loop_pause_seconds_max"].samples[0].value == 0.004
     assert found["magnetar_write_cache_bytes"].samples[0].value == store().write_cache_bytes
     sync = {

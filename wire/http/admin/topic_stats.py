@@ -147,8 +147,9 @@ def _nothing_stored(topic: VolatileTopic) -> Json:
 
 
 def _deduplication(topic: AnyTopic) -> str:
-    """What is done, not what was decided: a topic that stores nothing keeps no notes."""
-    return "Enabled" if isinstance(topic, Topic) and topic.deduplication else "Disabled"
+    """A topic that stores nothing keeps no notes, whatever was decided."""
+    wanted = isinstance(topic, Topic) and topic.policies.deduplication
+    return "Enabled" if wanted else "Disabled"
 
 
 def _oldest(subscriptions: dict[str, Json], now_ms: int) -> Json:

@@ -1,10 +1,12 @@
 """/metrics, read by Prometheus' own parser."""
 
 import msgspec
+import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from core import sampling
 from core.names import TopicName
+from wire.http.metrics import TOPICS_PER_REST
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 TOPIC = {
@@ -76,6 +78,27 @@ async def test_quotas_and_what_expired_are_told(visitor: Visitor) -> None:
     assert found["pulsar_subscription_total_msg_expired"] == {"s": 2}
     assert found["pulsar_subscription_last_expire_timestamp"]["s"] > 1_600_000_000_000
     assert found["pulsar_subscription_back_log_no_delayed"] == {"s": 1}
+
+
+async def test_others_have_their_turn_while_it_is_gathered_and_sent(visitor: Visitor) -> None:
+    topics = 10 * TOPICS_PER_REST
+    for number in range(topics):
+        await visitor.topic(f"many-{number}")
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    for path in ("/metrics", "/admin/v2/broker-stats/topics", "/admin/v2/broker-stats/metrics"):
+        turns = 0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            assert (await visitor.ask("GET", path)).status_code == 200
+            nursery.cancel_scope.cancel()
+        assert turns >= topics // TOPICS_PER_REST, path
 
 
 async def test_the_slash_at_the_end_is_not_redirected(visitor: Visitor) -> None:
