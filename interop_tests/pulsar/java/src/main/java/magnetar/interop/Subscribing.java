@@ -59,8 +59,9 @@ final class Subscribing {
 
         MessageListener<byte[]> of(String name) {
             return (consumer, message) -> {
-                came.add(new Delivery(name, message.getKey(), body(message)));
+                // in this order: who takes the last one may close its consumer at once
                 consumer.acknowledgeAsync(message);
+                came.add(new Delivery(name, message.getKey(), body(message)));
             };
         }
 
