@@ -75,6 +75,10 @@ class Topic:
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
         self.once = Once(env.storage, self.ledger)
+        self.looks_at_messages = False
+        """A run is to be looked at message by message before it is published. Asked for each run,
+        so it is not worked out each time.
+        """
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._attaching = trio.Lock()
@@ -93,7 +97,7 @@ class Topic:
             cursor = Cursor(self.env.storage, self.ledger, name, (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
-        await self.once.turn(on=self.policies.deduplication)
+        await self._turn_once()
         self._set_rates()
         self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
         self.fenced = False
@@ -124,14 +128,19 @@ class Topic:
         for subscription in self.subscriptions.values():
             subscription.set_limits(self._limits(), policies.max_unacked_per_consumer)
         self._set_rates()
+        self.looks_at_messages = self.once.on or policies.checks_messages
         if policies.deduplication is not self.once.on:
             self.env.spawn(self._change_deduplication)
+
+    async def _turn_once(self) -> None:
+        await self.once.turn(on=self.policies.deduplication)
+        self.looks_at_messages = self.once.on or self.policies.checks_messages
 
     async def _change_deduplication(self) -> None:
         async with self._attaching:
             try:
                 if not self.fenced:
-                    await self.once.turn(on=self.policies.deduplication)
+                    await self._turn_once()
             except BrokerError as error:
                 log.error("%s: deduplication stays as it was: %s", self.name, error)
 
@@ -202,11 +211,6 @@ class Topic:
     def deduplication(self) -> Deduplication | None:
         """Present where what is sent again is stored once."""
         return self.once.notes
-
-    @property
-    def looks_at_messages(self) -> bool:
-        """Whether a run is to be looked at message by message before it is published."""
-        return self.once.on or self.policies.checks_messages
 
     def last_sequence_of(self, name: str) -> int:
         """Where a producer of that name goes on; -1 if that is not known."""

@@ -195,6 +195,8 @@ class VolatileTopic:
         self._next_entry = 0
         self.publish_throttle: Throttle | None = None
         self.subscribers = Subscribers()
+        self.looks_at_messages = policies.checks_messages
+        """As in `Topic`."""
 
     async def load(self) -> None:
         """There is nothing to load."""
@@ -216,6 +218,7 @@ class VolatileTopic:
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed."""
         self.policies = policies
+        self.looks_at_messages = policies.checks_messages
         now = self.env.clock.monotonic()
         self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
 
@@ -274,11 +277,6 @@ class VolatileTopic:
         for subscription in self.subscriptions.values():
             subscription.deliver(part)
         done((0, part.first_entry))
-
-    @property
-    def looks_at_messages(self) -> bool:
-        """Whether a run is to be looked at message by message before it is published."""
-        return self.policies.checks_messages
 
     @staticmethod
     def last_sequence_of(_name: str) -> int:
