@@ -1,4 +1,4 @@
-"""Hints about blocks: they change nothing that can be read, save that a blank file is zeros."""
+"""Hints about blocks: they change nothing that can be read."""
 
 import os
 
@@ -18,20 +18,9 @@ def test_reserved_blocks_are_behind_the_end(tmp_path):
         assert path.stat().st_blocks * 512 < 1 << 20
 
 
-def test_a_blank_file_is_zeros(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"old" * 10_000)
-    with path.open("r+b") as file:
-        if extents.blank(file.fileno(), 30_000):
-            assert path.read_bytes() == bytes(30_000)
-        else:
-            assert path.read_bytes() == b"old" * 10_000
-
-
 def test_what_cannot_be_done_is_said(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"abc")
     with path.open("rb") as file:
         assert not extents.reserve(file.fileno(), 3, 1 << 20)
-        assert not extents.blank(file.fileno(), 3)
     assert path.read_bytes() == b"abc"
