@@ -132,8 +132,11 @@ async def changed(ask: Ask, **fields: Any) -> None:
 
 
 def _check_quotas(policies: NamespacePolicies) -> None:
+    check_retention(policies.retention_policies, policies.backlog_quota_map)
+
+
+def check_retention(retention: Retention | None, quotas: Mapping[QuotaType, BacklogQuota]) -> None:
     """What is retained must be more than what may wait, or the quota could never be reached."""
-    retention = policies.retention_policies
     if retention is None:
         return
     size, minutes = retention.retention_size_in_mb, retention.retention_time_in_minutes
@@ -141,7 +144,7 @@ def _check_quotas(policies: NamespacePolicies) -> None:
         raise HTTPException(
             412, "retention needs time and size: both 0, or neither; -1 stands for no limit"
         )
-    for quota in policies.backlog_quota_map.values():
+    for quota in quotas.values():
         too_big = size > 0 and quota.limit_size >= size * MEBIBYTE
         too_old = minutes > 0 and quota.limit_time >= minutes * 60
         if too_big or too_old:

@@ -22,7 +22,7 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from wire.http.admin.namespace_policies import check, check_rate, quota_type
+from wire.http.admin.namespace_policies import check, check_rate, check_retention, quota_type
 from wire.http.asking import Ask
 from wire.http.routes import Handler, Table
 
@@ -99,6 +99,7 @@ async def _policies(ask: Ask) -> TopicPolicies:
 
 async def _changed(ask: Ask, **fields: Any) -> None:
     policies = msgspec.structs.replace(await _policies(ask), **fields)
+    check_retention(policies.retention, policies.backlog_quotas)
     await ask.broker.catalog.set_topic_policies(ask.topic, policies)
     ask.broker.policies_changed(ask.topic.namespace)
 

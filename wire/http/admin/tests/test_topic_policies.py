@@ -95,3 +95,13 @@ async def test_what_makes_no_sense_is_not_kept(guest: Visitor) -> None:
 async def test_a_switch_is_thrown_without_a_body(guest: Visitor) -> None:
     await guest.does("POST", f"{HERE}/dispatcherPauseOnAckStatePersistent")
     assert await guest.get(f"{HERE}/dispatcherPauseOnAckStatePersistent") is True
+
+
+async def test_a_quota_stays_below_what_the_topic_retains(guest: Visitor) -> None:
+    retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 1}
+    await guest.does("POST", f"{HERE}/retention", retention)
+    quota = {"limitSize": 2 << 20, "policy": "producer_exception"}
+    assert "below" in await guest.fails(412, "POST", f"{HERE}/backlogQuota", quota)
+    await guest.does("POST", f"{HERE}/backlogQuota", {**quota, "limitSize": 1000})
+    half = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 1}
+    assert "both 0" in await guest.fails(412, "POST", f"{HERE}/retention", half)
