@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,20 +12,28 @@ from core.ledger.tail_cache import Slice
 from core.topic.consumer import Consumer
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
+from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import events, replies
 from wire.pulsar.wire import Recipient
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
 
+log = logging.getLogger(__name__)
+
 KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
 """Other clients take the command for nonsense and drop the connection."""
+
+
+VALIDATION_ERRORS: Final[Mapping[int, str]] = {
+    number: name for name, number in pb.CommandAck.ValidationError.items()
+}
 
 
 class Attached:
     """A consumer of this connection: the protocol's side of a core `Consumer`."""
 
-    __slots__ = ("consumer", "id", "partition", "session", "topic")
+    __slots__ = ("consumer", "gave_up", "id", "partition", "session", "topic")
 
     def __init__(
         self, session: PulsarSession, consumer_id: int, topic: Topic | VolatileTopic
@@ -33,6 +42,8 @@ class Attached:
         self.id = consumer_id
         self.topic = topic
         self.partition = topic.name.partition_index
+        self.gave_up = False
+        """It has acknowledged a message because it cannot read it."""
         self.consumer: Consumer
 
     @property
@@ -90,6 +101,11 @@ def on_acks(session: PulsarSession, event: events.Acks) -> None:
         _ack_answer(session, event, NotAllowed("Transactions are not enabled."))
         return
     subscription = attached.consumer.subscription
+    if event.validation_error is not None and not attached.gave_up:
+        attached.gave_up = True  # one line per consumer, not per message
+        # it is done with all the same: nobody could read it the next time either
+        reason = VALIDATION_ERRORS.get(event.validation_error, "for a reason unknown")
+        log.warning("%s: gave up messages of %s: %s", session.peer, attached.topic.name, reason)
     if not event.cumulative:
         parts = event.partial if session.options.batch_index_acks else ()
         subscription.ack(attached.consumer, event.ranges, parts)

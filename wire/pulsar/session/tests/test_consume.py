@@ -1,5 +1,7 @@
 """Consumers at work as playbooks: receive, acknowledge, be sent again."""
 
+import pytest
+
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.session import FrontOptions
 from wire.pulsar.session.tests.conftest import Player, Stage, consumer, ids, kinds, published
@@ -34,6 +36,21 @@ async def test_a_receipt_for_an_acknowledgement_comes_after_storage(slow_stage: 
     (heard,) = await client.hears()
     assert (heard.kind, heard.body.request_id, heard.body.consumer_id) == ("ACK_RESPONSE", 9, 3)
     assert not heard.body.HasField("error")
+
+
+async def test_a_message_given_up_is_done_with_and_noted(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    await published(stage, b"a", b"b")
+    client = await consumer(stage)
+    await client.hears()
+    for entry_id in range(2):
+        await client.says(
+            peer.ack(3, (0, entry_id), validation_error=pb.CommandAck.DECRYPTION_ERROR)
+        )
+    (topic,) = stage.broker.topics.values()
+    assert topic.subscriptions["s"].cursor.backlog == 0
+    assert caplog.text.count("DECRYPTION_ERROR") == 1
 
 
 async def test_unknown_consumers(stage: Stage) -> None:
