@@ -35,7 +35,7 @@ def reserve(fd: int, start: int, size: int) -> bool:
 
 
 def start_writing(fd: int, start: int, size: int) -> bool:
-    """Have the page cache write these bytes to the disk soon; waits for nothing."""
+    """Have the page cache write these bytes to the disk soon; may wait for its queue."""
     if _SYSTEM is None:
         return False
     given = (ctypes.c_long(start), ctypes.c_long(size), _START_WRITING)
