@@ -46,6 +46,8 @@ AnyTopic = Topic | VolatileTopic
 
 TOPICS_PER_REST = 100
 """Topics looked at, for one reason or another, before the loop gets its turn."""
+POLICIES_PER_REST = 10
+"""Topics that are told new policies before it does: those are worked out for each."""
 
 
 def _always() -> bool:
@@ -255,17 +257,23 @@ class Broker:
     async def topics_of(self, namespace: NamespaceName) -> list[str]:
         """Full names of every topic, partitions as the topics they are, system topics left out."""
         path = f"/managed-ledgers/{namespace}/persistent"
-        names: set[str] = set()
+        names: dict[str, None] = {}  # nearly sorted from the start, so that sorting is no pause
         for count, encoded in enumerate(await self.metadata.children(path)):
             if count % TOPICS_PER_REST == 0:
                 await trio.lowlevel.checkpoint()
-            names.add(TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}").full)
+            name = TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}")
+            if not name.system:
+                names[name.full] = None
         for base, partitions in (await self.catalog.partitioned_of(namespace)).items():
-            names.update(f"{base}-partition-{index}" for index in range(partitions))
-        names.update(
-            full for full, topic in self.topics.items() if topic.name.namespace == namespace
-        )
-        return sorted(full for full in names if not TopicName.parse(full).system)
+            await trio.lowlevel.checkpoint()
+            if not base.system:
+                names |= dict.fromkeys(f"{base}-partition-{index}" for index in range(partitions))
+        for count, topic in enumerate(list(self.topics.values())):
+            if count % TOPICS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            if topic.name.namespace == namespace and not topic.name.system:
+                names[topic.name.full] = None
+        return sorted(names)
 
     async def unload(self, name: TopicName) -> None:
         """Send everybody away; whoever comes again loads it anew."""
@@ -297,7 +305,7 @@ class Broker:
 
     async def _refresh_policies(self, namespace: NamespaceName) -> None:
         for count, topic in enumerate(list(self.topics.values())):
-            if count % TOPICS_PER_REST == 0:
+            if count % POLICIES_PER_REST == 0:
                 await trio.lowlevel.checkpoint()
             if topic.name.namespace == namespace:
                 try:

@@ -43,7 +43,8 @@ ON CONFLICT (path) DO UPDATE SET next = next + ?2 RETURNING next
 GIVE_BACK: Final = "UPDATE counter SET next = ?1 WHERE path = ?2 AND next > ?1"
 
 # Jumps from child to child over whatever lies below each, so that the cost is that of the answer.
-# A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths), hence DISTINCT.
+# A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths). It is neither sorted nor made
+# distinct here, so that rows come one by one and whoever asks can rest in between.
 CHILDREN: Final = """
 WITH RECURSIVE
 step (path) AS (
@@ -59,8 +60,8 @@ step (path) AS (
     )
     FROM step WHERE step.path IS NOT NULL
 )
-SELECT DISTINCT substr(path, :skip, instr(substr(path, :skip) || '/', '/') - 1) AS name
-FROM step WHERE path IS NOT NULL ORDER BY name
+SELECT substr(path, :skip, instr(substr(path, :skip) || '/', '/') - 1)
+FROM step WHERE path IS NOT NULL
 """
 
 

@@ -10,7 +10,7 @@ import trio
 
 from core.errors import BadVersion, StorageFailed, StorageFull
 from core.metadata import schema
-from core.metadata.embedded import NUMBERS_RESERVED, open_embedded
+from core.metadata.embedded import CHILDREN_PER_REST, NUMBERS_RESERVED, open_embedded
 from core.ports.metadata_store import ABSENT, Versioned
 
 pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
@@ -51,6 +51,28 @@ async def test_writes_that_come_together_share_a_sync(path: Path) -> None:
                 nursery.start_soon(store.put, f"/n/{i}", b"x" * 100)
         assert len(await store.children("/n")) == 200
         assert commits(path) - before < 50
+
+
+async def test_long_lists_are_read_with_rests(path: Path) -> None:
+    async with open_embedded(path) as store:
+        names = [f"{number:04}" for number in range(2 * CHILDREN_PER_REST + 1)]
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(store.put, f"/n/{name}", b"")
+                nursery.start_soon(store.put, f"/n/{name}/below", b"")
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count)
+            assert await store.children("/n") == names
+            assert turns >= 2
+            nursery.cancel_scope.cancel()
 
 
 def commits(path: Path) -> int:
