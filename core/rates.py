@@ -21,6 +21,8 @@ class Inflow(NamedTuple):
     messages: float = 0
     bytes: float = 0
     chunks: float = 0
+    entries: float = 0
+    """Stored: a batch is one."""
 
 
 class Outflow(NamedTuple):

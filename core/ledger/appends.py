@@ -23,15 +23,32 @@ GATHERED_BYTES_MAX: Final = 1024 * 1024
 class Append:
     """Runs on their way to storage as one, each with whom to tell and where it begins."""
 
-    __slots__ = ("counts", "dones", "entry_id", "headers", "payloads", "size")
+    __slots__ = (
+        "began",
+        "counts",
+        "dones",
+        "entry_id",
+        "headers",
+        "payloads",
+        "size",
+        "written",
+    )
 
-    def __init__(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
+    def __init__(
+        self,
+        payloads: list[bytes],
+        counts: list[int] | None,
+        done: Appended,
+        began: float = 0.0,
+    ) -> None:
         self.payloads = payloads
         self.counts = counts
         self.dones = [(0, done)]
         self.size = sum(map(len, payloads))
         self.headers: list[bytes] = []
         self.entry_id = -1
+        self.began = self.written = began
+        """When it was brought, and when it was given to storage, in seconds."""
 
     def join(self, others: list[Append]) -> None:
         """Take in runs that came behind this one, nobody of which has joined others before."""

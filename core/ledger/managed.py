@@ -45,10 +45,14 @@ from core.ledger.recovery import FIRST_INDEX, NEXT_INDEX
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice, Tail
 from core.ledger.trim import should_roll
+from core.ledger.write_statistics import WriteStatistics
 from core.ports.ledger_store import LedgerWriter
 from core.ports.metadata_store import ABSENT
 
 log = logging.getLogger(__name__)
+
+CREATED = "magnetar.created-ms"
+"""Property of the log: when it came into being."""
 
 
 class State(enum.Enum):
@@ -98,6 +102,7 @@ class ManagedLedger:
         self.pending_bytes = 0
         """Payload given to `append` and not yet confirmed or failed."""
         self.entries_added = 0
+        self.writes = WriteStatistics()
         self.tailed = False
         """Whether anybody reads close behind: only then is the tail cached."""
         self._storage = storage
@@ -124,6 +129,7 @@ class ManagedLedger:
         """Read the chain and find its end; an unclosed last ledger is recovered (and so fenced)."""
         stored = await self._storage.metadata.get(self.path)
         if stored is None:
+            self.properties[CREATED] = str(self._storage.clock.wall_ms())
             self._version = await self._storage.metadata.put(self.path, self._encoded(), ABSENT)
             return
         self._version = stored.version
@@ -211,7 +217,7 @@ class ManagedLedger:
         if self._refusal is not None:
             done(self._refusal)
             return
-        append = Append(payloads, counts, done)
+        append = Append(payloads, counts, done, self._storage.clock.monotonic())
         self.pending_bytes += append.size
         first = not self._waiting
         self._waiting.append(append)
@@ -239,6 +245,7 @@ class ManagedLedger:
         append.headers = header.headers(entries, counts, now_ms, self.next_index)
         self.next_index += entries if counts is None else sum(counts)
         self._in_flight.append(append)
+        append.written = self._storage.clock.monotonic()
         append.entry_id = writer.append(append.payloads, self._stored, append.headers)
 
     def _stored(self, error: BrokerError | None) -> None:
@@ -254,6 +261,8 @@ class ManagedLedger:
         segment.entries = first + entries
         self.chain.confirmed = (segment.ledger_id, segment.entries - 1)
         self.entries_added += entries
+        now = self._storage.clock.monotonic()
+        self.writes.stored(entries, append.size, now - append.began, now - append.written)
         if self.tailed and self.state is not State.CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
@@ -501,6 +510,11 @@ class ManagedLedger:
             state=self.state.name,
             pending_appends=len(self._waiting) + len(self._in_flight),
         )
+
+    @property
+    def created_ms(self) -> int:
+        """When the log came into being; 0 for one of older versions, which did not note it."""
+        return int(self.properties.get(CREATED, 0))
 
     @property
     def size(self) -> int:

@@ -130,6 +130,7 @@ class Consumer:
         "blocked",
         "bytes_out",
         "connected_ms",
+        "entries_out",
         "epoch",
         "id",
         "last_acked_ms",
@@ -167,7 +168,7 @@ class Consumer:
         self.blocked = False
         """Too much is unacknowledged: nothing is delivered until half of it is."""
         self.connected_ms = now_ms
-        self.messages_out = self.bytes_out = 0
+        self.messages_out = self.bytes_out = self.entries_out = 0
         self.messages_acked = self.messages_redelivered = 0
         self.rates = Rates(Outflow(), now_ms)
         self.last_acked_ms = self.last_consumed_ms = self.last_flow_ms = 0
@@ -240,6 +241,7 @@ class Consumer:
         size = sum(map(len, part.payloads))
         self.permits -= messages
         self.messages_out += messages
+        self.entries_out += len(part.payloads)
         self.bytes_out += size
         if self.toll is not None:
             self.toll.spend(messages, size)

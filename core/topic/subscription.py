@@ -95,6 +95,10 @@ class Subscription:
         self.rates = Rates(Outflow(), env.clock.wall_ms())
         self.messages_expired = 0
         self.last_expired_ms = 0
+        self.last_mark_delete_ms = 0
+        """When the mark-delete position last moved on."""
+        self.last_flow_ms = self.last_consumed_ms = self.last_acked_ms = 0
+        """Of consumers that have left."""
         self._env = env
         self._ledger = ledger
         self._limits = limits
@@ -158,11 +162,23 @@ class Subscription:
         """A consumer leaves; what it did not acknowledge goes to others."""
         if consumer.subscription is not self or self.dispatcher is None:
             return
-        consumer.subscription = None
-        self.outflow_before = self.outflow_before.plus(consumer.outflow())
+        self._remember(consumer)
         self.dispatcher.detach(consumer)
         self.cursor.used(self._env.clock.wall_ms())
         self.look()
+
+    def _remember(self, consumer: Consumer) -> None:
+        """It leaves: what it did stays counted here."""
+        consumer.subscription = None
+        self.outflow_before = self.outflow_before.plus(consumer.outflow())
+        self.last_flow_ms = max(self.last_flow_ms, consumer.last_flow_ms)
+        self.last_consumed_ms = max(self.last_consumed_ms, consumer.last_consumed_ms)
+        self.last_acked_ms = max(self.last_acked_ms, consumer.last_acked_ms)
+
+    def _moved_from(self, mark_delete: Position) -> None:
+        """The cursor may have moved on from there."""
+        if self.cursor.mark_delete > mark_delete:
+            self.last_mark_delete_ms = self._env.clock.wall_ms()
 
     def outflow(self) -> Outflow:
         """Everything counted since the topic was loaded."""
@@ -178,8 +194,7 @@ class Subscription:
             self.dispatcher.stop()
             self.dispatcher = None
         for consumer in consumers:
-            consumer.subscription = None
-            self.outflow_before = self.outflow_before.plus(consumer.outflow())
+            self._remember(consumer)
             consumer.sink.closed_by_broker()
         if consumers:
             self.cursor.used(self._env.clock.wall_ms())
@@ -225,6 +240,7 @@ class Subscription:
         if dispatcher is None or self.fenced:  # it was about a position that is left behind
             return
         consumer.last_acked_ms = self._env.clock.wall_ms()
+        mark_delete = self.cursor.mark_delete
         acked = 0
         for ledger_id, first, last in ranges:
             acked += dispatcher.acked(consumer, ledger_id, first, last)
@@ -232,6 +248,7 @@ class Subscription:
         for ledger_id, entry_id, unacked, size in partial:
             acked += self._ack_part(dispatcher, consumer, (ledger_id, entry_id), unacked, size)
         consumer.messages_acked += acked
+        self._moved_from(mark_delete)
         self.look()
 
     def _ack_part(
@@ -255,9 +272,11 @@ class Subscription:
         """Everything up to `position` is done with. Means nothing where order is not kept."""
         if self.fenced or self.type is None or not self.type.ordered:
             return
+        mark_delete = self.cursor.mark_delete
         unacked, size = (None, 0) if partial is None else partial[2:]
         consumer.messages_acked += self.cursor.ack_to(position, unacked, size)
         consumer.last_acked_ms = self._env.clock.wall_ms()
+        self._moved_from(mark_delete)
         if self._ledger.terminated:
             self.look()  # this may have been the last
 
@@ -309,8 +328,10 @@ class Subscription:
 
     def skip_to(self, position: Position) -> None:
         """Entries up to `position` count as acknowledged (expiry, clear backlog)."""
-        if position > self.cursor.mark_delete:
+        mark_delete = self.cursor.mark_delete
+        if position > mark_delete:
             self.cursor.ack_to(position)
+            self._moved_from(mark_delete)
             if self.dispatcher is not None:
                 self.dispatcher.moved()
             self.look()
@@ -327,7 +348,7 @@ class Subscription:
 
     def skip(self, entries: int) -> None:
         """The next unacknowledged entries count as acknowledged."""
-        chain, acks = self._ledger.chain, self.cursor.acks
+        chain, acks, mark_delete = self._ledger.chain, self.cursor.acks, self.cursor.mark_delete
         position = acks.next_unacked(chain.after(self.cursor.mark_delete))
         while entries > 0 and chain.has(position):
             ledger_id, first = position
@@ -336,6 +357,7 @@ class Subscription:
             self.cursor.ack_range(ledger_id, first, first + run - 1)
             entries -= run
             position = acks.next_unacked(position)
+        self._moved_from(mark_delete)
         if self.dispatcher is not None:
             self.dispatcher.moved()
         self.look()

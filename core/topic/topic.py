@@ -89,6 +89,7 @@ class Topic:
     async def load(self) -> None:
         """Open the ledger and every durable subscription."""
         await self.ledger.open()
+        self.created_ms = self.ledger.created_ms or self.created_ms
         names = map(unquote, await self.env.storage.metadata.children(self.ledger.path))
         for name in names:
             if name == DEDUPLICATION:
@@ -374,7 +375,7 @@ class Topic:
 
     def inflow(self) -> Inflow:
         """Everything published since the topic was loaded."""
-        return Inflow(self.messages_in, self.bytes_in)
+        return Inflow(self.messages_in, self.bytes_in, entries=self.ledger.entries_added)
 
     @property
     def in_use(self) -> bool:

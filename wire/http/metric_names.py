@@ -11,6 +11,24 @@ from typing import Final
 
 Names = tuple[tuple[str, str, str], ...]
 
+LATENCIES: Final = (
+    "le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow",
+)  # fmt: skip
+SIZES: Final = (
+    "le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb",
+    "le_overflow",
+)  # fmt: skip
+
+
+def _buckets(name: str, ends: tuple[str, ...], about: str) -> Names:
+    """Each bucket is a metric of its own, and counts what is in no smaller one."""
+    return (
+        *((f"{name}_{end}", "gauge", f"{about}, since the topic was loaded") for end in ends),
+        (f"{name}_count", "gauge", "All of them"),
+        (f"{name}_sum", "gauge", "What all of them have together"),
+    )
+
+
 OF_TOPICS: Final[Names] = (
     ("pulsar_subscriptions_count", "gauge", "Subscriptions of the topic"),
     ("pulsar_producers_count", "gauge", "Producers attached to the topic"),
@@ -31,7 +49,10 @@ OF_TOPICS: Final[Names] = (
     ("pulsar_storage_backlog_quota_limit", "gauge", "Bytes that may wait, -1 for any number"),
     ("pulsar_storage_backlog_quota_limit_time", "gauge", "Seconds, -1 for any number"),
     ("pulsar_storage_offloaded_size", "gauge", "Bytes that were offloaded: none"),
-    ("pulsar_storage_write_rate", "gauge", "Messages stored per second"),
+    ("pulsar_storage_write_rate", "gauge", "Entries stored per second"),
+    *_buckets("pulsar_storage_write_latency", LATENCIES, "Entries that took up to so many ms"),
+    *_buckets("pulsar_storage_ledger_write_latency", LATENCIES, "The same, of storage alone"),
+    *_buckets("pulsar_entry_size", SIZES, "Entries of up to that size, by the mean of each run"),
 )
 OF_SUBSCRIPTIONS: Final[Names] = (
     ("pulsar_subscription_back_log", "gauge", "Entries before the subscription"),
@@ -51,6 +72,11 @@ OF_SUBSCRIPTIONS: Final[Names] = (
     ("pulsar_subscription_last_acked_timestamp", "gauge", "Milliseconds since 1970"),
     ("pulsar_subscription_last_consumed_flow_timestamp", "gauge", "Milliseconds since 1970"),
     ("pulsar_subscription_last_consumed_timestamp", "gauge", "Milliseconds since 1970"),
+    (
+        "pulsar_subscription_last_mark_delete_advanced_timestamp",
+        "gauge",
+        "Milliseconds since 1970",
+    ),
 )
 
 SUMMED: Final[Mapping[str, str]] = {

@@ -17,6 +17,7 @@ import trio
 from starlette.responses import Response, StreamingResponse
 
 from core.broker import AnyTopic
+from core.ledger.write_statistics import WriteStatistics
 from core.rates import Outflow
 from core.topic.statistics import statistics
 from core.topic.subscription import Subscription
@@ -24,7 +25,8 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileSubscription
 from wire.http.asking import Ask
 from wire.http.exposition import CONTENT_TYPE, Family, gauge, label_text, pieces
-from wire.http.metric_names import OF_SUBSCRIPTIONS, OF_TOPICS, SUMMED
+from wire.http.last_times import LastTimes
+from wire.http.metric_names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
 from wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
@@ -159,13 +161,37 @@ def _storage(topic: Topic) -> dict[str, float]:
         "pulsar_storage_backlog_quota_limit": by_size.limit_size if by_size is not None else -1,
         "pulsar_storage_backlog_quota_limit_time": by_age.limit_time if by_age is not None else -1,
         "pulsar_storage_offloaded_size": 0,
-        "pulsar_storage_write_rate": topic.rates.per_second.messages,
+        "pulsar_storage_write_rate": topic.rates.per_second.entries,
+        **_writes(topic.ledger.writes),
     }
+
+
+def _writes(writes: WriteStatistics) -> dict[str, float]:
+    """Of topics that were written to since they were loaded: most of thousands were not."""
+    entries = writes.entries
+    if not entries:
+        return {}
+    return {
+        **_counts("pulsar_storage_write_latency", LATENCIES, writes.latencies),
+        "pulsar_storage_write_latency_count": entries,
+        "pulsar_storage_write_latency_sum": writes.seconds * 1000,
+        **_counts("pulsar_storage_ledger_write_latency", LATENCIES, writes.ledger_latencies),
+        "pulsar_storage_ledger_write_latency_count": entries,
+        "pulsar_storage_ledger_write_latency_sum": writes.ledger_seconds * 1000,
+        **_counts("pulsar_entry_size", SIZES, writes.sizes),
+        "pulsar_entry_size_count": entries,
+        "pulsar_entry_size_sum": writes.bytes,
+    }
+
+
+def _counts(name: str, ends: tuple[str, ...], counts: list[int]) -> dict[str, float]:
+    return {f"{name}_{end}": count for end, count in zip(ends, counts, strict=True)}
 
 
 def _subscription(subscription: Subscription | VolatileSubscription) -> dict[str, float]:
     rates, attached = subscription.rates.per_second, subscription.consumers
     backlog = subscription.cursor.backlog
+    last = LastTimes.of(subscription)
     figures: dict[str, float] = {
         "pulsar_subscription_back_log": backlog,
         "pulsar_subscription_msg_rate_out": rates.messages,
@@ -174,15 +200,9 @@ def _subscription(subscription: Subscription | VolatileSubscription) -> dict[str
         "pulsar_subscription_msg_rate_redeliver": rates.redelivered,
         "pulsar_subscription_msg_rate_expired": rates.expired,
         "pulsar_subscription_consumers_count": len(attached),
-        "pulsar_subscription_last_consumed_flow_timestamp": max(
-            (each.last_flow_ms for each in attached), default=0
-        ),
-        "pulsar_subscription_last_consumed_timestamp": max(
-            (each.last_consumed_ms for each in attached), default=0
-        ),
-        "pulsar_subscription_last_acked_timestamp": max(
-            (each.last_acked_ms for each in attached), default=0
-        ),
+        "pulsar_subscription_last_consumed_flow_timestamp": last.flow_ms,
+        "pulsar_subscription_last_consumed_timestamp": last.consumed_ms,
+        "pulsar_subscription_last_acked_timestamp": last.acked_ms,
     }
     if isinstance(subscription, Subscription):
         now = statistics(subscription)
@@ -194,6 +214,9 @@ def _subscription(subscription: Subscription | VolatileSubscription) -> dict[str
             "pulsar_subscription_in_replay": now.in_replay,
             "pulsar_subscription_total_msg_expired": subscription.messages_expired,
             "pulsar_subscription_last_expire_timestamp": subscription.last_expired_ms,
+            "pulsar_subscription_last_mark_delete_advanced_timestamp": (
+                subscription.last_mark_delete_ms
+            ),
         }
     return figures
 

@@ -15,6 +15,7 @@ def test_an_entry_costs_what_is_left_of_it() -> None:
     sent = one.send(Slice(0, 0, [b"ab", b"c"], [4, 1]), [0, 2], {0: 0b0011}, 7)
     assert sent == 3
     assert (one.permits, one.messages_out, one.bytes_out) == (7, 3, 3)
+    assert one.entries_out == 2
     assert (one.messages_redelivered, one.last_flow_ms, one.last_consumed_ms) == (1, 5, 7)
 
 

@@ -175,3 +175,46 @@ async def test_nothing_is_dispatched_where_nobody_is(desk: Bench) -> None:
     await desk.published(topic, b"x")
     assert desk.dirty == []
     assert not topic.subscriptions["s"].dispatch()
+
+
+async def test_it_knows_when_its_mark_delete_position_moved(desk: Bench) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"1", b"2", b"3", b"4", b"5")
+    a = await attached(topic, EXCLUSIVE)
+    subscription = topic.subscriptions["s"]
+
+    def moved_at() -> int:
+        desk.clock.forward(1)
+        return subscription.last_mark_delete_ms
+
+    assert moved_at() == 0
+    a.ack(places[1])
+    assert moved_at() == 0, "there is a hole before it"
+    for move in (
+        lambda: a.ack(places[0]),
+        lambda: subscription.ack_to(a.consumer, places[2], None),
+        lambda: subscription.skip(1),
+        lambda: subscription.skip_to(places[4]),
+    ):
+        move()
+        now_ms = desk.clock.wall_ms()
+        assert moved_at() == now_ms
+    a.ack(places[0])
+    assert moved_at() == now_ms, "it was acknowledged before"
+
+
+async def test_what_consumers_did_last_is_known_when_they_have_left(desk: Bench) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"1")
+    a = await attached(topic, SHARED)
+    subscription = topic.subscriptions["s"]
+    await desk.dispatch()
+    desk.clock.forward(1)
+    a.ack(places[0])
+    seen = (a.consumer.last_flow_ms, a.consumer.last_consumed_ms, a.consumer.last_acked_ms)
+    assert seen[2] == desk.clock.wall_ms() > seen[1] > 0
+    topic.detach(a.consumer)
+    b = await attached(topic, SHARED)
+    subscription.disconnect_all()
+    left = (subscription.last_flow_ms, subscription.last_consumed_ms, subscription.last_acked_ms)
+    assert left == (b.consumer.last_flow_ms, *seen[1:])

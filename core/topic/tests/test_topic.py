@@ -248,3 +248,28 @@ async def test_a_topic_lost_to_another_owner_is_fenced(desk: Bench) -> None:
     assert topic.ledger.state is State.CLOSED
     with pytest.raises(NotReady):
         topic.check_producer()
+
+
+async def test_it_knows_when_it_came_into_being(desk: Bench) -> None:
+    topic = await desk.topic()
+    born_ms = topic.created_ms
+    assert born_ms == desk.clock.wall_ms()
+    await desk.published(topic, b"x")
+    desk.clock.forward(100)
+    await topic.close()
+    again = await desk.topic()
+    assert again.created_ms == born_ms
+    assert again.rates.per_second.entries == 0
+    await again.ledger.remove_property("magnetar.created-ms")  # as older versions left it
+    await again.close()
+    assert (await desk.topic()).created_ms == desk.clock.wall_ms()
+
+
+async def test_batches_are_entries(desk: Bench) -> None:
+    topic = await desk.topic()
+    told = Told()
+    topic.publish([b"xy", b"z"], [10, 5], told)
+    await settled()
+    assert topic.inflow() == (15, 3, 0, 2)
+    writes = topic.ledger.writes
+    assert (writes.entries, writes.bytes) == (2, 3)

@@ -28,6 +28,7 @@ from wire.http.admin.reaching import one
 from wire.http.admin.summing import Sum
 from wire.http.asking import Ask
 from wire.http.dates import iso_date
+from wire.http.last_times import LastTimes
 from wire.http.routes import Table, not_here
 
 Json = dict[str, Any]
@@ -204,6 +205,7 @@ def _subscription(
 ) -> Json:
     rates, total = subscription.rates.per_second, subscription.outflow()
     attached = list(subscription.consumers)
+    last = LastTimes.of(subscription)
     shown: Json = {
         "type": subscription.kind or None,
         "msgRateOut": float(rates.messages),
@@ -216,9 +218,9 @@ def _subscription(
         "chunkedMessageRate": 0.0,
         "isReplicated": subscription.replicated,
         "isDurable": subscription.cursor.durable,
-        "lastConsumedFlowTimestamp": max((each.last_flow_ms for each in attached), default=0),
-        "lastConsumedTimestamp": max((each.last_consumed_ms for each in attached), default=0),
-        "lastAckedTimestamp": max((each.last_acked_ms for each in attached), default=0),
+        "lastConsumedFlowTimestamp": last.flow_ms,
+        "lastConsumedTimestamp": last.consumed_ms,
+        "lastAckedTimestamp": last.acked_ms,
         "msgBacklog": subscription.cursor.backlog,
         "earliestMsgPublishTimeInBacklog": 0,
         "consumers": [],
@@ -249,7 +251,7 @@ def _of_cursor(topic: Topic, subscription: Subscription, now: SubscriptionStatis
         "activeConsumerName": now.active.name if now.active is not None else None,
         "totalMsgExpired": subscription.messages_expired,
         "lastExpireTimestamp": subscription.last_expired_ms,
-        "lastMarkDeleteAdvancedTimestamp": 0,
+        "lastMarkDeleteAdvancedTimestamp": subscription.last_mark_delete_ms,
         "keySharedMode": mode,
         "allowOutOfOrderDelivery": now.out_of_order,
         "drainingHashesCount": now.draining_hashes,
@@ -273,7 +275,7 @@ def _consumer(consumer: Consumer, now: SubscriptionStatistics) -> Json:
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
         "unackedMessages": consumer.unacked,
-        "avgMessagesPerEntry": 0,
+        "avgMessagesPerEntry": round(consumer.messages_out / max(consumer.entries_out, 1)),
         "blockedConsumerOnUnackedMsgs": consumer.blocked,
         "msgRateOut": float(rates.messages),
         "msgThroughputOut": float(rates.bytes),

@@ -1,11 +1,13 @@
 """/metrics, read by Prometheus' own parser."""
 
 import msgspec
+import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
 from core import sampling
 from core.names import TopicName
+from wire.http.metric_names import LATENCIES
 from wire.http.metrics import TOPICS_PER_REST
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
@@ -99,6 +101,33 @@ async def test_others_have_their_turn_while_it_is_gathered_and_sent(visitor: Vis
             assert (await visitor.ask("GET", path)).status_code == 200
             nursery.cancel_scope.cancel()
         assert turns >= topics // TOPICS_PER_REST // 2, path
+
+
+async def test_what_storage_took_is_told_in_pulsars_buckets(visitor: Visitor) -> None:
+    await visitor.topic("idle")
+    await visitor.publish("a", [b"x" * 100, b"x" * 600, b"x" * 2_000_000])
+    found = await read(visitor)
+    name = TOPIC["topic"]
+    for end, count in (("le_128", 1), ("le_512", 0), ("le_1_kb", 1), ("le_overflow", 1)):
+        assert found[f"pulsar_entry_size_{end}"] == {name: count}
+    assert found["pulsar_entry_size_count"] == {name: 3}
+    assert found["pulsar_entry_size_sum"] == {name: 2_000_700}
+    for kind in ("storage_write_latency", "storage_ledger_write_latency"):
+        buckets = [found[f"pulsar_{kind}_{end}"][name] for end in LATENCIES]
+        assert sum(buckets) == found[f"pulsar_{kind}_count"][name] == 3
+        assert found[f"pulsar_{kind}_sum"][name] > 0
+
+
+async def test_entries_are_what_is_stored_per_second(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    stored = trio.Event()
+    topic.publish([b"batch"], [100], lambda _result: stored.set())
+    await stored.wait()
+    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    found = await read(visitor)
+    name = TOPIC["topic"]
+    assert found["pulsar_storage_write_rate"][name] == pytest.approx(0.1, rel=0.01)
+    assert found["pulsar_rate_in"][name] == pytest.approx(10, rel=0.01)
 
 
 async def test_the_slash_at_the_end_is_not_redirected(visitor: Visitor) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from core import sampling
+from core.testing.clock import FixedClock
 from core.testing.entries import entry
 from core.topic.consumer import ConsumerRequest
 from core.topic.producer import Producer, ProducerRequest
@@ -111,6 +112,35 @@ async def test_what_a_consumer_took_is_remembered_when_it_has_gone(visitor: Visi
     assert found["subscriptions"]["s"]["msgOutCounter"] == found["msgOutCounter"] == 4
     await visitor.does("DELETE", f"{HERE}/a/subscription/s")
     assert (await visitor.get(f"{HERE}/a/stats"))["msgOutCounter"] == 4
+
+
+async def test_batches_and_what_was_done_last_are_told(visitor: Visitor) -> None:
+    """Apache: a whole number of messages per entry, and times in milliseconds."""
+    topic = await busy(visitor)
+    subscription = topic.subscriptions["s"]
+    (consumer,) = subscription.consumers
+    consumer.messages_out, consumer.entries_out = 35, 4
+    subscription.ack(consumer, [(0, 0, 1)])
+    found = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
+    assert found["consumers"][0]["avgMessagesPerEntry"] == 9
+    before = {key: found[key] for key in found if key.startswith("last") and found[key]}
+    assert set(before) == {
+        "lastAckedTimestamp",
+        "lastConsumedFlowTimestamp",
+        "lastConsumedTimestamp",
+        "lastMarkDeleteAdvancedTimestamp",
+    }
+    topic.detach(consumer)
+    found = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
+    assert {key: found[key] for key in before} == before, "they stay when the consumer has left"
+
+
+async def test_a_topic_is_as_old_as_it_is(visitor: Visitor) -> None:
+    born_ms = (await visitor.topic("a")).created_ms
+    await visitor.does("PUT", f"{HERE}/a/unload")
+    visitor.broker.clock = FixedClock(born_ms + 1_000_000)
+    found = await visitor.get(f"{HERE}/a/stats")
+    assert found["topicCreationTimeStamp"] == born_ms
 
 
 async def test_parts_may_be_left_out(visitor: Visitor) -> None:
