@@ -217,10 +217,13 @@ class ManagedLedger:
         if self._refusal is not None:
             done(self._refusal)
             return
-        append = Append(payloads, counts, done, self._storage.clock.monotonic())
+        waiting = self._waiting
+        first = not waiting
+        # what is gathered in one sweep was brought at one time: the clock is asked once
+        began = self._storage.clock.monotonic() if first else waiting[-1].began
+        append = Append(payloads, counts, done, began)
         self.pending_bytes += append.size
-        first = not self._waiting
-        self._waiting.append(append)
+        waiting.append(append)
         if self.state is State.IDLE:
             self.state = State.OPENING
             self._storage.spawn(self._open_writer)

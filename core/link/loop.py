@@ -144,6 +144,7 @@ class Link:
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             task_status.started()
+            self.settle()  # for whoever asked before
             nursery.start_soon(self._watch_silence)
             try:
                 while True:
@@ -226,7 +227,8 @@ class Link:
             self._schedule()
 
     def _schedule(self) -> None:
-        assert self._token is not None, "the link does not run yet"
+        if self._token is None:
+            return  # `run` looks when it begins
         self._scheduled = True
         self._token.run_sync_soon(self.settle)
 
