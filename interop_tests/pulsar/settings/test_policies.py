@@ -211,6 +211,44 @@ def test_backlog_quota_refuses_producers(serve, topic, policy, error):
     until(lambda: not refused())
 
 
+@pytest.mark.java
+def test_backlog_quota_as_java_hears_of_it(serve, java, topic):
+    server, client = serve(
+        backlog_quota_default_limit_bytes=100_000,
+        backlog_quota_default_retention_policy="producer_exception",
+    )
+    consumer = client.subscribe(topic, "s")
+    publish(client, topic, [bytes(10_000)] * 20)
+
+    def heard():
+        """It tries again until its patience, in seconds, is over."""
+        return java.play("access.create", server.pulsar_url, topic, patience=2)
+
+    until(lambda: heard() == "ProducerBlockedQuotaExceededException")
+    for _ in range(20):
+        consumer.acknowledge(consumer.receive(RECEIVE_MS))
+    until(lambda: heard() == "none")
+
+
+@pytest.mark.java
+def test_time_to_live_as_java_hears_of_it(serve, java, raw, topic):
+    """What has expired is read by nobody; a message sent after it is."""
+    server, _ = serve(ttl_duration_default_seconds=1)
+    playing = java.start("read.expired", server.pulsar_url, topic)
+    playing.told("published")
+    until(lambda: waiting(raw, server, topic)[0] >= waiting(raw, server, topic)[1])
+    playing.tell("expired")
+    assert playing.result() == []
+
+
+@pytest.mark.java
+def test_retention_as_java_hears_of_it(serve, java, topic):
+    """Readers find what is acknowledged and retained."""
+    server, _ = serve(default_retention_time_minutes=-1, default_retention_size_mb=-1)
+    numbers = [str(number) for number in range(20)]
+    assert java.play("read.retained", server.pulsar_url, topic) == numbers
+
+
 def test_backlog_quota_evicts(serve, raw, topic):
     """The oldest go, the newest stay."""
     server, client = serve(

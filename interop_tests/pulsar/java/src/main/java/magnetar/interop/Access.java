@@ -19,6 +19,7 @@ final class Access {
         families.put("access.exclusive", Access::exclusive);
         families.put("access.queue", Access::queue);
         families.put("access.fencing", Access::fencing);
+        families.put("access.create", Access::create);
     }
 
     private static Object exclusive(Scene scene) throws Exception {
@@ -28,6 +29,11 @@ final class Access {
             holder.send("mine".getBytes());
             return second;
         }
+    }
+
+    /** What the attempt to write ends with, as a policy may forbid it. */
+    private static Object create(Scene scene) throws Exception {
+        return errorOf(() -> scene.producer().create().close());
     }
 
     /** Four wait in line; one is let in whenever the one before it leaves. Who is first only the server knows. */

@@ -32,6 +32,8 @@ final class Reading {
         families.put("read.last", Reading::last);
         families.put("read.consumer_seek", Reading::consumerSeek);
         families.put("read.empty", Reading::empty);
+        families.put("read.expired", Reading::expired);
+        families.put("read.retained", Reading::retained);
     }
 
     private static List<MessageId> fill(Scene scene, int count) throws Exception {
@@ -165,6 +167,30 @@ final class Reading {
                 consumer.seek(MessageId.latest);
                 return map("all", all, "rest", rest, "since", since, "left", leftovers(consumer, producer));
             }
+        }
+    }
+
+    /** The test says when all that was published has expired. */
+    private static Object expired(Scene scene) throws Exception {
+        scene.consumer().subscribe().close();
+        try (var producer = scene.producer().create()) {
+            publish(producer, 0, 10);
+            scene.tell("published", null);
+            scene.await("expired");
+            try (var consumer = scene.consumer().subscribe()) {
+                return leftovers(consumer, producer);
+            }
+        }
+    }
+
+    private static Object retained(Scene scene) throws Exception {
+        try (var consumer = scene.consumer().isAckReceiptEnabled(true).subscribe();
+                var producer = scene.producer().create()) {
+            publish(producer, 0, 20);
+            drain(consumer, 20);
+        }
+        try (var reader = reader(scene).create()) {
+            return readAll(reader);
         }
     }
 

@@ -92,7 +92,7 @@ final class Scene implements AutoCloseable {
     /** The client of all scenes with this server, or one of this scene's own if options are given. */
     synchronized PulsarClient client() throws PulsarClientException {
         if (client == null) {
-            own = flag("own") || args.has("trust");
+            own = flag("own") || args.has("trust") || args.has("patience");
             client = own ? connect() : shared(this);
         }
         return client;
@@ -111,7 +111,7 @@ final class Scene implements AutoCloseable {
     private PulsarClient connect() throws PulsarClientException {
         var builder = PulsarClient.builder()
                 .serviceUrl(url)
-                .operationTimeout(DEADLINE_SECONDS, TimeUnit.SECONDS)
+                .operationTimeout(number("patience", DEADLINE_SECONDS), TimeUnit.SECONDS)
                 .startingBackoffInterval(50, TimeUnit.MILLISECONDS)
                 .maxBackoffInterval(1, TimeUnit.SECONDS);
         if (args.has("trust")) {
