@@ -167,7 +167,7 @@ def test_retention_by_size(serve, topic):
 
 
 def test_topics_that_nobody_uses_go(serve, raw, topic):
-    server, client = serve(delete_inactive_topics_max_inactive_duration_seconds=0)
+    server, client = serve(delete_inactive_topics_max_inactive_duration_seconds=1)
     used = f"{topic}-used"
     client.subscribe(used, "s")
     publish(client, topic, [b"x"])
