@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from bookie.settings import BookieSettings
+from core import native
 from core.broker import BrokerSettings
 from core.ledger.trim import RollLimits
 from core.link.loop import LinkLimits
@@ -35,6 +36,11 @@ MEBIBYTE: Final = 1024 * 1024
 MINUTE_MS: Final = 60_000
 
 
+RECEIVE_BYTES: Final = 512 * 1024
+RECEIVE_BYTES_PURE: Final = 256 * 1024
+"""So much of the smallest messages takes the loop 5 ms: the pure codec needs twice as long."""
+
+
 def link_limits(settings: Settings) -> LinkLimits:
     limits = settings.limits
     return LinkLimits(
@@ -42,6 +48,7 @@ def link_limits(settings: Settings) -> LinkLimits:
         connections_per_address_max=limits.connections_per_address,
         outbox_high_bytes=limits.outbox_high_water_bytes,
         silence_seconds=limits.keep_alive_seconds,
+        receive_bytes=RECEIVE_BYTES if native.described() == "compiled" else RECEIVE_BYTES_PURE,
     )
 
 

@@ -36,7 +36,8 @@ from core.link.wire import Session, Wire
 
 log = logging.getLogger(__name__)
 
-RECEIVE_BYTES: Final = 256 * 1024
+LARGE_BYTES: Final = 256 * 1024
+"""A frame larger than this is received into a buffer of its own."""
 GATHER_BYTES_MIN: Final = 16 * 1024
 GATHER_GROWTH: Final = 4
 """A large frame's buffer is at most so many times what of it has come: announcing costs nothing."""
@@ -60,6 +61,8 @@ class LinkLimits(Struct, frozen=True):
     """Connections beyond the limit that wait to be told so: the oldest is closed for the next."""
     refusal_seconds: float = 5.0
     """How long each of them may wait for its peer's first words."""
+    receive_bytes: int = 256 * 1024
+    """At once from one peer: more serves large messages faster, and lets others wait longer."""
     outbox_high_bytes: int = 1024 * 1024
     """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
     silence_seconds: float = 30.0
@@ -107,7 +110,7 @@ class Link:
         """Connections beyond the limit and when each is closed at the latest, oldest first."""
         self._touched: list[Connection] = []
         self._checks: deque[tuple[float, Connection]] = deque()
-        self._buffer = bytearray(RECEIVE_BYTES)
+        self._buffer = bytearray(limits.receive_bytes)
         self._view = memoryview(self._buffer)
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = self._sweeping = False
@@ -186,7 +189,7 @@ class Link:
             if readiness & WRITE and connection.outbox:
                 connection.drain()
             if readiness & READ and connection.interest & READ and connection.fd >= 0:
-                self._receive(connection, min(share, RECEIVE_BYTES))
+                self._receive(connection, min(share, self.limits.receive_bytes))
         self._sweeping = False
         self.settle()
         self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)
@@ -291,7 +294,7 @@ class Link:
         """Keep the incomplete frame at the end; a large one in a buffer that grows as it comes."""
         connection.left = data[consumed:] if consumed < len(data) else b""
         wanted = connection.wire.frame_bytes_wanted
-        if connection.left and wanted > RECEIVE_BYTES:
+        if connection.left and wanted > LARGE_BYTES:
             connection.gathered = len(connection.left)
             room = max(connection.gathered * GATHER_GROWTH, GATHER_BYTES_MIN)
             connection.large = bytearray(min(room, wanted))
