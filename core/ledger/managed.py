@@ -36,7 +36,7 @@ import trio
 from msgspec import Struct
 
 from core.entry import header
-from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
+from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, InvalidName, Terminated
 from core.ledger import formats, recovery
 from core.ledger.appends import Append, Appended, joined
 from core.ledger.chain import Chain, Position, Segment
@@ -45,7 +45,9 @@ from core.ledger.recovery import FIRST_INDEX, NEXT_INDEX
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice, Tail
 from core.ledger.trim import should_roll
+from core.ledger.trouble import Trouble
 from core.ledger.write_statistics import WriteStatistics
+from core.names import TopicName
 from core.ports.ledger_store import LedgerWriter
 from core.ports.metadata_store import ABSENT
 
@@ -113,6 +115,7 @@ class ManagedLedger:
         self._refusal: BrokerError | None = None
         """Why nothing is appended any more."""
         self._terminated_at: Position | None = None
+        self._trouble = Trouble()
         self._writer: LedgerWriter | None = None
         self._opened_ms = 0
         self._waiting: deque[Append] = deque()
@@ -184,7 +187,7 @@ class ManagedLedger:
     def let_go(self, reason: Fenced) -> None:
         """Another owner has taken over: nothing more is written by this one."""
         if self.state is not State.CLOSED:
-            log.error("%s: %s", self.name, reason)
+            log.error("%s: %s", self._said, reason)
             self._stop(reason)
             self._lost()
 
@@ -259,6 +262,8 @@ class ManagedLedger:
             self._write_failed(append, error)
             return
         segment = self.chain.segments[-1]
+        if self._trouble.kind is not None:
+            self._trouble.ended(self._said)
         entries = len(append.payloads)
         first = append.entry_id
         segment.entries = first + entries
@@ -293,7 +298,7 @@ class ManagedLedger:
         """
         behind = self._taken_waiting()
         if self.state is State.WRITING:
-            log.warning("%s: a write failed: %s", self.name, error)
+            self._trouble.began(self._said, "a write failed", error)
             self._begin_roll()
         else:
             self._wake_if_idle()
@@ -323,7 +328,7 @@ class ManagedLedger:
         try:
             writer = await self._new_ledger()
         except BrokerError as error:
-            log.warning("%s: cannot open a ledger: %s", self.name, error)
+            self._trouble.began(self._said, "cannot open a ledger", error)
             if self.state is State.OPENING:
                 self.state = State.IDLE
             self._fail(self._taken_waiting(), error)
@@ -368,7 +373,7 @@ class ManagedLedger:
             await self._end_ledger(writer, self.chain.segments[-1])
         except BrokerError as error:
             # what the list does not say, opening the topic again will find out
-            log.warning("%s: ledger %d has a ragged end: %s", self.name, writer.ledger_id, error)
+            log.warning("%s: ledger %d has a ragged end: %s", self._said, writer.ledger_id, error)
         if self.state is State.ROLLING:
             self.state = State.OPENING if self._waiting else State.IDLE
             if self._waiting:
@@ -471,7 +476,7 @@ class ManagedLedger:
             chain.segments = gone + chain.segments
             raise
         await self._delete_ledgers(segment.ledger_id for segment in gone)
-        log.info("%s: trimmed %d ledgers", self.name, len(gone))
+        log.info("%s: trimmed %d ledgers", self._said, len(gone))
 
     async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
         """Nobody names them any more: at worst one stays and takes room."""
@@ -480,7 +485,7 @@ class ManagedLedger:
             try:
                 await self._storage.ledgers.delete(ledger_id)
             except BrokerError as error:
-                log.warning("%s: ledger %d is left over: %s", self.name, ledger_id, error)
+                log.warning("%s: ledger %d is left over: %s", self._said, ledger_id, error)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -500,6 +505,14 @@ class ManagedLedger:
             raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")
         payloads = await reader.read(entry_id, last, bytes_max)
         return Slice(ledger_id, entry_id, payloads, header.counts_of(payloads))
+
+    @property
+    def _said(self) -> str:
+        """Its name in logs: the topic's, as users write it, where it is a topic's."""
+        try:
+            return TopicName.of_managed_ledger(self.name).full
+        except InvalidName:
+            return self.name
 
     def statistics(self) -> LedgerStatistics:
         writer, segments = self._writer, self.chain.segments

@@ -80,6 +80,13 @@ class LedgerWriter(LedgerReader, Protocol):
 class LedgerStore(Protocol):
     """Creates, opens and deletes ledgers."""
 
+    def writable(self) -> bool:
+        """False while nothing may be appended: the disk is too full, or has failed. Cheap to ask.
+
+        True is no promise that the next append will do. What is stored can be read either way.
+        """
+        ...
+
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         """A new, empty ledger with a new id, recorded in the metadata store when this returns."""
         ...

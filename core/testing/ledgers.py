@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import trio
 
-from core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
+from core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound, StorageFull
 from core.ports.ledger_store import Done, LedgerInfo
 
 
@@ -40,6 +40,8 @@ class MemoryLedger:
         first = len(self.entries)
         if self.closed and self.failure is None:
             self.failure = Fenced(f"ledger {self.ledger_id} is closed")
+        if not self._store.writable() and self.failure is None:
+            self.failure = StorageFull("the disk is full")
         if self.failure is not None:
             failure = self.failure
             trio.lowlevel.current_trio_token().run_sync_soon(lambda: done(failure))
@@ -96,7 +98,12 @@ class MemoryLedgers:
         self.sync_at_once = sync_at_once
         self.ledgers: dict[int, MemoryLedger] = {}
         self.create_failure: BrokerError | None = None
+        self.full = False
+        """As if there were no room on the disk."""
         self._next_id = 0
+
+    def writable(self) -> bool:
+        return not self.full
 
     def sync(self) -> None:
         """Store everything appended so far, in all ledgers."""

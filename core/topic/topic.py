@@ -21,6 +21,7 @@ from core.errors import (
     NotReady,
     QuotaExceeded,
     QuotaHeld,
+    StorageFull,
     SubscriptionNotFound,
     Terminated,
 )
@@ -230,6 +231,9 @@ class Topic:
             raise Terminated("the topic is terminated")
         if self.quota_hit is not None:
             raise self.quota_hit
+        # clients wait longer each time they are refused here, but not when a message is
+        if not self.env.storage.ledgers.writable():
+            raise StorageFull("storage takes no writes: the disk is full, or has failed")
 
     async def attach_producer(self, producer: Producer) -> bool:
         """Let a producer in; False if it has to wait for the topic."""

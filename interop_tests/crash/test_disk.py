@@ -1,11 +1,15 @@
 """A disk that is full, and one that fails: what was acknowledged stays, and nobody is deceived."""
 
+import os
+import queue
 import resource
+import shutil
 
 import httpx
 import pulsar
 import pytest
 
+from interop_tests.crash.test_policies import until
 from magnetar import standalone
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.tests import peer
@@ -14,6 +18,8 @@ RECEIVE_MS = 15_000
 BODY_BYTES = 16 * 1024
 FULL = {"disk_usage_threshold": 0.000_002, "disk_usage_low_water_mark": 0.000_001}
 """Any disk holds more than that part."""
+FILLER_BYTES = 1 << 30
+"""Much more than what else comes and goes on that disk meanwhile."""
 
 
 def publish_until(client, topic, refused) -> int:
@@ -50,14 +56,54 @@ def test_full(connect, raw, topic, tmp_path):
         consumer = client.subscribe(topic, "s")
         consumer.acknowledge(consumer.receive(RECEIVE_MS))
         with raw(server) as one:  # stock clients try again until there is room
-            assert one.introduce().ask(peer.producer(1, 1, topic)).kind == "PRODUCER_SUCCESS"
-            refused = one.ask(peer.send(1, 0, b"no room"))
-            assert (refused.kind, refused.body.error) == ("SEND_ERROR", pb.PersistenceError)
+            refused = one.introduce().ask(peer.producer(1, 1, topic))
+            assert (refused.kind, refused.body.error) == ("ERROR", pb.PersistenceError)
     with standalone(tmp_path) as server:
         assert httpx.get(f"{server.http_url}/readyz").status_code == 200
         client = connect(server.pulsar_url)
         client.create_producer(topic).send(b"10")
         assert numbers(client, topic, 11) == list(range(11))
+
+
+def almost_full(folder) -> dict[str, float]:
+    """Settings of a disk that is full when it holds half a `FILLER_BYTES` more."""
+    usage = shutil.disk_usage(folder)
+    used = usage.total - usage.free
+    return {
+        "disk_usage_threshold": (used + FILLER_BYTES // 2) / usage.total,
+        "disk_usage_low_water_mark": (used + FILLER_BYTES // 4) / usage.total,
+        "disk_check_interval_seconds": 0.02,
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the disk is filled at a stroke")
+def test_room_again(connect, topic, tmp_path):
+    """Who writes hears of it, waits longer each time, and goes on by itself."""
+    filler = tmp_path / "filler"
+    with standalone(tmp_path / "data", storage=almost_full(tmp_path)) as server:
+        client = connect(server.pulsar_url)
+        producer = client.create_producer(topic, batching_enabled=False, send_timeout_millis=0)
+        producer.send(b"0")
+        ready = f"{server.http_url}/readyz"
+        try:
+            with filler.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, FILLER_BYTES)
+            until(lambda: httpx.get(ready).status_code == 503)
+            answers: queue.Queue[pulsar.Result] = queue.Queue()
+            producer.send_async(b"1", lambda result, _id: answers.put(result))
+            hasty = connect(server.pulsar_url, operation_timeout_seconds=3)
+            with pytest.raises(pulsar.Timeout):
+                hasty.create_producer(topic)
+            assert answers.empty()
+            assert numbers(client, topic, 1) == [0]
+        finally:
+            filler.unlink()
+        until(lambda: httpx.get(ready).status_code == 200)
+        assert answers.get(timeout=RECEIVE_MS / 1000) == pulsar.Result.Ok
+        assert numbers(client, topic, 2) == [0, 1]
+        said = server.logs()
+        assert said.count("a write failed") == said.count("is written again") == 1
+        assert said.count("Producer refused") < 20, "in three seconds, of two clients"
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux sets limits of other processes")

@@ -38,6 +38,10 @@ async def append(writer: LedgerWriter, *payloads: bytes) -> int:
     return first
 
 
+async def there_is_room_to_begin_with(store: LedgerStore) -> None:
+    assert store.writable()
+
+
 async def ids_count_from_zero(store: LedgerStore) -> None:
     writer = await store.create({})
     assert writer.last_confirmed == -1
@@ -180,6 +184,7 @@ async def a_deleted_ledger_is_gone(store: LedgerStore) -> None:
 
 
 CHECKS: list[Check] = [
+    there_is_room_to_begin_with,
     ids_count_from_zero,
     done_comes_later_once_and_in_order,
     what_was_appended_is_read,

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from core.errors import StorageFailed
+from core.errors import StorageFailed, StorageFull
 
 pytest.register_assert_rewrite("core.ports.tests.contract_ledger_store")
 
@@ -38,6 +38,18 @@ async def test_a_failure_takes_what_was_not_stored_and_all_that_comes() -> None:
         (error,) = await told.wait()
         assert isinstance(error, StorageFailed)
     assert (writer.entries, writer.last_confirmed) == ([], -1)
+
+
+async def test_full_until_a_test_makes_room() -> None:
+    store = MemoryLedgers()
+    writer, refused = await store.create({}), contract.Told()
+    store.full = True
+    assert not store.writable()
+    writer.append([b"x"], refused)
+    (error,) = await refused.wait()
+    assert isinstance(error, StorageFull)
+    store.full = False
+    assert await contract.append(await store.create({}), b"y") == 0
 
 
 async def test_no_more_ledgers() -> None:

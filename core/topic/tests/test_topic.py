@@ -8,6 +8,7 @@ from core.errors import (
     ProducerBusy,
     QuotaHeld,
     StorageFailed,
+    StorageFull,
     SubscriptionNotFound,
     Terminated,
 )
@@ -119,6 +120,27 @@ async def test_producers_are_limited_and_quotas_send_them_away(desk: Bench) -> N
         topic.check_producer()
     topic.hit_quota(None)
     topic.check_producer()
+
+
+async def test_a_full_disk_refuses_producers_and_nobody_else(desk: Bench) -> None:
+    topic = await desk.topic()
+    early, late = ClientProducer("early"), ClientProducer("late")
+    await topic.attach_producer(early.producer)
+    places = await desk.published(topic, b"x")
+    desk.ledgers.full = True
+    with pytest.raises(StorageFull):
+        await topic.attach_producer(late.producer)
+    assert topic.producers.all() == [early.producer], "who is there hears of it when it writes"
+    assert early.told == [("granted", None)]
+    told = Told()
+    topic.publish([b"y"], None, told)
+    await settled()
+    assert isinstance(told.result, StorageFull)
+    reader = read(topic)
+    await desk.dispatch()
+    assert reader.take() == places
+    desk.ledgers.full = False
+    assert await topic.attach_producer(late.producer)
 
 
 async def test_nobody_writes_a_terminated_topic(desk: Bench) -> None:

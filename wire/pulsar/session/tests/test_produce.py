@@ -150,6 +150,22 @@ async def test_trouble_in_storage_refuses_once_and_lets_go(slow_stage: Stage) ->
     assert kinds(await client.says(peer.producer(2, 7, "t"))) == ["PRODUCER_SUCCESS"]
 
 
+async def test_a_full_disk_refuses_with_a_code_that_clients_retry(stage: Stage) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 7, "t"))
+    stage.stores.ledgers.full = True
+    heard = await client.says_one(peer.producer(2, 8, "t"))
+    assert (heard.kind, heard.body.error) == ("ERROR", pb.PersistenceError)
+    assert "disk is full" in heard.body.message
+    heard = await client.says_one(peer.send(7, 1))
+    assert (heard.kind, heard.body.error) == ("SEND_ERROR", pb.PersistenceError)
+    heard = await client.says_one(peer.producer(3, 9, "non-persistent://public/default/n"))
+    assert heard.kind == "PRODUCER_SUCCESS", "that one stores nothing"
+    assert kinds(await client.says(peer.subscribe(4, 1, "t", "s"))) == ["SUCCESS"]
+    stage.stores.ledgers.full = False
+    assert kinds(await client.says(peer.producer(5, 7, "t"))) == ["PRODUCER_SUCCESS"]
+
+
 async def test_an_unloaded_topic_closes_its_producers(stage: Stage) -> None:
     client = await stage.player()
     await client.says_one(peer.producer(1, 7, "t"))

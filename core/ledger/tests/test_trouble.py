@@ -1,0 +1,50 @@
+"""A log that cannot be written says so once, and once that it can be again."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from core.errors import StorageFailed
+from core.testing.bench import Bench, Told, bench, settled
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Bench]:
+    async with bench() as made:
+        yield made
+
+
+async def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients try again ten times a second; nobody wants to read that."""
+    ledger = await desk.ledger()
+
+    async def append_some() -> None:
+        for _ in range(3):
+            ledger.append([b"x"], None, Told())
+            await settled()
+
+    await append_some()
+    desk.ledgers.full = True
+    await append_some()
+    desk.ledgers.create_failure = StorageFailed("gone")
+    await append_some()
+    desk.ledgers.create_failure = None
+    desk.ledgers.full = False
+    await append_some()
+    assert caplog.messages == [
+        "persistent://public/default/t: a write failed: the disk is full",
+        "persistent://public/default/t: cannot open a ledger: gone",
+        "persistent://public/default/t: is written again",
+    ]
+
+
+async def test_a_log_that_is_no_topics_is_called_what_it_is(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = await desk.ledger("public/other")
+    desk.ledgers.full = True
+    ledger.append([b"x"], None, Told())
+    await settled()
+    assert "public/other: a write failed: the disk is full" in caplog.messages
