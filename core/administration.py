@@ -2,7 +2,8 @@
 
 Each is a sequence of steps that can be begun again: what is named is created before what it names
 is loaded, and forgotten after what it names is gone. A request that was cut off in the middle is
-repeated, not repaired.
+repeated, not repaired. What is being deleted as a whole is marked as `going` in the broker, or
+clients that are sent away would come back and create the beginning of it anew.
 """
 
 from __future__ import annotations
@@ -99,23 +100,25 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
         for each in present:
             if (await broker.topic(each, create=False)).in_use:
                 raise NotAllowed(f"topic {each} has producers, consumers or subscriptions")
-    for each in present:
-        await broker.delete(each, force=True)
-    await broker.catalog.forget_topic(name)
+    with broker.going.one_more(name.full):
+        for each in present:
+            await broker.delete(each, force=True)
+        await broker.catalog.forget_topic(name)
 
 
 async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:
     """An empty namespace, or by force one with everything in it."""
     await broker.catalog.policies(namespace)
-    topics = [TopicName.parse(full) for full in await broker.topics_of(namespace)]
-    if topics and not force:
-        raise AlreadyExists(f"namespace {namespace} still has topics")
-    for name in topics:
-        if await broker.exists(name):
-            await broker.delete(name, force=True)
-    for base in [*await broker.catalog.partitioned_of(namespace), *topics]:
-        await broker.catalog.forget_topic(base)
-    await broker.catalog.delete_namespace(namespace)
+    with broker.going.one_more(str(namespace)):
+        topics = [TopicName.parse(full) for full in await broker.topics_of(namespace)]
+        if topics and not force:
+            raise AlreadyExists(f"namespace {namespace} still has topics")
+        for name in topics:
+            if await broker.exists(name):
+                await broker.delete(name, force=True)
+        for base in [*await broker.catalog.partitioned_of(namespace), *topics]:
+            await broker.catalog.forget_topic(base)
+        await broker.catalog.delete_namespace(namespace)
 
 
 async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:

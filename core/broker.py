@@ -14,6 +14,7 @@ is closed for good.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -21,6 +22,7 @@ import trio
 from msgspec import Struct
 
 from core import sampling
+from core.attaching import ATTACH_SECONDS, Marks
 from core.catalog import Catalog
 from core.clock import Clock
 from core.errors import BrokerError, NotAllowed, NotReady, TopicNotFound
@@ -50,7 +52,7 @@ POLICIES_PER_REST = 10
 """Topics that are told new policies before it does: those are worked out for each."""
 
 
-def _always() -> bool:
+def _always(_topic: AnyTopic) -> bool:
     return True
 
 
@@ -108,6 +110,10 @@ class Broker:
         self._dirty_cursors: list[Cursor] = []
         self._locks: dict[str, trio.Lock] = {}
         """Of the topics being loaded, unloaded or deleted just now."""
+        self.wanted = Marks()
+        """Topics somebody is about to take a place in: those are not idle."""
+        self.going = Marks()
+        """Namespaces and topics being deleted with all that is in them: nothing new comes there."""
         self._stopping = False
         self._nursery: trio.Nursery
 
@@ -137,25 +143,40 @@ class Broker:
     # -- topics -------------------------------------------------------------------------------
 
     async def topic(
-        self, name: TopicName, *, create: bool = True, by_order: bool = False
+        self,
+        name: TopicName,
+        *,
+        create: bool = True,
+        by_order: bool = False,
+        deadline: float = math.inf,
     ) -> AnyTopic:
         """The loaded topic of that name; `TopicNotFound` if there is none and may be none.
 
         `by_order` is an administrator's: what the policy says of auto-creation does not matter.
+        The deadline is for others to have done with the topic.
         """
         found = self.topics.get(name.full)
         if found is not None and not found.fenced:
             return found
-        async with self._alone_with(name):
+        async with self._alone_with(name, deadline):
             return await self._loaded(name, create=create, by_order=by_order)
 
     @asynccontextmanager
-    async def _alone_with(self, name: TopicName) -> AsyncIterator[None]:
-        """Loading, unloading and deleting one topic happen one at a time."""
+    async def _alone_with(self, name: TopicName, deadline: float = math.inf) -> AsyncIterator[None]:
+        """Loading, unloading and deleting one topic happen one at a time.
+
+        Only the wait for one's turn has a deadline: what is begun is not cut off.
+        """
         lock = self._locks.setdefault(name.full, trio.Lock())
         try:
-            async with lock:
+            with trio.move_on_at(deadline) as waiting:
+                await lock.acquire()
+            if waiting.cancelled_caught:
+                raise NotReady(f"topic {name} is being loaded or unloaded for too long")
+            try:
                 yield
+            finally:
+                lock.release()
         finally:
             if not lock.locked():
                 self._locks.pop(name.full, None)
@@ -202,6 +223,8 @@ class Broker:
 
     async def _check_may_exist(self, name: TopicName, *, create: bool, by_order: bool) -> None:
         """Raise unless the topic exists or may be created by being asked for."""
+        if self._is_going(name) and not await self.exists(name):
+            raise TopicNotFound(f"topic {name} is deleted")
         partitions = await self.catalog.partitions(name.base)
         if name.partitioned and partitions:
             if name.partition_index < partitions:
@@ -215,6 +238,9 @@ class Broker:
         if not create or not (by_order or policies.auto_topic_creation.allowed):
             raise TopicNotFound(f"topic {name} does not exist")
         await self.check_room(name, 1)
+
+    def _is_going(self, name: TopicName) -> bool:
+        return str(name.namespace) in self.going or name.base.full in self.going
 
     async def check_room(self, name: TopicName, topics: int) -> None:
         """`NotAllowed` if so many more topics, or partitions, are more than the namespace may have.
@@ -243,11 +269,15 @@ class Broker:
         """
         if name.partitioned:
             return 0  # a partition has none of its own; whether it exists is seen when attaching
+        present = self.topics.get(name.full)
+        if present is not None and present.fenced:
+            async with self._alone_with(name, trio.current_time() + ATTACH_SECONDS):
+                pass  # whoever is deleting it is done
         count = await self.catalog.partitions(name)
         if count or await self.exists(name):
             return count
         creation = (await self.catalog.effective(name)).auto_topic_creation
-        if not create or not creation.allowed:
+        if not create or not creation.allowed or self._is_going(name):
             raise TopicNotFound(f"topic {name} does not exist")
         if creation.partitions:
             await self.check_room(name, creation.partitions)
@@ -283,17 +313,18 @@ class Broker:
                 await self._put_away(topic)
 
     async def delete(
-        self, name: TopicName, *, force: bool = False, only_if: Callable[[], bool] = _always
+        self, name: TopicName, *, force: bool = False, only_if: Callable[[AnyTopic], bool] = _always
     ) -> bool:
         """Delete one topic (a partition, or one without partitions).
 
-        `only_if` is asked when nobody can come or go any more; returns what it said.
+        `only_if` is asked about it when nobody can load or unload it any more; returns what it
+        said.
         """
         async with self._alone_with(name):
             topic = await self._loaded(name, create=False, by_order=False)
             if not force and topic.in_use:
                 raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
-            if not only_if():
+            if not only_if(topic):
                 return False
             await topic.delete()
             self.topics.pop(name.full, None)

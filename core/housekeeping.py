@@ -129,11 +129,15 @@ class Housekeeping:
             return
         caught_up = rule.inactive_topic_delete_mode == "delete_when_subscriptions_caught_up"
 
-        def still_idle() -> bool:
-            return topic.idle(caught_up_is_enough=caught_up)
+        def still_idle(found: AnyTopic) -> bool:
+            # another of the same name may have been loaded meanwhile
+            wanted = found is not topic or topic.name.full in self._broker.wanted
+            return not wanted and topic.idle(caught_up_is_enough=caught_up)
 
         # asked again when nobody can come in between any more
-        if still_idle() and await self._broker.delete(topic.name, force=True, only_if=still_idle):
+        if still_idle(topic) and await self._broker.delete(
+            topic.name, force=True, only_if=still_idle
+        ):
             log.info("%s: deleted, it has been idle for %d s", topic.name, idle_ms // 1000)
 
 

@@ -6,16 +6,29 @@ import pytest
 import trio
 
 from core import administration
-from core.broker import Broker, BrokerSettings
+from core.attaching import attach
+from core.broker import AnyTopic, Broker, BrokerSettings
 from core.clock import SystemClock
-from core.errors import AlreadyExists, Invalid, NotAllowed, NotFound, TopicNotFound
+from core.errors import (
+    AlreadyExists,
+    BrokerError,
+    Invalid,
+    NamespaceNotFound,
+    NotAllowed,
+    NotFound,
+    TopicNotFound,
+)
 from core.metadata.memory import MemoryMetadata
 from core.names import NamespaceName, TopicName
 from core.policies import AutoTopicCreation, BrokerDefaults
+from core.testing.bench import settled
+from core.testing.broker import running
+from core.testing.client import ClientProducer
 from core.testing.ledgers import MemoryLedgers
 
 NAMESPACE = NamespaceName.parse("public/default")
 A = TopicName.parse("a")
+B = TopicName.parse("b")
 
 
 @pytest.fixture
@@ -80,3 +93,51 @@ async def test_unloading_a_namespace_keeps_what_is_in_it(broker: Broker) -> None
     await administration.unload_namespace(broker, NAMESPACE)
     assert broker.topics == {}
     assert await broker.exists(A)
+
+
+class Returning:
+    """A producer whose client comes back at once when it is sent away."""
+
+    def __init__(self, broker: Broker, name: TopicName) -> None:
+        self.broker, self.name = broker, name
+        self.refusals: list[BrokerError] = []
+        self.places = 0
+
+    async def come(self) -> None:
+        try:
+            await attach(self.broker, self.name, self.take_place)
+        except BrokerError as error:
+            self.refusals.append(error)
+
+    async def take_place(self, topic: AnyTopic) -> None:
+        came = ClientProducer(f"p{self.places}")
+        came.closed_by_broker = self.sent_away  # type: ignore[method-assign]
+        await topic.attach_producer(came.producer)
+        self.places += 1
+
+    def sent_away(self) -> None:
+        self.broker.spawn(self.come)
+
+
+@pytest.mark.parametrize("whole", ["namespace", "partitioned topic"])
+async def test_nobody_creates_anew_what_is_being_deleted_as_a_whole(whole: str) -> None:
+    """Once a namespace was gone and topics were in it, created by those it had sent away."""
+    creation = AutoTopicCreation(whole == "namespace")
+    async with running(auto_topic_creation=creation) as broker:
+        names = [A, B] if whole == "namespace" else [A.partition(0), A.partition(1)]
+        if whole != "namespace":
+            await administration.create_partitioned(broker, A, 2)
+        clients = [Returning(broker, name) for name in names]
+        for client in clients:
+            await client.come()
+        if whole == "namespace":
+            await administration.delete_namespace(broker, NAMESPACE, force=True)
+        else:
+            await administration.delete_partitioned(broker, A, force=True)
+        await settled()
+        assert [client.places for client in clients] == [1, 1]
+        refused = [type(refusal) for client in clients for refusal in client.refusals]
+        assert set(refused) <= {TopicNotFound, NamespaceNotFound}
+        assert len(refused) == 2
+        assert broker.topics == {}
+        assert await broker.metadata.children("/managed-ledgers") == []

@@ -193,7 +193,7 @@ async def test_delete() -> None:
         await attached(topic, SHARED)
         with pytest.raises(NotAllowed):
             await broker.delete(A)
-        assert not await broker.delete(A, force=True, only_if=lambda: False)
+        assert not await broker.delete(A, force=True, only_if=lambda _topic: False)
         assert not topic.fenced
         assert await broker.delete(A, force=True)
         assert not await broker.exists(A)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from core.broker import Broker
+from core.attaching import attach
+from core.broker import AnyTopic, Broker
 from core.errors import QuotaExceeded, QuotaHeld, StorageFailed
 from core.names import TopicName
 from core.policies import BacklogQuota, InactiveTopics, Retention
@@ -177,6 +178,42 @@ async def test_whoever_comes_at_the_last_moment_saves_the_topic() -> None:
         await broker.housekeeping.tend(topic)
         assert len(asked) == 2
         assert broker.topics == {A.full: topic}
+        assert not topic.fenced
+
+
+async def test_a_topic_somebody_is_about_to_attach_to_stays() -> None:
+    """Once it was deleted under whoever it had just been created for."""
+    rule = InactiveTopics(max_inactive_duration_seconds=0)
+    async with running(inactive_topics=rule) as broker:
+
+        async def take_place(topic: AnyTopic) -> None:
+            await broker.housekeeping.tend(topic)
+            assert not topic.fenced
+
+        await attach(broker, A, take_place)
+        (topic,) = broker.topics.values()
+        await broker.housekeeping.tend(topic)
+        assert broker.topics == {}
+
+
+async def test_only_the_topic_that_was_found_idle_is_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once its successor was, with whoever had come to it."""
+    stores = Stores()
+    async with running(stores) as broker:
+        old = await topic_of(broker)
+        stores.clock.forward(60)
+
+        async def meanwhile(topic: Topic) -> None:
+            await broker.unload(A)
+            await (await topic_of(broker)).attach_producer(ClientProducer("p").producer)
+            topic.fenced = False  # as if it had been found idle before
+
+        monkeypatch.setattr(broker.housekeeping, "trim", meanwhile)
+        await broker.housekeeping.tend(old)
+        (topic,) = broker.topics.values()
+        assert topic is not old
         assert not topic.fenced
 
 

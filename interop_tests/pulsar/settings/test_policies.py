@@ -167,7 +167,7 @@ def test_retention_by_size(serve, topic):
 
 
 def test_topics_that_nobody_uses_go(serve, raw, topic):
-    server, client = serve(delete_inactive_topics_max_inactive_duration_seconds=1)
+    server, client = serve(delete_inactive_topics_max_inactive_duration_seconds=0)
     used = f"{topic}-used"
     client.subscribe(used, "s")
     publish(client, topic, [b"x"])
@@ -178,6 +178,17 @@ def test_topics_that_nobody_uses_go(serve, raw, topic):
             return list(asked.body.topics) == [f"persistent://public/default/{used}"]
 
     until(gone)
+
+
+def test_topics_do_not_go_under_whoever_comes(serve, topic):
+    """Attached to at the very moment they are found idle; clients would not try a second time."""
+    _, client = serve(
+        housekeeping_interval_seconds=0.005, delete_inactive_topics_max_inactive_duration_seconds=0
+    )
+    for at in range(30):
+        client.subscribe(f"{topic}-{at}", "s").close()
+        client.create_producer(f"{topic}-{at}-p").close()
+        client.subscribe(f"{topic}-{at}-p", "s").close()
 
 
 # -- how many may wait ---------------------------------------------------------------------------

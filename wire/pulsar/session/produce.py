@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from core.attaching import attach
 from core.entry.pulsar_metadata import has_encryption_keys
 from core.errors import (
     BrokerError,
@@ -20,6 +22,7 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, hot, replies
 from wire.pulsar.session import liveness
+from wire.pulsar.session.lookup import topic_name
 from wire.pulsar.session.publishing import Attached
 
 if TYPE_CHECKING:
@@ -58,16 +61,24 @@ def on_producer(session: PulsarSession, event: events.Producer) -> None:
 
 async def _produce(session: PulsarSession, event: events.Producer) -> None:
     producer_id, coming = event.producer_id, session.producers_coming
+    enter = partial(_enter, session, event)
     try:
-        topic = await session.topic(event.topic)
-        await _prepare(event, topic)
-        name = event.name or await session.broker.catalog.new_producer_name()
-        if coming.get(producer_id) == event.request_id:
-            del coming[producer_id]
-            await _attach(session, event, topic, name)
+        await attach(session.broker, topic_name(event.topic), enter)
     finally:
         if coming.get(producer_id) == event.request_id:
             del coming[producer_id]
+
+
+async def _enter(
+    session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic
+) -> None:
+    """Unless the client has given up."""
+    producer_id, coming = event.producer_id, session.producers_coming
+    await _prepare(event, topic)
+    name = event.name or await session.broker.catalog.new_producer_name()
+    if coming.get(producer_id) == event.request_id:
+        del coming[producer_id]
+        await _attach(session, event, topic, name)
 
 
 async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None:
@@ -87,7 +98,10 @@ async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None
 async def _attach(
     session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic, name: str
 ) -> None:
-    """Into the session first: whoever detaches it while the topic is being taken finds it there."""
+    """Into the session first: whoever detaches it while the topic is being taken finds it there.
+
+    What did not succeed is coming again, if nobody detached it, until the request is refused.
+    """
     attached = Attached(session, event, topic)
     request = ProducerRequest(
         name=name,
@@ -105,6 +119,8 @@ async def _attach(
     try:
         granted = await _take_place(session, attached)
     except BrokerError:
+        if session.producers.get(event.producer_id) is attached:
+            session.producers_coming[event.producer_id] = event.request_id
         attached.forget()
         raise
     if not granted:

@@ -21,8 +21,6 @@ from core.broker import Broker
 from core.errors import BrokerError, Invalid
 from core.link.connection import PAUSE_PUBLISHES, PAUSE_RATE, Connection
 from core.throttle import Throttle, wait_seconds
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, refusals, replies
 from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from wire.pulsar.session.produce import HANDLERS as PRODUCE
@@ -242,7 +240,3 @@ class PulsarSession:
         self.wire.close()
         detach_producers(self)
         subscribe.detach_all(self)
-
-    async def topic(self, name: str, *, create: bool = True) -> Topic | VolatileTopic:
-        """The topic of that name, loaded."""
-        return await self.broker.topic(lookup.topic_name(name), create=create)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from core.attaching import attach
 from core.errors import BrokerError, ConsumerBusy, NotAllowed, NotReady, SubscriptionNotFound
 from core.ledger.chain import START, Position
 from core.names import check_subscription
@@ -16,6 +18,7 @@ from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
 from wire.pulsar.session import liveness
 from wire.pulsar.session.consume import Attached, attached_consumer
+from wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
@@ -47,25 +50,33 @@ def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
 
 async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
     consumer_id, coming = event.consumer_id, session.consumers_coming
+    take_place = partial(_take_place, session, event)
     try:
-        topic = await session.topic(event.topic, create=event.create_topic)
-        host = session.peer.rpartition(":")[0]
-        who = (host, event.consumer_name, consumer_id)
-        await topic.subscribers.admit(who, topic.policies.subscribe_rate, session.broker.clock)
-        while coming.get(consumer_id) == event.request_id:
-            subscription = await _subscription(event, topic)
-            if coming.get(consumer_id) != event.request_id:
-                topic.forget_if_unused(subscription)
-                return
-            try:
-                _attach(session, event, topic, subscription)
-                return
-            except ConsumerBusy:
-                if not await _holder_is_gone(session, event, subscription):
-                    raise
+        name = topic_name(event.topic)
+        await attach(session.broker, name, take_place, create=event.create_topic)
     finally:
         if coming.get(consumer_id) == event.request_id:
             del coming[consumer_id]
+
+
+async def _take_place(
+    session: PulsarSession, event: events.Subscribe, topic: Topic | VolatileTopic
+) -> None:
+    """Unless the client has given up; once more if who was in the way turns out to be dead."""
+    consumer_id, coming = event.consumer_id, session.consumers_coming
+    who = (session.peer.rpartition(":")[0], event.consumer_name, consumer_id)
+    await topic.subscribers.admit(who, topic.policies.subscribe_rate, session.broker.clock)
+    while coming.get(consumer_id) == event.request_id:
+        subscription = await _subscription(event, topic)
+        if coming.get(consumer_id) != event.request_id:
+            topic.forget_if_unused(subscription)
+            return
+        try:
+            _attach(session, event, topic, subscription)
+            return
+        except ConsumerBusy:
+            if not await _holder_is_gone(session, event, subscription):
+                raise
 
 
 async def _holder_is_gone(

@@ -2,12 +2,14 @@
 
 import pytest
 
+from core.broker import AnyTopic
 from core.errors import StorageFailed
 from core.link.connection import PAUSE_PUBLISHES
-from core.names import NamespaceName
+from core.names import NamespaceName, TopicName
 from core.policies import NamespacePolicies
+from core.topic.producer import Producer
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Stage, kinds
+from wire.pulsar.session.tests.conftest import Player, Stage, kinds
 from wire.pulsar.tests import peer
 
 EXCLUSIVE, WAIT, FENCE = pb.EXCLUSIVE_ACCESS, pb.WAIT_FOR_EXCLUSIVE, pb.EXCLUSIVE_WITH_FENCING
@@ -175,6 +177,35 @@ async def test_an_unloaded_topic_closes_its_producers(stage: Stage) -> None:
     assert (heard.kind, heard.body.request_id) == ("CLOSE_PRODUCER", (1 << 64) - 1)
     assert client.line.ending is None
     assert kinds(await client.says(peer.producer(2, 7, "t"))) == ["PRODUCER_SUCCESS"]
+
+
+async def test_a_topic_unloaded_under_a_producer_that_comes_is_loaded_again(stage: Stage) -> None:
+    """Once "not ready", which some clients take for an end; closed meanwhile, nobody comes."""
+    name = TopicName.parse("t")
+    for closes in (False, True):
+        topic = await stage.broker.topic(name)
+        client = await stage.player()
+
+        async def unloaded(
+            producer: Producer,
+            topic: AnyTopic = topic,
+            client: Player = client,
+            closes: bool = closes,
+        ) -> bool:
+            await stage.broker.unload(name)
+            if closes:
+                client.feed(peer.close_producer(2, 7))
+            return await type(topic).attach_producer(topic, producer)  # type: ignore[arg-type]
+
+        topic.attach_producer = unloaded  # type: ignore[method-assign]
+        heard = await client.says(peer.producer(1, 7, "t"))
+        expected = ("SUCCESS", 2) if closes else ("PRODUCER_SUCCESS", 1)
+        assert [(each.kind, each.body.request_id) for each in heard] == [expected]
+        (again,) = stage.broker.topics.values()
+        assert again is not topic
+        assert len(again.producers) == (0 if closes else 1)
+        assert client.session.producers_coming == {}
+        await stage.broker.unload(name)
 
 
 async def test_encryption_where_it_is_required(stage: Stage) -> None:

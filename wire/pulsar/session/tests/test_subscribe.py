@@ -1,7 +1,13 @@
 """Consumers come and go, as playbooks."""
 
+from typing import Any
+
+import pytest
+
 from core.names import TopicName
 from core.policies import AutoSubscriptionCreation, NamespacePolicies
+from core.topic.subscription import Subscription
+from core.topic.topic import Topic
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
 from wire.pulsar.tests import peer
@@ -119,4 +125,60 @@ async def test_a_subscribe_of_a_connection_that_is_gone_attaches_nobody(stage: S
     client.session.closed("gone")
     await client.hears()
     (topic,) = stage.broker.topics.values()
+    assert topic.subscriptions == {}
+
+
+@pytest.mark.parametrize("durable", [True, False])
+async def test_a_subscribe_during_an_unload_is_answered_when_it_is_over(
+    slow_stage: Stage, durable: bool
+) -> None:
+    """Once "not ready", which some clients take for an end."""
+    other = await slow_stage.player()
+    await other.says_one(peer.producer(1, 7, "t"))
+    other.feed(peer.send(7, 0))
+    (old,) = slow_stage.broker.topics.values()
+    slow_stage.broker.spawn(slow_stage.broker.unload, old.name)
+    await other.hears()
+    client = await slow_stage.player()
+    assert await client.says(peer.subscribe(1, 3, "t", "s", durable=durable)) == []
+    slow_stage.stores.ledgers.sync()
+    assert kinds(await client.hears()) == ["SUCCESS"]
+    (topic,) = slow_stage.broker.topics.values()
+    assert topic is not old
+    assert len(topic.subscriptions["s"].consumers) == 1
+
+
+async def test_a_topic_unloaded_under_a_subscribe_is_loaded_again(stage: Stage) -> None:
+    topic = await stage.broker.topic(TopicName.parse("t"))
+    assert isinstance(topic, Topic)
+    create = topic.subscription
+
+    async def unloaded(*args: Any, **options: Any) -> Subscription:
+        made = await create(*args, **options)
+        await stage.broker.unload(topic.name)
+        return made
+
+    topic.subscription = unloaded  # type: ignore[method-assign]
+    client = await stage.player()
+    assert kinds(await client.says(peer.subscribe(1, 3, "t", "s"))) == ["SUCCESS"]
+    (again,) = stage.broker.topics.values()
+    assert len(again.subscriptions["s"].consumers) == 1
+    assert client.session.consumers_coming == {}
+
+
+async def test_whoever_gives_up_while_the_topic_is_unloaded_is_not_attached(
+    slow_stage: Stage,
+) -> None:
+    other = await slow_stage.player()
+    await other.says_one(peer.producer(1, 7, "t"))
+    other.feed(peer.send(7, 0))
+    (old,) = slow_stage.broker.topics.values()
+    slow_stage.broker.spawn(slow_stage.broker.unload, old.name)
+    await other.hears()
+    client = await slow_stage.player()
+    heard = await client.says(peer.subscribe(1, 3, "t", "s"), peer.close_consumer(2, 3))
+    assert [(each.kind, each.body.request_id) for each in heard] == [("SUCCESS", 2)]
+    slow_stage.stores.ledgers.sync()
+    assert await client.hears() == []
+    (topic,) = slow_stage.broker.topics.values()
     assert topic.subscriptions == {}
