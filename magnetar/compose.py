@@ -4,9 +4,10 @@
                                                       -> catalog, cursors  -> metadata
 
 Nothing is decided here but who knows whom, in which order things start, and that they stop in the
-opposite one: doors close, topics are unloaded (what is in flight is stored, cursors are saved),
-then storage closes. A storage that fails for good ends the process: what it acknowledged is safe,
-and what it would acknowledge from then on might not be.
+opposite one: doors close and nobody is read any more, topics are unloaded (what is in flight is
+stored and answered, cursors are saved), every peer hears its answers, storage closes. A
+storage that fails for good ends the process: what it acknowledged is safe, and what it would
+acknowledge from then on might not be.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         )
         ready(ReadyReport(addresses))
         await stop.wait()
-        link.stop_listening()
+        link.stop_reading()
         await broker.stop()
+        await link.stop()
         nursery.cancel_scope.cancel()
 
 
@@ -105,7 +107,9 @@ def _over_tls(protocol: Protocol, context: ssl.SSLContext) -> Protocol:
 
     def secured(connection: Connection) -> tuple[Wire, Session]:
         wire, session = protocol(connection)
-        return TlsWire(context, wire), session
+        tls = TlsWire(context, wire)
+        connection.farewell = tls.farewell
+        return tls, session
 
     return secured
 

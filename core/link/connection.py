@@ -12,6 +12,7 @@ exactly once.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from core.link.poller import READ, WRITE
@@ -26,6 +27,8 @@ PAUSE_PUBLISHES: Final = 2
 """Too many publishes of this connection wait for storage."""
 PAUSE_RATE: Final = 4
 """A publish rate is used up."""
+PAUSE_STOP: Final = 8
+"""The server stops: never resumed."""
 
 JOIN_BYTES_MAX: Final = 128 * 1024
 """Up to here one joined buffer is cheaper to send than a list of pieces."""
@@ -38,6 +41,7 @@ class Connection:
 
     __slots__ = (
         "ending",
+        "farewell",
         "fd",
         "gathered",
         "heard",
@@ -83,6 +87,8 @@ class Connection:
         self.touched = False
         self.ending: str | None = None
         """Why this connection closes as soon as its outbox is sent, if it does."""
+        self.farewell: Callable[[], list[bytes]] | None = None
+        """Packs what goes out behind everything else, if the wire has a word for goodbye."""
         self.heard = self.progress = link.now
         self.pinged = False
         self.writes = False
@@ -131,7 +137,7 @@ class Connection:
         self.update_interest()
 
     def end(self, reason: str) -> None:
-        """Close as soon as what is packed has been sent; nothing more is read."""
+        """Close as soon as what is packed has been sent and heard; nothing more is handled."""
         if self.ending is None:
             self.ending = reason
             self.touch()
@@ -168,7 +174,7 @@ class Connection:
         if self.outbox:
             self.drain(was_congested)
         elif self.ending is not None:
-            self.link.drop(self, self.ending)
+            self._leave(self.ending)
         elif was_congested:
             self._settle_pressure(was_congested)
 
@@ -205,9 +211,19 @@ class Connection:
                 break
             self._forget_sent(sent)
         if not self.outbox and self.ending is not None:
-            self.link.drop(self, self.ending)
+            self._leave(self.ending)
             return
         self._settle_pressure(was_congested)
+
+    def _leave(self, reason: str) -> None:
+        """All is sent: goodbye, and the peer may hear it."""
+        farewell, self.farewell = self.farewell, None
+        self.outbox = farewell() if farewell is not None else []
+        if not self.outbox:
+            self.link.linger(self, reason)
+            return
+        self.outbox_bytes = sum(map(len, self.outbox))
+        self.drain()  # comes back here when that is sent
 
     def _settle_pressure(self, was_congested: bool) -> None:
         """Whoever held back may go on, and so may reading, if the peer has taken enough."""

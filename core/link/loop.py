@@ -14,6 +14,9 @@ it.
 Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one
 peer, connections in all and per address, silence. What happens at each is written at `LinkLimits`.
 
+An end in good order (`Connection.end`, `stop`) sends what is packed and lets the peer hear it
+(`lingering.py`); whoever is broken, silent or not wanted any more is dropped at once.
+
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
 """
 
@@ -30,7 +33,8 @@ from msgspec import Struct
 
 from core.clock import Clock
 from core.errors import WireError
-from core.link.connection import PAUSE_STORAGE, Connection
+from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
+from core.link.lingering import Lingering
 from core.link.poller import READ, WRITE, new_poller
 from core.link.wire import Session, Wire
 
@@ -45,6 +49,12 @@ SWEEP_BYTES_MAX: Final = 512 * 1024
 SWEEP_CONNECTIONS_MAX: Final = 64
 ACCEPTS_MAX: Final = 64
 LISTEN_BACKLOG: Final = 1024
+LINGER_SECONDS: Final = 2.0
+"""For a peer to hear the last word and close, or for all of them when the server stops: then it is
+closed, whatever is still on its way.
+"""
+LINGERING_MAX: Final = 256
+"""Peers with that time: beyond, the oldest is closed for the next. When the server stops, all."""
 
 Protocol = Callable[[Connection], tuple[Wire, Session]]
 """Makes the two halves of a fresh connection."""
@@ -112,6 +122,9 @@ class Link:
         self._checks: deque[tuple[float, Connection]] = deque()
         self._buffer = bytearray(limits.receive_bytes)
         self._view = memoryview(self._buffer)
+        self._lingering = Lingering(self.poller, self._view)
+        self._all_gone: trio.Event | None = None
+        """Set when nobody is left, once that is waited for."""
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = self._sweeping = False
         self.storage_congested = False
@@ -141,6 +154,23 @@ class Link:
             listener.socket.close()
         self._listeners.clear()
 
+    def stop_reading(self) -> None:
+        """Hear nobody out any further, and nobody new: what has come is still answered."""
+        self.stop_listening()
+        for connection in self._connections.values():
+            connection.pause(PAUSE_STOP)
+
+    async def stop(self) -> None:
+        """Send what is packed, end, and let everybody hear it, for `LINGER_SECONDS` at most."""
+        self.stop_reading()
+        self._all_gone = trio.Event()
+        for connection in list(self._connections.values()):
+            connection.end("the server stops")
+        self.settle()
+        self._note_gone()
+        with trio.move_on_after(LINGER_SECONDS):
+            await self._all_gone.wait()
+
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; then every connection is closed."""
         self._token = trio.lowlevel.current_trio_token()
@@ -158,6 +188,7 @@ class Link:
                 self.stop_listening()
                 for connection in list(self._connections.values()):
                     self.drop(connection, "the server stops")
+                self._lingering.close()
                 self.poller.close()
 
     def statistics(self) -> LinkStatistics:
@@ -185,6 +216,9 @@ class Link:
                     self._watched[fd]()
                 elif fd in self._listeners:
                     self._accept(self._listeners[fd])
+                else:
+                    self._lingering.receive(fd)
+                    self._note_gone()
                 continue
             if readiness & WRITE and connection.outbox:
                 connection.drain()
@@ -359,11 +393,25 @@ class Link:
 
     def drop(self, connection: Connection, reason: str) -> None:
         """Close at once; the session is told."""
-        fd = connection.fd
-        if fd < 0:
+        if connection.fd < 0:
             return
-        self.poller.forget(fd)
-        del self._connections[fd]
+        self.poller.forget(connection.fd)
+        connection.socket.close()
+        self._forget(connection, reason)
+
+    def linger(self, connection: Connection, reason: str) -> None:
+        """Everything is sent: close as soon as the peer has heard it; the session is told now."""
+        if connection.fd < 0:
+            return
+        while self._all_gone is None and len(self._lingering) >= LINGERING_MAX:
+            self._lingering.close_oldest()
+        self._watched.pop(connection.fd, None)  # closed long ago, and its number used again
+        deadline = self.clock.monotonic() + LINGER_SECONDS  # `now` is older, outside of sweeps
+        self._lingering.begin(connection.socket, deadline)
+        self._forget(connection, reason)
+
+    def _forget(self, connection: Connection, reason: str) -> None:
+        del self._connections[connection.fd]
         self._refusing.pop(connection, None)
         host = connection.host
         self._per_address[host] -= 1
@@ -374,9 +422,13 @@ class Link:
         connection.outbox_bytes = 0
         connection.left = b""
         connection.large = None
-        connection.socket.close()
         log.debug("%s: closed: %s", connection.peer, reason)
         connection.session.closed(reason)
+        self._note_gone()
+
+    def _note_gone(self) -> None:
+        if self._all_gone is not None and not self._connections and not self._lingering:
+            self._all_gone.set()
 
     # -- pressure and silence -----------------------------------------------------------------
 
@@ -407,6 +459,8 @@ class Link:
         while True:
             await trio.sleep(min(1.0, span / 4))
             self.now = self.clock.monotonic()
+            self._lingering.close_overdue(self.now)
+            self._note_gone()
             while self._refusing and next(iter(self._refusing.values())) <= self.now:
                 self.drop(next(iter(self._refusing)), "refused")
             while self._checks and self._checks[0][0] <= self.now:

@@ -8,6 +8,7 @@ Invariant: no plain byte leaves before the handshake is done, and none that fail
 
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from core.errors import WireError
@@ -27,6 +28,7 @@ class TlsWire:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._established = False
+        self._ended = False
         self._left = b""
 
     @property
@@ -79,8 +81,17 @@ class TlsWire:
         return True
 
     def take_outgoing(self) -> list[bytes]:
-        if self._established:
+        if self._established and not self._ended:
             for piece in self.inner.take_outgoing():
                 self._tls.write(piece)
         sealed = self._outgoing.read()
         return [sealed] if sealed else []
+
+    def farewell(self) -> list[bytes]:
+        """Tell the peer that nothing was cut off (`close_notify`); nothing is packed any more."""
+        self._ended = True
+        if self._established:
+            # It always complains, of the peer's own goodbye that has not come: ours is packed.
+            with suppress(ssl.SSLError):
+                self._tls.unwrap()
+        return self.take_outgoing()

@@ -13,8 +13,9 @@ import trio.testing
 from core.clock import SystemClock
 from core.errors import WireError
 from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE, Connection
-from core.link.loop import Link, LinkLimits
+from core.link.loop import LINGER_SECONDS, LINGERING_MAX, Link, LinkLimits
 from core.link.tls import TlsWire
+from core.testing.clock import FixedClock
 
 
 class LineWire:
@@ -114,8 +115,12 @@ class Bench:
         def protocol(connection: Connection) -> tuple[Any, Any]:
             inner = wire()
             self.connections.append(connection)
-            outer = TlsWire(tls, inner) if tls else inner
-            return outer, EchoSession(connection, inner, self.told)
+            session = EchoSession(connection, inner, self.told)
+            if tls is None:
+                return inner, session
+            outer = TlsWire(tls, inner)
+            connection.farewell = outer.farewell
+            return outer, session
 
         self.link.listen(sock, protocol, "lines", refuses=refuses)
 
@@ -183,6 +188,95 @@ async def test_what_is_packed_before_the_end_still_arrives() -> None:
     async with running() as bench, await bench.dial() as stream:
         await stream.send_all(b"x\nend\n")
         assert await receive_end(stream) == b"x\nend\n"
+
+
+MUCH = b"x" * 16 * 1024 * 1024
+"""More than the system keeps of a connection that is not read."""
+
+
+async def test_the_last_word_reaches_a_peer_that_does_not_stop_talking() -> None:
+    async with running() as bench, await bench.dial() as stream, trio.open_nursery() as nursery:
+        nursery.start_soon(stream.send_all, b"end\n" + MUCH)
+        assert await receive_end(stream) == b"end\n"
+        assert bench.told == ["asked to"], "the session does not wait for that"
+        assert bench.link.statistics().connections == 0
+
+
+async def send_until_closed(stream: trio.SocketStream) -> None:
+    with contextlib.suppress(trio.BrokenResourceError):
+        while True:
+            await stream.send_all(b"and another thing")
+
+
+async def test_those_who_do_not_close_are_few() -> None:
+    """The oldest goes for the next, and one that is gone is no harm."""
+    async with running() as bench:
+        ended = [await bench.dial() for _ in range(LINGERING_MAX + 1)]
+        for stream in ended:
+            await stream.send_all(b"end\n")
+            assert await receive_end(stream) == b"end\n"
+        await send_until_closed(ended[0])
+        await ended[1].send_all(MUCH)
+        for stream in ended:
+            await stream.aclose()
+
+
+async def test_time_is_up_for_those_who_do_not_close() -> None:
+    async with running(LinkLimits(silence_seconds=0.1)) as bench, await bench.dial() as stream:
+        bench.link.clock = clock = FixedClock()
+        await stream.send_all(b"end\n")
+        assert await receive_end(stream) == b"end\n"
+        await stream.send_all(MUCH)
+        clock.forward(LINGER_SECONDS)
+        await send_until_closed(stream)
+
+
+async def test_a_stop_lets_everybody_hear_what_is_packed() -> None:
+    async with running() as bench, await bench.dial() as talker, await bench.dial() as quiet:
+        await talker.send_all(b"a\n")
+        await quiet.send_all(b"b\n")
+        await receive_exactly(talker, 2)
+        await receive_exactly(quiet, 2)
+        bench.link.stop_reading()
+        with pytest.raises(OSError, match="all attempts to connect"):
+            await bench.dial()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(talker.send_all, b"too late\n" + MUCH)
+            for connection in bench.connections:
+                connection.session.quiet()
+            nursery.start_soon(bench.link.stop)
+            for stream in (talker, quiet):
+                assert await receive_end(stream) == b"ping\n"
+            await quiet.aclose()
+            nursery.start_soon(close_after_sending, talker)
+        assert bench.told == ["quiet", "quiet", "the server stops", "the server stops"]
+
+
+async def close_after_sending(stream: trio.SocketStream) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    await stream.aclose()
+
+
+async def test_a_stop_of_nobody_is_over_at_once() -> None:
+    async with running() as bench:
+        before = trio.current_time()
+        await bench.link.stop()
+        assert trio.current_time() - before < LINGER_SECONDS
+
+
+async def test_a_stop_waits_for_nobody_for_ever(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Neither who does not read nor who does not close holds it up."""
+    async with running() as bench, await bench.dial(), await bench.dial():
+        await trio.testing.wait_all_tasks_blocked()
+        bench.connections[0].session.handle(MUCH)
+        bench.connections[0].touch()
+        before = trio.current_time()
+        await bench.link.stop()
+        assert trio.current_time() - before == LINGER_SECONDS
+        assert bench.told == ["the server stops"], "the deaf one is cut when the loop ends"
+        assert bench.connections[0].open
 
 
 async def test_a_large_frame_is_gathered_in_one_buffer() -> None:
@@ -345,6 +439,29 @@ async def test_tls_carries_the_same_protocol(
             nursery.start_soon(stream.send_all, len(body).to_bytes(4) + body)
             assert await receive_exactly(stream, len(body) + 1) == body + b"\n"
         await stream.aclose()
+
+
+async def test_tls_says_goodbye_behind_the_last_word(
+    tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    """Otherwise a client cannot tell the end from a cut: trio's would raise."""
+    server, client = tls_contexts
+    async with running(tls=server) as bench:
+        stream = trio.SSLStream(await bench.dial(), client, server_hostname="localhost")
+        await stream.send_all(b"x\nend\n" + MUCH[: 1024 * 1024])
+        assert await receive_end(stream) == b"x\nend\n"
+        bench.connections[0].session.quiet()  # too late, and no harm
+        await stream.aclose()
+
+
+async def test_an_end_before_the_handshake_is_done(
+    tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    async with running(tls=tls_contexts[0]) as bench, await bench.dial() as stream:
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        bench.connections[0].end("enough")
+        assert await receive_end(stream) == b""
+        assert bench.told == ["enough"]
 
 
 async def test_plain_bytes_on_a_tls_listener_close_it(
