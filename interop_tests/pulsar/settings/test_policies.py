@@ -5,6 +5,7 @@ scenes is waited for by asking, never by time alone.
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pulsar
@@ -183,12 +184,15 @@ def test_topics_that_nobody_uses_go(serve, raw, topic):
 def test_topics_do_not_go_under_whoever_comes(serve, topic):
     """Attached to at the very moment they are found idle; clients would not try a second time."""
     _, client = serve(
-        housekeeping_interval_seconds=0.005, delete_inactive_topics_max_inactive_duration_seconds=0
+        housekeeping_interval_seconds=0.001, delete_inactive_topics_max_inactive_duration_seconds=0
     )
-    for at in range(30):
-        client.subscribe(f"{topic}-{at}", "s").close()
-        client.create_producer(f"{topic}-{at}-p").close()
-        client.subscribe(f"{topic}-{at}-p", "s").close()
+
+    def come(at):
+        client.create_producer(f"{topic}-{at}").close()
+        client.subscribe(f"{topic}-{at}", "s")
+
+    with ThreadPoolExecutor(6) as together:
+        list(together.map(come, range(30)))
 
 
 # -- how many may wait ---------------------------------------------------------------------------

@@ -98,10 +98,7 @@ async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None
 async def _attach(
     session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic, name: str
 ) -> None:
-    """Into the session first: whoever detaches it while the topic is being taken finds it there.
-
-    What did not succeed is coming again, if nobody detached it, until the request is refused.
-    """
+    """Into the session first: whoever detaches it while the topic is being taken finds it there."""
     attached = Attached(session, event, topic)
     request = ProducerRequest(
         name=name,
@@ -118,11 +115,12 @@ async def _attach(
     session.connection.will_write()
     try:
         granted = await _take_place(session, attached)
-    except BrokerError:
-        if session.producers.get(event.producer_id) is attached:
-            session.producers_coming[event.producer_id] = event.request_id
-        attached.forget()
+    except BrokerError as error:
+        attached.turned_away(error)
         raise
+    attached.coming = False
+    if attached.refusal is not None:
+        raise attached.refusal
     if not granted:
         attached.say_granted(event.request_id)
 

@@ -42,12 +42,14 @@ class Attached:
 
     __slots__ = (
         "closing",
+        "coming",
         "encrypted_only",
         "epoch",
         "id",
         "later",
         "producer",
         "ready",
+        "refusal",
         "refused_some",
         "request_id",
         "runs_done",
@@ -70,6 +72,11 @@ class Attached:
         self.encrypted_only = topic.policies.encryption_required
         self.ready = False
         """False while it waits for the topic to be its own."""
+        self.coming = True
+        """The topic has not said yet whether it takes it in: the request is still to be answered.
+        """
+        self.refusal: BrokerError | None = None
+        """Why it was turned away while it was coming."""
         self.epoch: int | None = None
         self.refused_some = False
         """A message was refused and the producer closed: later ones get no receipt, since clients
@@ -103,13 +110,28 @@ class Attached:
         )
 
     def refused(self, error: BrokerError) -> None:
-        """It waited in vain."""
+        """It came, or waited, in vain."""
+        if self.coming:
+            self.turned_away(error)
+            return
         self.forget()
         self.session.reply(replies.error(self.request_id, code_of(error), str(error)))
 
     def closed_by_broker(self) -> None:
+        if self.coming:
+            self.turned_away(NotReady("the producer was closed while it was being attached"))
+            return
         self.forget()
         self.session.reply(replies.close_producer(self.id))
+
+    def turned_away(self, error: BrokerError) -> None:
+        """Not attached; unless the client has closed it, its request is coming again, until that
+        is refused.
+        """
+        if self.session.producers.get(self.id) is self:
+            self.session.producers_coming[self.id] = self.request_id
+        self.forget()
+        self.refusal = error
 
     def forget(self) -> None:
         """The session has it no more; what is on its way from the client is not a mistake."""

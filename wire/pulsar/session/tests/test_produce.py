@@ -3,11 +3,12 @@
 import pytest
 
 from core.broker import AnyTopic
-from core.errors import StorageFailed
+from core.errors import Fenced, StorageFailed
 from core.link.connection import PAUSE_PUBLISHES
 from core.names import NamespaceName, TopicName
 from core.policies import NamespacePolicies
 from core.topic.producer import Producer
+from core.topic.topic import Topic
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.tests.conftest import Player, Stage, kinds
 from wire.pulsar.tests import peer
@@ -206,6 +207,28 @@ async def test_a_topic_unloaded_under_a_producer_that_comes_is_loaded_again(stag
         assert len(again.producers) == (0 if closes else 1)
         assert client.session.producers_coming == {}
         await stage.broker.unload(name)
+
+
+@pytest.mark.parametrize("stores", [True, False])
+async def test_a_topic_unloaded_while_an_epoch_is_stored_is_loaded_again(
+    stage: Stage, stores: bool
+) -> None:
+    """Once the client heard that a producer was closed that it did not have yet, and no answer."""
+    topic = await stage.broker.topic(TopicName.parse("t"))
+    assert isinstance(topic, Topic)
+
+    async def unloaded(_key: str, _value: str) -> None:
+        await stage.broker.unload(topic.name)
+        if not stores:
+            raise Fenced("the topic is being unloaded")
+
+    topic.ledger.set_property = unloaded  # type: ignore[method-assign]
+    client = await stage.player()
+    heard = await client.says(peer.producer(1, 7, "t", producer_access_mode=EXCLUSIVE))
+    assert kinds(heard) == ["PRODUCER_SUCCESS"]
+    (again,) = stage.broker.topics.values()
+    assert again is not topic
+    assert len(again.producers) == 1
 
 
 async def test_encryption_where_it_is_required(stage: Stage) -> None:
