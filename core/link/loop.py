@@ -35,7 +35,7 @@ from core.clock import Clock
 from core.errors import WireError
 from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
 from core.link.lingering import Lingering
-from core.link.poller import READ, WRITE, new_poller
+from core.link.poller import GONE, READ, WRITE, new_poller
 from core.link.wire import Session, Wire
 
 log = logging.getLogger(__name__)
@@ -222,8 +222,12 @@ class Link:
                 continue
             if readiness & WRITE and connection.outbox:
                 connection.drain()
-            if readiness & READ and connection.interest & READ and connection.fd >= 0:
-                self._receive(connection, min(share, self.limits.receive_bytes))
+            if connection.interest & READ and connection.fd >= 0:
+                if readiness & READ:
+                    self._receive(connection, min(share, self.limits.receive_bytes))
+            elif readiness & GONE:
+                # Nobody reads it, so nobody else would notice, and epoll would say it for ever.
+                self.drop(connection, "the peer is gone")
         self._sweeping = False
         self.settle()
         self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)

@@ -11,6 +11,8 @@ from typing import Final, Protocol
 
 READ: Final = 1
 WRITE: Final = 2
+GONE: Final = 4
+"""Both ways are closed, or reset. Nobody asks for it, and it is told again and again."""
 
 
 class Poller(Protocol):
@@ -27,7 +29,7 @@ class Poller(Protocol):
     def forget(self, fd: int) -> None: ...
 
     def ready(self, count_max: int) -> list[tuple[int, int]]:
-        """(fd, READ|WRITE) pairs, at once. A broken socket reads as ready."""
+        """(fd, READ|WRITE) pairs, at once. A broken socket is ready, and GONE where epoll is."""
         ...
 
     def close(self) -> None: ...
@@ -60,7 +62,7 @@ if sys.platform == "linux":
 
         def ready(self, count_max: int) -> list[tuple[int, int]]:
             return [
-                (fd, READ | WRITE if mask & _GONE else (mask & 1) | (mask & 4) >> 1)
+                (fd, READ | WRITE | GONE if mask & _GONE else (mask & 1) | (mask & 4) >> 1)
                 for fd, mask in self._epoll.poll(0, count_max)
             ]
 

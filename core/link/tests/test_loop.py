@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import ssl
+import struct
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -333,6 +334,19 @@ async def test_a_paused_connection_is_not_read_until_resumed() -> None:
         connection.resume(PAUSE_PUBLISHES)
         connection.resume(PAUSE_STORAGE)
         assert await receive_exactly(stream, 2) == b"b\n"
+
+
+async def test_a_paused_connection_whose_peer_resets_is_dropped_at_once() -> None:
+    async with running() as bench, await bench.dial() as stream:
+        await stream.send_all(b"hello\n")
+        await receive_exactly(stream, 6)
+        (connection,) = bench.connections
+        connection.pause(1)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        stream.socket.close()
+        while connection.open:
+            await trio.lowlevel.checkpoint()
+        assert len(bench.told) == 1
 
 
 async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
