@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from bookie.proto.storage_pb2 import LedgerMetadata
 from core.errors import Corrupted, Unsupported
 from core.ports.ledger_store import LedgerInfo
+from core.varints import varint
 
 ROOT: Final = "/ledgers"
 COUNTER: Final = f"{ROOT}/idgen/ID"
@@ -69,7 +70,7 @@ def fresh(
 
 def encode(metadata: LedgerMetadata) -> bytes:
     body = metadata.SerializeToString()
-    return MAGIC + VERSION + b"\n" + _varint(len(body)) + body
+    return MAGIC + VERSION + b"\n" + varint(len(body)) + body
 
 
 def decode(data: bytes) -> LedgerMetadata:
@@ -95,15 +96,6 @@ def info(ledger_id: int, metadata: LedgerMetadata) -> LedgerInfo:
         length=metadata.length,
         properties={item.key: item.value for item in metadata.customMetadata},
     )
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _read_varint(data: bytes) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 from core.checksum import crc32c
+from core.varints import varint
 
 
 def entry(
@@ -30,17 +31,8 @@ def entry(
 
 
 def _number(field: int, value: int) -> bytes:
-    return _varint(field << 3) + _varint(value)
+    return varint(field << 3) + varint(value)
 
 
 def _bytes(field: int, value: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return varint(field << 3 | 2) + varint(len(value)) + value

@@ -31,6 +31,7 @@ from core.policies import NamespacePolicies
 from core.topic.consumer import ConsumerRequest
 from core.topic.subscription import SubscriptionType
 from core.topic.topic import Topic
+from core.varints import varint
 
 TOPIC: Final = TopicName.parse("persistent://pulsar/system/__healthcheck")
 SECONDS_MAX: Final = 10.0
@@ -154,15 +155,6 @@ async def _topic(broker: Broker) -> Topic:
 
 def message(payload: bytes, now_ms: int) -> bytes:
     """As a producer would send it: checksum, metadata (name, sequence, time), payload."""
-    metadata = bytes((0x0A, len(NAME))) + NAME + b"\x10\x00\x18" + _varint(now_ms)
+    metadata = bytes((0x0A, len(NAME))) + NAME + b"\x10\x00\x18" + varint(now_ms)
     body = struct.pack(">I", len(metadata)) + metadata + payload
     return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

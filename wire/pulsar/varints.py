@@ -1,36 +1,18 @@
-"""Protobuf's variable-length integers, for the few places that read or write them by hand.
+"""Protobuf's variable-length integers, for the few places that read them by hand.
 
-A varint has seven bits per byte, lowest first, the top bit saying that more follows. Consecutive
-numbers share all but the first byte as long as they share all but the low seven bits; `stretches`
-cuts a run of numbers accordingly, so that whoever writes many of them joins ready-made pieces.
+They are written by `core.varints`.
 
 Invariant: what is read here has at most 63 bits (9 bytes). Longer forms are legal and are left to
 protobuf.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 VARINT_BYTES_MAX: Final = 9
 
-ONE_BYTE: Final[Sequence[bytes]] = tuple(bytes([number]) for number in range(128))
-"""The whole varint of a number below 128."""
-FIRST_BYTE: Final[Sequence[bytes]] = tuple(bytes([number | 128]) for number in range(128))
-"""The first byte of the varint of a larger number, by its low seven bits."""
 MORE_FOLLOWS: Final = bytes(number >> 7 for number in range(256))
 """Translates each byte to 1 when its varint goes on, to 0 when it ends there."""
-
-
-def varint(number: int) -> bytes:
-    """The shortest form of an unsigned number."""
-    if number < 128:
-        return ONE_BYTE[number]
-    pieces = bytearray()
-    while number > 127:
-        pieces.append(number & 127 | 128)
-        number >>= 7
-    pieces.append(number)
-    return bytes(pieces)
 
 
 def varint_end(data: bytes, at: int, end: int) -> int:
@@ -65,16 +47,3 @@ def all_varints(pieces: Sequence[bytes], size: int) -> bool:
         return varint_end(pieces[0], 0, size) == size
     pattern = b"\x01" * (size - 1) + b"\x00"
     return b"".join(pieces).translate(MORE_FOLLOWS) == pattern * len(pieces)
-
-
-def stretches(first: int, count: int) -> Iterator[tuple[Sequence[bytes], bytes]]:
-    """The varints of `count` numbers from `first` on, as (first bytes, shared rest) pairs."""
-    while count > 0:
-        low = first & 127
-        number = min(128 - low, count)
-        if first < 128:
-            yield ONE_BYTE[low : low + number], b""
-        else:
-            yield FIRST_BYTE[low : low + number], varint(first >> 7)
-        first += number
-        count -= number

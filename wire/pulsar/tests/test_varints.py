@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.varints import stretches, varint
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.varints import all_varints, number_at, stretches, varint, varint_end
+from wire.pulsar.varints import all_varints, number_at, varint_end
 
 NUMBERS = st.one_of(st.integers(0, 40_000), st.integers(0, (1 << 63) - 1))
 

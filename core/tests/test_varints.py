@@ -1,0 +1,25 @@
+"""Varints against the definition; `wire/pulsar/tests/test_varints.py` holds them to protobuf."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.varints import stretches, varint
+
+
+def read(data: bytes) -> int:
+    assert all(byte & 128 for byte in data[:-1])
+    assert data[-1] < 128
+    return sum((byte & 127) << 7 * place for place, byte in enumerate(data))
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_a_number_comes_back_from_its_shortest_form(number: int) -> None:
+    data = varint(number)
+    assert read(data) == number
+    assert len(data) == max(1, -(-number.bit_length() // 7))
+
+
+@given(st.integers(0, 40_000), st.integers(0, 600))
+def test_stretches_are_the_numbers_in_order(first: int, count: int) -> None:
+    made = [begin + rest for begins, rest in stretches(first, count) for begin in begins]
+    assert made == [varint(number) for number in range(first, first + count)]
