@@ -48,7 +48,7 @@ def link_limits(settings: Settings) -> LinkLimits:
         connections_per_address_max=limits.connections_per_address,
         outbox_high_bytes=limits.outbox_high_water_bytes,
         silence_seconds=limits.keep_alive_seconds,
-        receive_bytes=RECEIVE_BYTES if native.described() == "compiled" else RECEIVE_BYTES_PURE,
+        receive_bytes=RECEIVE_BYTES if native.is_compiled() else RECEIVE_BYTES_PURE,
     )
 
 

@@ -60,7 +60,7 @@ class Groups:
 
     def can_roll(self, size: int) -> bool:
         """Whether `roll` would not block."""
-        return not self.file.direct or self._next.is_ready(size)
+        return self._next.is_ready(size)
 
     def roll(self, size: int) -> None:
         """Go on in a new file, once the old one is whole and synced. May block."""

@@ -47,9 +47,14 @@ def _load(home: str) -> None:
         _lacking[home] = str(error)
 
 
+def is_compiled() -> bool:
+    """Whether every function that has a twin runs compiled."""
+    return not _lacking
+
+
 def described() -> str:
     """What runs, for people: `compiled`, or `pure` with the reason."""
-    if not _lacking:
+    if is_compiled():
         return "compiled"
     reasons = "; ".join(dict.fromkeys(_lacking.values()))
     return f"{'partly ' if _loaded else ''}pure ({reasons})"

@@ -35,28 +35,14 @@ def _failed(event: Any, code: pb.ServerError, text: str) -> bytes:
     return replies.error(event.request_id, code, text)
 
 
-def _lookup_failed(event: events.Lookup, code: pb.ServerError, text: str) -> bytes:
-    return frame(
-        Type.LOOKUP_RESPONSE,
-        pb.CommandLookupTopicResponse(
-            request_id=event.request_id,
-            response=pb.CommandLookupTopicResponse.FAILED,
-            error=code,
-            message=text,
-        ),
-    )
+def _answered(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
+    def failed(event: Any, code: pb.ServerError, text: str) -> bytes:
+        refused = reply(
+            request_id=event.request_id, response=reply.FAILED, error=code, message=text
+        )
+        return frame(kind, refused)
 
-
-def _metadata_failed(event: events.PartitionedMetadata, code: pb.ServerError, text: str) -> bytes:
-    return frame(
-        Type.PARTITIONED_METADATA_RESPONSE,
-        pb.CommandPartitionedTopicMetadataResponse(
-            request_id=event.request_id,
-            response=pb.CommandPartitionedTopicMetadataResponse.FAILED,
-            error=code,
-            message=text,
-        ),
-    )
+    return failed
 
 
 def _coded(kind: pb.BaseCommand.Type, reply: type[Any]) -> Callable[..., bytes]:
@@ -92,8 +78,10 @@ def _tc_failed(event: events.TcConnect, code: pb.ServerError, text: str) -> byte
 
 
 FAILURES: Final[Mapping[type, Callable[[Any, pb.ServerError, str], bytes]]] = {
-    events.Lookup: _lookup_failed,
-    events.PartitionedMetadata: _metadata_failed,
+    events.Lookup: _answered(Type.LOOKUP_RESPONSE, pb.CommandLookupTopicResponse),
+    events.PartitionedMetadata: _answered(
+        Type.PARTITIONED_METADATA_RESPONSE, pb.CommandPartitionedTopicMetadataResponse
+    ),
     events.ConsumerStats: _coded(Type.CONSUMER_STATS_RESPONSE, pb.CommandConsumerStatsResponse),
     events.GetSchema: _coded(Type.GET_SCHEMA_RESPONSE, pb.CommandGetSchemaResponse),
     events.GetOrCreateSchema: _coded(
