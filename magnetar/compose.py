@@ -26,6 +26,7 @@ from bookie.embedded import EmbeddedStore, open_embedded
 from core.broker import Broker
 from core.clock import SystemClock
 from core.errors import BrokerError, StorageFailed
+from core.ledger.trouble import NO_WRITES
 from core.link.connection import Connection
 from core.link.loop import Link, Protocol
 from core.link.tls import TlsWire
@@ -99,7 +100,7 @@ def _named(doors: dict[str, socket.socket], name: str) -> list[socket.socket]:
 
 def _trouble(store: EmbeddedStore) -> str | None:
     """Why writes are refused, if they are."""
-    return None if store.writable() else "storage takes no writes: the disk is full, or has failed"
+    return None if store.writable() else NO_WRITES
 
 
 def _over_tls(protocol: Protocol, context: ssl.SSLContext) -> Protocol:

@@ -41,6 +41,7 @@ from core.ledger.chain import Position
 from core.ledger.managed import ManagedLedger
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice
+from core.ledger.trouble import said
 from core.ports.ledger_store import Done, LedgerWriter
 from core.ports.metadata_store import ABSENT
 
@@ -75,7 +76,8 @@ class Cursor:
     ) -> None:
         self.name = name
         self.durable = durable
-        self.topic = ledger.name
+        self.topic = said(ledger.name)
+        """Whose it is, as users write it."""
         self.acks = AckState(ledger.chain, start)
         self.properties: dict[str, str] = {}
         """The subscription's properties, as its users set them."""
@@ -353,7 +355,7 @@ class Cursor:
                 {
                     "application": b"pulsar",
                     "component": b"managed-ledger",
-                    "pulsar/managed-ledger": self.topic.encode(),
+                    "pulsar/managed-ledger": self._ledger.name.encode(),
                     "pulsar/cursor": self.name.encode(),
                 }
             )

@@ -36,7 +36,7 @@ import trio
 from msgspec import Struct
 
 from core.entry import header
-from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, InvalidName, Terminated
+from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
 from core.ledger import formats, recovery
 from core.ledger.appends import Append, Appended, joined
 from core.ledger.chain import Chain, Position, Segment
@@ -45,9 +45,8 @@ from core.ledger.recovery import FIRST_INDEX, NEXT_INDEX
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice, Tail
 from core.ledger.trim import should_roll
-from core.ledger.trouble import Trouble
+from core.ledger.trouble import Trouble, said
 from core.ledger.write_statistics import WriteStatistics
-from core.names import TopicName
 from core.ports.ledger_store import LedgerWriter
 from core.ports.metadata_store import ABSENT
 
@@ -508,11 +507,7 @@ class ManagedLedger:
 
     @property
     def _said(self) -> str:
-        """Its name in logs: the topic's, as users write it, where it is a topic's."""
-        try:
-            return TopicName.of_managed_ledger(self.name).full
-        except InvalidName:
-            return self.name
+        return said(self.name)
 
     def statistics(self) -> LedgerStatistics:
         writer, segments = self._writer, self.chain.segments

@@ -18,6 +18,7 @@ from core.entry import header
 from core.errors import LedgerNotFound
 from core.ledger import formats
 from core.ledger.chain import START, Position, Segment
+from core.ledger.trouble import said
 from core.ports.metadata_store import Versioned
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ async def seal(storage: Storage, name: str, segment: Segment) -> None:
         info = await storage.ledgers.info(segment.ledger_id)
     except LedgerNotFound:
         # its writer named it in the list, and was gone before or after it was created
-        log.warning("%s: ledger %d is listed but not there", name, segment.ledger_id)
+        log.warning("%s: ledger %d is listed but not there", said(name), segment.ledger_id)
         segment.entries = segment.size = 0
     else:
         segment.entries, segment.size = reader.last_confirmed + 1, info.length
@@ -109,7 +110,9 @@ async def _check_there(storage: Storage, name: str, last: Segment) -> None:
     try:
         await storage.ledgers.info(last.ledger_id)
     except LedgerNotFound:
-        log.error("%s: ledger %d and its %d entries are lost", name, last.ledger_id, last.entries)
+        log.error(
+            "%s: ledger %d and its %d entries are lost", said(name), last.ledger_id, last.entries
+        )
         last.entries = 0
 
 

@@ -1,7 +1,7 @@
-"""What is logged of a log that cannot be written: each change, not each attempt.
+"""What is said of a log that cannot be written, and what a log is called when something is said.
 
-Clients send again what was refused, as quickly as they may. A failure of another kind than the last
-one is a change as well.
+Each change is logged, not each attempt: clients send again what was refused, as quickly as they
+may. A failure of another kind than the last one is a change as well.
 
 What is not here: who is refused because of it (`core.topic`).
 """
@@ -9,10 +9,23 @@ What is not here: who is refused because of it (`core.topic`).
 from __future__ import annotations
 
 import logging
+from typing import Final
 
-from core.errors import BrokerError
+from core.errors import BrokerError, InvalidName
+from core.names import TopicName
 
 log = logging.getLogger(__name__)
+
+NO_WRITES: Final = "storage takes no writes: the disk is full, or has failed"
+"""Why producers are refused, and the server is not ready."""
+
+
+def said(ledger_name: str) -> str:
+    """What a log is called in logs: as users write the topic, where it is a topic's."""
+    try:
+        return TopicName.of_managed_ledger(ledger_name).full
+    except InvalidName:
+        return ledger_name
 
 
 class Trouble:

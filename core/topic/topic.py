@@ -29,6 +29,7 @@ from core.ledger.appends import Appended
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
+from core.ledger.trouble import NO_WRITES
 from core.names import TopicName
 from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
@@ -233,7 +234,7 @@ class Topic:
             raise self.quota_hit
         # clients wait longer each time they are refused here, but not when a message is
         if not self.env.storage.ledgers.writable():
-            raise StorageFull("storage takes no writes: the disk is full, or has failed")
+            raise StorageFull(NO_WRITES)
 
     async def attach_producer(self, producer: Producer) -> bool:
         """Let a producer in; False if it has to wait for the topic."""

@@ -242,7 +242,9 @@ async def test_a_znode_that_cannot_be_written_leaves_no_ledger_over(bench_: Benc
     assert (await opened(bench_, ledger)).mark_delete == (0, 0)
 
 
-async def test_a_snapshot_that_is_lost_or_damaged_leaves_the_znode(bench_: Bench) -> None:
+async def test_a_snapshot_that_is_lost_or_damaged_leaves_the_znode(
+    bench_: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     ledger = await log_of(bench_, 4)
     cursor = await created(bench_, ledger)
     cursor.ack_range(0, 0, 0)
@@ -258,6 +260,8 @@ async def test_a_snapshot_that_is_lost_or_damaged_leaves_the_znode(bench_: Bench
     assert (await opened(bench_, ledger)).mark_delete == (0, 0)
     del bench_.ledgers.ledgers[1]
     assert (await opened(bench_, ledger)).mark_delete == (0, 0)
+    said = "persistent://public/default/t: cursor s/1 goes back to its znode: "
+    assert [message[: len(said)] for message in caplog.messages] == [said, said]
 
 
 async def test_another_owner_fences_cursor_and_log(bench_: Bench) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from core.entry import header
 from core.ledger import formats
 from core.ledger.recovery import FIRST_INDEX, Found, find
@@ -55,7 +57,7 @@ async def test_a_log_of_another_broker_has_no_index_of_ours_in_its_list() -> Non
         assert log.next_index == 42
 
 
-async def test_empty_and_missing_ledgers_leave_the_list() -> None:
+async def test_empty_and_missing_ledgers_leave_the_list(caplog: pytest.LogCaptureFixture) -> None:
     async with bench() as desk:
         full = await ledger_with(desk, 0, closed=True)
         empty = await ledger_with(desk, closed=False)
@@ -63,6 +65,16 @@ async def test_empty_and_missing_ledgers_leave_the_list() -> None:
         assert [segment.ledger_id for segment in log.segments] == [full]
         assert log.doomed == [empty, 99]
         assert (log.confirmed, log.next_index, log.changed) == ((full, 0), 1, True)
+    assert caplog.messages == ["persistent://public/default/t: ledger 99 is listed but not there"]
+
+
+async def test_a_last_ledger_that_is_lost_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    async with bench() as desk:
+        log = await found(desk, listed(99, 7, closed=True))
+        assert (log.segments, log.doomed) == ([], [99])
+    assert caplog.messages == [
+        "persistent://public/default/t: ledger 99 and its 7 entries are lost"
+    ]
 
 
 async def test_two_unsealed_ledgers() -> None:

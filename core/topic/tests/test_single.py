@@ -1,5 +1,6 @@
 """Exclusive and Failover: order, permits, rewinds, who is served and who is told."""
 
+from core.dispatch.single import active as choose_active
 from core.ledger.tail_cache import Slice
 from core.testing.bench import Bench, Told, settled
 from core.testing.client import attached
@@ -99,6 +100,16 @@ async def test_a_congested_peer_is_passed_by_until_it_is_looked_at_again(desk: B
     client.consumer.subscription.look()
     await desk.dispatch()
     assert client.take() == places
+
+
+async def test_failover_chooses_by_the_name_that_users_write(desk: Bench) -> None:
+    """As other brokers do, so that a topic that moves to one keeps its consumer."""
+    for number in range(8):
+        topic = await desk.topic(f"t{number}")
+        clients = [await attached(topic, FAILOVER, name=name) for name in "abc"]
+        chosen = choose_active([client.consumer for client in clients], topic.name.full)
+        active = [client.consumer for client in clients if client.told[-1] == "active"]
+        assert active == [chosen]
 
 
 async def test_failover_tells_everybody_where_they_stand(desk: Bench) -> None:
