@@ -84,7 +84,7 @@ class Topic:
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._attaching = trio.Lock()
-        """Creating and deleting subscriptions happens one at a time."""
+        """Creating and deleting subscriptions, and the end of all, happen one at a time."""
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -155,22 +155,28 @@ class Topic:
             subscription.set_rates(policies.subscription_dispatch_rate, self._dispatch_throttle)
 
     async def close(self) -> None:
-        """Unload: everybody is sent away, what is in flight is stored, cursors are saved."""
+        """Unload: everybody is sent away, what is in flight is stored, cursors are saved.
+
+        A cursor that is just being created is waited for: stored later, it would be in the way of
+        whoever loads the topic next, unknown to it.
+        """
         self.fenced = True
         self.disconnect_producers()
-        for subscription in list(self.subscriptions.values()):
-            await subscription.close()
-        await self.once.close()
+        async with self._attaching:
+            for subscription in list(self.subscriptions.values()):
+                await subscription.close()
+            await self.once.close()
         await self.ledger.close()
 
     async def delete(self) -> None:
-        """Forget the topic and everything in it."""
+        """Forget the topic and everything in it, a cursor that is just being created as well."""
         self.fenced = True
         self.disconnect_producers()
-        for subscription in list(self.subscriptions.values()):
-            await subscription.delete()
-        self.subscriptions.clear()
-        await self.once.delete()
+        async with self._attaching:
+            for subscription in list(self.subscriptions.values()):
+                await subscription.delete()
+            self.subscriptions.clear()
+            await self.once.delete()
         await self.ledger.delete()
 
     def disconnect_producers(self) -> None:

@@ -1,6 +1,7 @@
 """A topic from load to delete: producers and epochs, subscriptions, readers, closing."""
 
 import pytest
+import trio
 
 from core.errors import (
     NotAllowed,
@@ -295,3 +296,31 @@ async def test_batches_are_entries(desk: Bench) -> None:
     assert topic.inflow() == (15, 3, 0, 2)
     writes = topic.ledger.writes
     assert (writes.entries, writes.bytes) == (2, 3)
+
+
+@pytest.mark.parametrize("ending", ["close", "delete"])
+async def test_a_subscription_that_is_just_being_created_is_not_overlooked(
+    desk: Bench, ending: str
+) -> None:
+    """Its cursor would be stored after the topic is gone, or unknown to the next owner."""
+    topic = await desk.topic()
+    put, may_put = desk.metadata.put, trio.Event()
+
+    async def wait(path: str, value: bytes, expected: int) -> int:
+        await may_put.wait()
+        return await put(path, value, expected)
+
+    desk.metadata.put = wait  # type: ignore[method-assign, assignment]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(topic.subscription, "s")
+        await settled()
+        nursery.start_soon(getattr(topic, ending))
+        await settled()
+        assert topic.fenced
+        assert topic.ledger.state is not State.CLOSED
+        may_put.set()
+    desk.metadata.put = put  # type: ignore[method-assign]
+    left = await desk.metadata.children(topic.ledger.path)
+    assert left == ([] if ending == "delete" else ["s"])
+    again = await desk.topic()
+    assert list(again.subscriptions) == left
