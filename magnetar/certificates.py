@@ -13,8 +13,13 @@ def server_context(settings: Settings) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+
+    def no_passphrase() -> str:
+        """Asked for by OpenSSL, which would otherwise ask whoever sits at the terminal."""
+        raise OperatorError(f"{tls.key or tls.certificate} is locked with a passphrase; unlock it")
+
     try:
-        context.load_cert_chain(tls.certificate, tls.key or None)
+        context.load_cert_chain(tls.certificate, tls.key or None, no_passphrase)
     except ssl.SSLError as error:
         raise OperatorError(
             f"tls.certificate {tls.certificate} and its key do not fit or are no PEM files: "

@@ -6,7 +6,6 @@ Invariant: the file holds a whole report or does not exist; it exists only while
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -32,6 +31,11 @@ def write_ready_file(path: str, report: ReadyReport) -> None:
 
 def remove_ready_file(path: str) -> None:
     """Take it away, if there is one."""
-    if path:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+    if not path:
+        return
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # where it could not be written, `write_ready_file` says so
+    except OSError as error:
+        raise OperatorError(f"cannot remove the ready file {path}: {error.strerror}") from None

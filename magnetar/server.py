@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -105,7 +106,8 @@ class Stopping:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.asked:
-            remove_ready_file(self.ready_file)
+            with suppress(OperatorError):  # it stays, then; this goes
+                remove_ready_file(self.ready_file)
             os._exit(128 + number)
         self.ask()
 

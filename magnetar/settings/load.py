@@ -24,6 +24,8 @@ FOREIGN_PREFIXES: Final = ("MAGNETAR_SERVICE_", "MAGNETAR_PORT")
 """Kubernetes puts these into every container beside a service named `magnetar`."""
 
 ORIGIN_DEFAULT: Final = "default"
+NUMBER_MAX: Final = 1e9
+"""Of seconds thirty years: beyond it a number with a point is a mistake, such as `inf`."""
 
 
 class Loaded(Struct, frozen=True):
@@ -66,12 +68,24 @@ def load(
 def _convert(given: _Given) -> Any:
     setting = given.setting
     value = _unspell(setting, given.value) if given.spelled else given.value
+    expected = setting.expected
     try:
-        return msgspec.convert(value, setting.type, strict=not given.spelled)
+        converted = msgspec.convert(value, setting.type, strict=not given.spelled)
     except msgspec.ValidationError:
-        raise OperatorError(
-            f"{given.origin}: {setting.path}: expected {setting.expected}, got {given.value!r}"
-        ) from None
+        pass
+    else:
+        beyond = _beyond_use(converted)
+        if not beyond:
+            return converted
+        expected += beyond
+    raise OperatorError(f"{given.origin}: {setting.path}: expected {expected}, got {given.value!r}")
+
+
+def _beyond_use(value: Any) -> str:
+    """What no setting can take, though its type would: no timer, no name in the system."""
+    if isinstance(value, float) and not abs(value) < NUMBER_MAX:
+        return f", below {NUMBER_MAX:,.0f}"
+    return " without NUL" if isinstance(value, str) and "\0" in value else ""
 
 
 def _unspell(setting: Setting, text: str) -> Any:

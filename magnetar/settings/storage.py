@@ -12,7 +12,10 @@ class Storage(Struct, frozen=True):
     """The embedded bookie: its directory, its journal, its caches, its housekeeping."""
 
     data_dir: Annotated[
-        str, Meta(description="Directory of everything that is kept; made if there is none.")
+        str,
+        Meta(
+            description="Directory of everything that is kept; made if there is none.", min_length=1
+        ),
     ] = "./data"
     sync: Annotated[
         bool,

@@ -4,6 +4,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from magnetar.certificates import server_context
 from magnetar.settings import Settings
@@ -50,6 +51,21 @@ def test_a_missing_file(certificate: Pair, tmp_path: Path) -> None:
         _context(certificate[0], none)
     with pytest.raises(OperatorError, match=r"cannot read tls\.client_ca .*none\.pem"):
         _context(*certificate, none)
+
+
+def test_a_locked_key(certificate: Pair, tmp_path: Path) -> None:
+    """Nobody is asked for a passphrase: a server that waits for one looks as if it hung."""
+    key = serialization.load_pem_private_key(certificate[1].read_bytes(), None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    with pytest.raises(OperatorError, match=r"locked\.pem is locked with a passphrase; unlock it"):
+        _context(certificate[0], locked)
 
 
 def test_files_that_are_something_else(certificate: Pair, tmp_path: Path) -> None:

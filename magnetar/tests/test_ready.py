@@ -32,6 +32,12 @@ def test_it_goes_and_may_be_gone(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_folder_in_its_place(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match=r"cannot remove the ready file .*: "):
+        remove_ready_file(str(tmp_path))
+    remove_ready_file(str(tmp_path / "none" / "ready.json"))
+
+
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(OperatorError, match=r"cannot write the ready file .*: No such file"):
         write_ready_file(str(tmp_path / "none" / "ready.json"), REPORT)

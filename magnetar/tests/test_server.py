@@ -223,6 +223,11 @@ def test_an_unwritable_ready_file(standalone: Start, tmp_path: Path) -> None:
     assert told.startswith("magnetar: cannot write the ready file")
 
 
+def test_a_folder_for_a_ready_file(standalone: Start, tmp_path: Path) -> None:
+    told = refusal(standalone("--ready-file", tmp_path))
+    assert told.startswith(f"magnetar: cannot remove the ready file {tmp_path}: ")
+
+
 def refusal_after_lines(process: subprocess.Popen[str]) -> str:
     """The same from a server that had already opened its doors."""
     _, told = process.communicate()

@@ -107,6 +107,21 @@ def test_part_names_need_no_quotes() -> None:
             "m.toml: limits.drain_seconds: expected a number above 0, at most 3600, got 4000",
         ),
         (
+            "[limits]\nkeep_alive_seconds = inf",
+            "m.toml: limits.keep_alive_seconds: expected a number above 0, below 1,000,000,000, "
+            "got inf",
+        ),
+        (
+            "[ledgers]\nmax_rollover_minutes = 1e300",
+            "m.toml: ledgers.max_rollover_minutes: expected a number above 0, below 1,000,000,000, "
+            "got 1e+300",
+        ),
+        ("[storage]\ndata_dir = ''", "m.toml: storage.data_dir: expected text, not empty, got ''"),
+        (
+            '[tls]\ncertificate = "a\\u0000b"',
+            "m.toml: tls.certificate: expected text without NUL, got 'a\\x00b'",
+        ),
+        (
             "[broker]\nmax_producers_per_topic = -1",
             "m.toml: broker.max_producers_per_topic: expected a whole number of at least 0, got -1",
         ),
