@@ -30,8 +30,8 @@ from bookie.entries import Run
 from bookie.entry_log import format
 from bookie.entry_log.writer import log_ids
 from bookie.index import Placed
-from bookie.journal.files import sync_directory
 from bookie.settings import BookieSettings
+from bookie.syncing import sync_directory
 from core.errors import BrokerError, Corrupted
 from core.ports.metadata_store import MetadataStore
 

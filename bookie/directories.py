@@ -17,8 +17,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from bookie.journal.files import sync_directory, sync_file
 from bookie.journal.format import Mark, decode_mark
+from bookie.syncing import sync_directory, sync_file
 from core.errors import Corrupted, StorageFailed
 
 LOCK: Final = "lock"

@@ -13,7 +13,6 @@ import sys
 from typing import Final
 
 _KEEP_SIZE: Final = 1
-_START_WRITING: Final = 2
 
 
 def _system() -> ctypes.CDLL | None:
@@ -32,11 +31,3 @@ def reserve(fd: int, start: int, size: int) -> bool:
         return False
     given = (_KEEP_SIZE, ctypes.c_long(start), ctypes.c_long(size))
     return bool(_SYSTEM.fallocate(fd, *given) == 0)
-
-
-def start_writing(fd: int, start: int, size: int) -> bool:
-    """Have the page cache write these bytes to the disk soon; may wait for its queue."""
-    if _SYSTEM is None:
-        return False
-    given = (ctypes.c_long(start), ctypes.c_long(size), _START_WRITING)
-    return bool(_SYSTEM.sync_file_range(fd, *given) == 0)

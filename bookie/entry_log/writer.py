@@ -1,9 +1,9 @@
 """Appends records to entry logs. One thread at a time.
 
-What is appended goes to the page cache in large pieces and from there to the disk at once, so that
-a sync finds little to do and no burst of writes stands before the journal's. Blocks are reserved
-ahead of the end: finding them piece by piece costs a quarter of the writing. What a crash left
-reserved is given back by the next start.
+What is appended goes to the disk in large pieces (`blocks.py`), so that a sync finds little to do
+and no burst of writes stands before the journal's. Blocks of the disk are reserved ahead of the
+end: finding them piece by piece costs a quarter of the writing. What a crash left reserved is given
+back by the next start.
 
 Invariant: a log is never written again once it is finished; what was written before `sync` returned
 is durable, whichever log it is in, and after a sync that failed none succeeds; ids only grow, also
@@ -17,17 +17,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bookie import extents
 from bookie.entries import Run
 from bookie.entry_log import format
-from bookie.journal.files import sync_directory, sync_file
+from bookie.entry_log.blocks import BlockFile
+from bookie.syncing import direct_works, sync_directory, sync_file
 
-GATHER_BYTES: Final = 1024 * 1024
-"""Gathered before it is written."""
-PIECES_MAX: Final = 512
-"""In one vectored write; systems take 1,024 at most."""
-RESERVED_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Blocks set aside at once; a small log is given as much as it has, so that it stays small."""
 LAST_ID: Final = "lastId"
 
 
@@ -46,15 +40,10 @@ class EntryLogWriter:
         self.log_id = -1
         """Of the log being written, -1 if there is none."""
         self._size_max = size_max
-        self._fd = -1
-        self._position = 0
-        self._written = 0
-        """Where in the log the next piece goes; what is gathered ends at `_position`."""
-        self._reserved = 0
-        self._gathered: list[bytes] = []
-        self._gathered_bytes = 0
+        self._direct = direct_works(directory)
+        self._file: BlockFile | None = None
         self._ledgers: dict[int, int] = {}
-        self._aside: list[int] = []
+        self._aside: list[BlockFile] = []
         """Logs that ended in a failure and hold what the next sync must cover."""
         self._failed = False
         self._next_id = self._first_free_id()
@@ -76,44 +65,27 @@ class EntryLogWriter:
     def append(self, run: Run) -> int:
         """Add a run's records; returns the location of its first entry, readable after `flush`."""
         size = len(run.blob)
-        if self._fd < 0 or self._position + size > self._size_max:
+        if self._file is None or self._file.size + size > self._size_max:
             self.finish()
-            self._begin()
-        location = (self.log_id << 32) | (self._position + 4)
-        self._gathered.append(run.blob)
-        self._gathered_bytes += size
-        self._position += size
+            self._file = self._begin()
+        location = (self.log_id << 32) | (self._file.size + 4)
+        self._file.append(run.blob)
         self._ledgers[run.ledger_id] = self._ledgers.get(run.ledger_id, 0) + size
-        if self._gathered_bytes >= GATHER_BYTES:
-            self.flush()
         return location
 
     def flush(self) -> None:
         """Give everybody what was appended to read; it is not durable by that."""
-        if not self._gathered:
-            return
-        self._reserve()
-        for at in range(0, len(self._gathered), PIECES_MAX):
-            _write_pieces(self._fd, self._gathered[at : at + PIECES_MAX])
-        extents.start_writing(self._fd, self._written, self._position - self._written)
-        self._written = self._position
-        self._gathered.clear()
-        self._gathered_bytes = 0
-
-    def _reserve(self) -> None:
-        while self._reserved < self._position:
-            step = min(max(self._position, GATHER_BYTES), RESERVED_BYTES_MAX)
-            extents.reserve(self._fd, self._reserved, step)
-            self._reserved += step
+        if self._file is not None:
+            self._file.flush()
 
     def sync(self) -> None:
         """Make all that was appended durable."""
-        if self._fd >= 0:
-            self.flush()
-            self._sync(self._fd)
+        if self._file is not None:
+            self._file.flush()
+            self._sync(self._file.fd)
         while self._aside:
-            self._sync(self._aside[-1])
-            os.close(self._aside.pop())
+            self._sync(self._aside[-1].fd)
+            self._aside.pop().close()
 
     def _sync(self, fd: int) -> None:
         """Never tried again: the page cache may have dropped what it failed to write, and so has
@@ -129,60 +101,46 @@ class EntryLogWriter:
 
     def finish(self) -> None:
         """End the log being written: map, header, sync. No log is written until the next append."""
-        if self._fd < 0:
+        file = self._file
+        if file is None:
             return
-        self.flush()
-        map_offset = self._position
-        _write_all(self._fd, format.ledgers_map(self._ledgers))
-        os.ftruncate(self._fd, os.fstat(self._fd).st_size)  # gives back what was reserved
-        self._sync(self._fd)
-        os.pwrite(self._fd, format.header(map_offset, len(self._ledgers)), 0)
-        self._sync(self._fd)
-        os.close(self._fd)
+        map_offset = file.size
+        file.append(format.ledgers_map(self._ledgers))
+        file.flush()
+        file.cut()
+        self._sync(file.fd)
+        file.replace_head(format.header(map_offset, len(self._ledgers)))
+        self._sync(file.fd)
+        file.close()
         self._forget()
 
     def set_aside(self) -> None:
         """Write no more to this log, it failed in the middle; what it holds is synced with the
         next one.
         """
-        if self._fd >= 0:
-            self._aside.append(self._fd)
+        if self._file is not None:
+            self._aside.append(self._file)
         self._forget()
 
     def abandon(self) -> None:
         """Leave it all as it is. What was not synced is nobody's to rely on."""
         self.set_aside()
         while self._aside:
-            os.close(self._aside.pop())
+            self._aside.pop().close()
 
     def _forget(self) -> None:
-        self._fd = self.log_id = -1
-        self._gathered.clear()
-        self._gathered_bytes = 0
+        self._file = None
+        self.log_id = -1
         self._ledgers = {}
 
-    def _begin(self) -> None:
+    def _begin(self) -> BlockFile:
         log_id = self._next_id
         last_id = self.directory / (LAST_ID + ".new")
         last_id.write_text(f"{log_id:x}")
         os.replace(last_id, self.directory / LAST_ID)
-        path = self.directory / format.file_name(log_id)
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        file = BlockFile(self.directory / format.file_name(log_id), direct=self._direct)
         self._next_id = log_id + 1
         self.log_id = log_id
-        _write_all(self._fd, format.header())
-        self._position = self._written = self._reserved = format.HEADER_BYTES
+        file.append(format.header())
         sync_directory(self.directory)
-
-
-def _write_pieces(fd: int, pieces: list[bytes]) -> None:
-    """One call, and no copy of ours, unless the disk takes less than all."""
-    written = os.writev(fd, pieces)
-    if written < sum(map(len, pieces)):
-        _write_all(fd, b"".join(pieces)[written:])
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+        return file

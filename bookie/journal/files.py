@@ -11,14 +11,13 @@ So a file is written whole under another name first, synced, then renamed, and t
 
 from __future__ import annotations
 
-import fcntl
-import mmap
 import os
 import threading
 from pathlib import Path
 from typing import Final
 
 from bookie.journal import format
+from bookie.syncing import DIRECT, DSYNC, aligned, direct_works, sync_directory, sync_file
 
 PAGE_BYTES: Final = 4096
 CHUNK_BYTES: Final = 1024 * 1024
@@ -34,51 +33,8 @@ SPARE: Final = "spare."
 DIRTY: Final = "spare.dirty"
 FRESH: Final = "spare.fresh"
 
-_ZEROS: Final = mmap.mmap(-1, CHUNK_BYTES)
-"""Aligned to a page, as direct I/O wants it; never written to."""
-_O_DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
-_O_DSYNC: Final[int] = getattr(os, "O_DSYNC", 0)
-
-
-def sync_directory(directory: Path) -> None:
-    """Make names durable: what was created, renamed or unlinked in it."""
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def sync_file(fd: int) -> None:
-    """Make a file's bytes durable with what this system has for it."""
-    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone stops at the drive's cache
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-    elif hasattr(os, "fdatasync"):
-        os.fdatasync(fd)
-    else:
-        os.fsync(fd)
-
-
-def direct_works(directory: Path) -> bool:
-    """Whether aligned writes can go past the page cache here and are durable when they return."""
-    if not (_O_DIRECT and _O_DSYNC):
-        return False
-    probe = directory / "probe.direct"
-    try:
-        fd = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | _O_DIRECT | _O_DSYNC, 0o644)
-    except OSError:
-        probe.unlink(missing_ok=True)
-        return False
-    try:
-        # The second write is aligned to 512 bytes and to no more: some disks want 4,096.
-        os.pwrite(fd, memoryview(_ZEROS)[:1024], 0)
-        os.pwrite(fd, memoryview(_ZEROS)[:512], 512)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-        probe.unlink(missing_ok=True)
-    return True
+_ZEROS: Final = aligned(CHUNK_BYTES)
+"""Never written to."""
 
 
 def journals(directory: Path) -> list[int]:
@@ -161,12 +117,12 @@ class JournalFiles:
 
 def _write_zeroed(path: Path, size: int, *, direct: bool) -> None:
     """Header, then zeros up to `size`; synced."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (_O_DIRECT if direct else 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (DIRECT if direct else 0)
     fd = os.open(path, flags, 0o644)
     try:
         os.ftruncate(fd, size)
         _zero(fd, 0, size)
-        head = mmap.mmap(-1, format.HEADER_BYTES)
+        head = aligned(format.HEADER_BYTES)
         head[:] = format.HEADER
         os.pwrite(fd, head, 0)
         os.fsync(fd)
@@ -175,10 +131,9 @@ def _write_zeroed(path: Path, size: int, *, direct: bool) -> None:
 
 
 def _zero(fd: int, start: int, end: int) -> None:
-    view = memoryview(_ZEROS)
     while start < end:
         size = min(CHUNK_BYTES, end - start)
-        start += os.pwrite(fd, view[:size], start)
+        start += os.pwrite(fd, _ZEROS[:size], start)
 
 
 class JournalFile:
@@ -192,7 +147,7 @@ class JournalFile:
         self.position = format.HEADER_BYTES
         self.direct = direct
         """Whether a write is durable when it returns, so that `sync` has nothing to do."""
-        flags = os.O_WRONLY | os.O_CLOEXEC | (_O_DIRECT | _O_DSYNC if direct else 0)
+        flags = os.O_WRONLY | os.O_CLOEXEC | (DIRECT | DSYNC if direct else 0)
         self.fd = os.open(path, flags)
         self._size = size
         self._path = path

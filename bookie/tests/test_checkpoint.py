@@ -12,6 +12,7 @@ from bookie import checkpoint
 from bookie.directories import Directories, read_last_mark
 from bookie.embedded import open_embedded
 from bookie.entry_log import writer as entry_log
+from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
 from core.ports.tests.contract_ledger_store import Told, append
@@ -28,17 +29,17 @@ class Full:
 
     def __init__(self, patch):
         self.refused = self.left = 0
-        write = entry_log._write_pieces
+        write = BlockFile._write
 
-        def refuse(fd, pieces):
+        def refuse(file, size):
             if self.left:
                 self.left -= 1
                 self.refused += 1
-                write(fd, [pieces[0][:20]])  # as far as there was room
+                write(file, BLOCK_BYTES)  # as far as there was room
                 raise OSError(errno.ENOSPC, "No space left on device")
-            write(fd, pieces)
+            write(file, size)
 
-        patch.setattr(entry_log, "_write_pieces", refuse)
+        patch.setattr(BlockFile, "_write", refuse)
 
 
 async def test_a_half_that_is_written_out_can_be_read_and_is_not_durable_before_a_mark(tmp_path):

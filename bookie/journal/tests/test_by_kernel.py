@@ -7,8 +7,8 @@ import trio
 
 from bookie.journal.by_kernel import KernelWriter
 from bookie.journal.by_thread import ThreadWriter
-from bookie.journal.files import direct_works
 from bookie.journal.tests.records import broken_file, found, record, stop
+from bookie.syncing import direct_works
 
 MIB = 1024 * 1024
 
