@@ -203,10 +203,11 @@ class Broker:
 
     def _lost(self, topic: Topic) -> None:
         """Another owner writes it now: whoever is attached here is to look it up again."""
-        self.spawn(self._let_go, topic)
+        self.spawn(self.let_go, topic)
 
-    async def _let_go(self, topic: Topic) -> None:
-        async with self._alone_with(topic.name):
+    async def let_go(self, topic: AnyTopic, deadline: float = math.inf) -> None:
+        """Return when a fenced topic is put away, by whoever is at it."""
+        async with self._alone_with(topic.name, deadline):
             if self.topics.get(topic.name.full) is topic:
                 await self._put_away(topic)
 

@@ -1,8 +1,8 @@
 """Everything that can go wrong in the broker, as one small tree.
 
     BrokerError
-      NotFound             TopicNotFound, SubscriptionNotFound, NamespaceNotFound, LedgerNotFound,
-                           EntryNotFound
+      NotFound             TopicNotFound, SubscriptionNotFound, ConsumerNotFound,
+                           NamespaceNotFound, LedgerNotFound, EntryNotFound
       Conflict             AlreadyExists, BadVersion, ConsumerBusy, ProducerBusy, ProducerFenced,
                            HashRangeTaken, SubscriptionBusy
       Refused              NotAllowed, Invalid, InvalidName, ChecksumMismatch, Terminated,
@@ -30,6 +30,10 @@ class TopicNotFound(NotFound):
 
 class SubscriptionNotFound(NotFound):
     """No such subscription, and it may not be created."""
+
+
+class ConsumerNotFound(NotFound):
+    """No such consumer: it is not attached."""
 
 
 class NamespaceNotFound(NotFound):

@@ -374,6 +374,8 @@ class Topic:
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """Delete a subscription; unless forced, nobody may be attached."""
         async with self._attaching:
+            if self.fenced:  # its cursor may belong to the next owner by now
+                raise NotReady("the topic is being unloaded")
             subscription = self.subscriptions.get(name)
             if subscription is None:
                 raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")

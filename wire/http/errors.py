@@ -14,6 +14,7 @@ STATUS: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.NotFound: 404,
     errors.TopicNotFound: 404,
     errors.SubscriptionNotFound: 404,
+    errors.ConsumerNotFound: 404,
     errors.NamespaceNotFound: 404,
     errors.LedgerNotFound: 404,
     errors.EntryNotFound: 404,

@@ -15,6 +15,7 @@ from wire.pulsar import commands_pb2 as pb
 CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.TopicNotFound: pb.TopicNotFound,
     errors.SubscriptionNotFound: pb.SubscriptionNotFound,
+    errors.ConsumerNotFound: pb.ConsumerNotFound,
     # A missing namespace is asked for by the name of a topic in it.
     errors.NamespaceNotFound: pb.TopicNotFound,
     errors.LedgerNotFound: pb.PersistenceError,

@@ -324,3 +324,13 @@ async def test_a_subscription_that_is_just_being_created_is_not_overlooked(
     assert left == ([] if ending == "delete" else ["s"])
     again = await desk.topic()
     assert list(again.subscriptions) == left
+
+
+async def test_a_subscription_of_a_topic_that_is_unloaded_is_not_deleted(desk: Bench) -> None:
+    """It may be the next owner's by now."""
+    topic = await desk.topic()
+    await topic.subscription("s")
+    await topic.close()
+    with pytest.raises(NotReady):
+        await topic.unsubscribe("s", force=True)
+    assert list((await desk.topic()).subscriptions) == ["s"]

@@ -33,14 +33,26 @@ VALIDATION_ERRORS: Final[Mapping[int, str]] = {
 class Attached:
     """A consumer of this connection: the protocol's side of a core `Consumer`."""
 
-    __slots__ = ("consumer", "gave_up", "id", "partition", "session", "topic")
+    __slots__ = (
+        "consumer",
+        "durable",
+        "gave_up",
+        "id",
+        "partition",
+        "session",
+        "subscription",
+        "topic",
+    )
 
     def __init__(
-        self, session: PulsarSession, consumer_id: int, topic: Topic | VolatileTopic
+        self, session: PulsarSession, event: events.Subscribe, topic: Topic | VolatileTopic
     ) -> None:
         self.session = session
-        self.id = consumer_id
+        self.id = event.consumer_id
         self.topic = topic
+        self.subscription = event.subscription
+        self.durable = event.durable and topic.persistent
+        """Its subscription outlives it."""
         self.partition = topic.name.partition_index
         self.gave_up = False
         """It has acknowledged a message because it cannot read it."""
@@ -73,15 +85,8 @@ class Attached:
     def closed_by_broker(self) -> None:
         if self.session.consumers.get(self.id) is self:
             del self.session.consumers[self.id]
+            self.session.away.left(self)
         self.session.reply(replies.close_consumer(self.id))
-
-
-def attached_consumer(session: PulsarSession, consumer_id: int) -> Attached:
-    """The consumer a request is about."""
-    attached = session.consumers.get(consumer_id)
-    if attached is None:
-        raise NotReady("the consumer is not attached")
-    return attached
 
 
 def on_flow(session: PulsarSession, event: events.Flow) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import NotAllowed, SubscriptionNotFound, TopicNotFound
+from core.errors import NotAllowed, TopicNotFound
 from wire.pulsar import events, refusals, replies
+from wire.pulsar.session.away import ask
+from wire.pulsar.session.consume import Attached
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
 
 
-def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> None:
-    attached = session.consumers.get(event.consumer_id)
-    if attached is None or attached.consumer.subscription is None:
-        raise SubscriptionNotFound("the consumer is not attached")
+async def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> None:
+    await ask(session, event.consumer_id, partial(_tell_stats, session, event))
+
+
+async def _tell_stats(
+    session: PulsarSession, event: events.ConsumerStats, attached: Attached
+) -> None:
     consumer = attached.consumer
-    subscription = attached.consumer.subscription
+    subscription = consumer.subscription
+    assert subscription is not None  # it has one while its session has it
     rates = consumer.rates.per_second
     session.reply(
         replies.consumer_stats(

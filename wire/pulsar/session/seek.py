@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from core.entry.pulsar_metadata import message_count
@@ -13,7 +14,8 @@ from core.topic.seeking import find_by_time, mark_before
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from wire.pulsar import events, replies
-from wire.pulsar.session.consume import attached_consumer
+from wire.pulsar.session.away import ask
+from wire.pulsar.session.consume import Attached
 
 if TYPE_CHECKING:
     from wire.pulsar.session.session import PulsarSession
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 
 async def on_seek(session: PulsarSession, event: events.Seek) -> None:
     """The cursor moves, everybody is sent away, then the answer: the last two in one breath."""
-    attached = attached_consumer(session, event.consumer_id)
+    await ask(session, event.consumer_id, partial(_seek, session, event))
+
+
+async def _seek(session: PulsarSession, event: events.Seek, attached: Attached) -> None:
     topic, subscription = attached.topic, attached.consumer.subscription
     if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
         raise NotAllowed("seek needs a persistent topic")
@@ -49,7 +54,12 @@ async def _target(topic: Topic, event: events.Seek) -> tuple[Position, PartialAc
 
 async def on_get_last_message_id(session: PulsarSession, event: events.GetLastMessageId) -> None:
     """Where the topic ends; -1:-1 if there is nothing to be read, or no more."""
-    attached = attached_consumer(session, event.consumer_id)
+    await ask(session, event.consumer_id, partial(_tell_last, session, event))
+
+
+async def _tell_last(
+    session: PulsarSession, event: events.GetLastMessageId, attached: Attached
+) -> None:
     topic = attached.topic
     if not isinstance(topic, Topic):
         raise NotAllowed("a topic that stores nothing has no last message")

@@ -23,6 +23,7 @@ from core.link.connection import PAUSE_PUBLISHES, PAUSE_RATE, Connection
 from core.throttle import Throttle, wait_seconds
 from wire.pulsar import events, refusals, replies
 from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
+from wire.pulsar.session.away import Away
 from wire.pulsar.session.produce import HANDLERS as PRODUCE
 from wire.pulsar.session.produce import detach_all as detach_producers
 from wire.pulsar.session.publishing import Attached as AttachedProducer
@@ -83,6 +84,7 @@ class PulsarSession:
     """See the module's docstring."""
 
     __slots__ = (
+        "away",
         "broker",
         "connection",
         "consumers",
@@ -121,6 +123,8 @@ class PulsarSession:
         """When these were closed: what they had sent may still be on its way."""
         self.consumers: dict[int, consume.Attached] = {}
         self.consumers_coming: dict[int, int] = {}
+        self.away = Away()
+        """Consumers that were sent away and are expected back."""
         self.gone = False
         self.pong = trio.Event()
         """Set, and replaced, with each answer to a ping."""

@@ -7,7 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from core.attaching import attach
-from core.errors import BrokerError, ConsumerBusy, NotAllowed, NotReady, SubscriptionNotFound
+from core.errors import (
+    BrokerError,
+    ConsumerBusy,
+    ConsumerNotFound,
+    NotAllowed,
+    NotReady,
+    SubscriptionNotFound,
+)
 from core.ledger.chain import START, Position
 from core.names import check_subscription
 from core.topic.consumer import Attachment, ConsumerRequest
@@ -17,7 +24,7 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
 from wire.pulsar.session import liveness
-from wire.pulsar.session.consume import Attached, attached_consumer
+from wire.pulsar.session.consume import Attached
 from wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
@@ -99,7 +106,7 @@ def _attach(
     """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
     if event.read_compacted and (not topic.persistent or not TYPES[event.type].ordered):
         raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
-    attached = Attached(session, event.consumer_id, topic)
+    attached = Attached(session, event, topic)
     shared = event.key_shared
     request = ConsumerRequest(
         name=event.consumer_name,
@@ -121,6 +128,7 @@ def _attach(
         topic.forget_if_unused(subscription)
         raise
     session.consumers[event.consumer_id] = attached
+    session.away.over(event.consumer_id)
     session.reply(replies.success(event.request_id))
 
 
@@ -161,6 +169,7 @@ async def _reader_start(event: events.Subscribe, topic: Topic) -> Position:
 
 def on_close_consumer(session: PulsarSession, event: events.CloseConsumer) -> None:
     session.consumers_coming.pop(event.consumer_id, None)
+    session.away.over(event.consumer_id)
     attached = session.consumers.pop(event.consumer_id, None)
     if attached is not None:
         attached.topic.detach(attached.consumer)
@@ -168,27 +177,36 @@ def on_close_consumer(session: PulsarSession, event: events.CloseConsumer) -> No
 
 
 async def on_unsubscribe(session: PulsarSession, event: events.Unsubscribe) -> None:
-    attached = attached_consumer(session, event.consumer_id)
+    """Whoever was sent away a moment ago does not come back for this: its client has closed it."""
+    consumer_id = event.consumer_id
+    attached = session.consumers.get(consumer_id) or session.away.get(consumer_id)
+    if attached is None:
+        raise ConsumerNotFound(f"consumer {consumer_id} is not attached")
     subscription = attached.consumer.subscription
-    if subscription is None:
-        raise NotReady("the consumer is being detached")
-    if not event.force:
+    if subscription is not None and not event.force:
         subscription.may_unsubscribe(attached.consumer)
     # first the consumer leaves: sent away by the deletion, its client would subscribe anew
-    session.consumers.pop(event.consumer_id, None)
+    session.consumers.pop(consumer_id, None)
+    session.away.over(consumer_id)
     attached.topic.detach(attached.consumer)
-    if subscription.cursor.durable:
+    if attached.durable:
+        delete = partial(_delete, attached.subscription, event.force)
         try:
-            await attached.topic.unsubscribe(subscription.name, force=True)
+            await attach(session.broker, attached.topic.name, delete, create=False)
         except BrokerError:
-            session.reply(replies.close_consumer(event.consumer_id))
+            session.reply(replies.close_consumer(consumer_id))
             raise
     session.reply(replies.success(event.request_id))
+
+
+async def _delete(name: str, force: bool, topic: Topic | VolatileTopic) -> None:
+    await topic.unsubscribe(name, force=force)
 
 
 def detach_all(session: PulsarSession) -> None:
     """The connection is gone."""
     session.consumers_coming.clear()
+    session.away.all_over()
     consumers, session.consumers = session.consumers, {}
     for attached in consumers.values():
         attached.topic.detach(attached.consumer)

@@ -61,7 +61,7 @@ async def test_unknown_consumers(stage: Stage) -> None:
     assert kinds(await client.says(peer.close_consumer(2, 9))) == ["SUCCESS"]
     for request in (peer.unsubscribe(3, 9), peer.seek(4, 9), peer.get_last_message_id(5, 9)):
         heard = await client.says_one(request)
-        assert (heard.kind, heard.body.error) == ("ERROR", pb.ServiceNotReady)
+        assert (heard.kind, heard.body.error) == ("ERROR", pb.ConsumerNotFound)
 
 
 async def test_a_flow_of_nothing_makes_no_sense(stage: Stage) -> None:

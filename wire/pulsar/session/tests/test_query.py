@@ -13,7 +13,7 @@ async def test_how_a_consumer_is_doing(stage: Stage) -> None:
     assert (heard.kind, heard.body.request_id) == ("CONSUMER_STATS_RESPONSE", 9)
     heard = await client.says_one(peer.consumer_stats(10, 99))
     assert heard.kind == "CONSUMER_STATS_RESPONSE"
-    assert heard.body.error_code == pb.SubscriptionNotFound
+    assert heard.body.error_code == pb.ConsumerNotFound
 
 
 async def test_transactions_are_refused_in_the_words_that_clients_look_for(stage: Stage) -> None:
