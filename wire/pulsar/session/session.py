@@ -47,6 +47,10 @@ WAITING: Final = frozenset(
 )
 
 
+REASSURE_SECONDS: Final = 15.0
+"""Clients ask every 30, and wait as long for an answer."""
+
+
 class FrontOptions(Struct, frozen=True):
     """What an operator may turn, for all Pulsar connections."""
 
@@ -102,6 +106,7 @@ class PulsarSession:
         "producers_coming",
         "producers_left",
         "protocol_version",
+        "reassured_at",
         "wire",
     )
 
@@ -133,6 +138,9 @@ class PulsarSession:
         """Publish rates this connection has overdrawn: it is not read until that is paid."""
         self.lookups = lookup.UnderWay(options.lookups_max)
         """Shared by all connections of a front."""
+
+        self.reassured_at = broker.clock.monotonic()
+        """When a client that is not read was last told that we live."""
 
     @property
     def peer(self) -> str:
@@ -221,10 +229,20 @@ class PulsarSession:
         clock = self.broker.clock
         wait = wait_seconds(self.owing, clock.monotonic())
         while wait > 0 and not self.gone:
-            await trio.sleep(wait)
+            self._reassure(clock.monotonic())
+            await trio.sleep(min(wait, REASSURE_SECONDS))
             wait = wait_seconds(self.owing, clock.monotonic())
         self.owing = ()
         self.connection.resume(PAUSE_RATE)
+
+    def _reassure(self, now: float) -> None:
+        """Whoever is not read is not answered either when it asks whether we live; any word from
+        here will do, and without one clients give a connection up after a minute.
+        """
+        if now - self.reassured_at >= REASSURE_SECONDS:
+            self.reassured_at = now
+            self.wire.ping()
+            self.connection.touch()
 
     # -- life ---------------------------------------------------------------------------------
 

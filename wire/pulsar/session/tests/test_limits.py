@@ -55,6 +55,28 @@ async def test_a_publish_rate_slows_down_and_refuses_nothing(
     assert client.line.paused, "the bucket was not filled"
 
 
+async def test_who_pays_for_long_hears_that_the_server_lives(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
+    """Its pings are not read, and without an answer it would leave, come again, and send it all."""
+    await decide(stage, publishMaxMessageRate={"publishThrottlingRateInMsg": 1})
+    client = await writer(stage)
+    assert kinds(await client.says(*sends(0, 51))) == ["SEND_RECEIPT"] * 51, "at once: no word more"
+    told = []
+    for _ in range(5):
+        stage.stores.clock.forward(10)
+        await trio.sleep(10)
+        told += [(each.kind, client.line.paused) for each in await client.hears()]
+    assert told == [("PING", PAUSE_RATE)] * 2, "after 20 s, and after 40"
+    stage.stores.clock.forward(1)
+    await trio.sleep(20)
+    assert (kinds(await client.hears()), client.line.paused) == ([], 0)
+    client.feed(*sends(51, 1))
+    stage.stores.clock.forward(20)
+    client.feed(*sends(52, 30))
+    assert kinds(await client.hears())[0] == "PING", "many short waits are as bad as a long one"
+
+
 async def test_connections_share_the_rate_of_a_topic(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
