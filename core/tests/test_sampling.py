@@ -8,6 +8,7 @@ from core.clock import SystemClock
 from core.metadata.memory import MemoryMetadata
 from core.names import TopicName
 from core.testing.ledgers import MemoryLedgers
+from core.testing.turns import counted_turns
 
 
 async def test_a_topic_knows_how_much_comes_in(nursery: trio.Nursery) -> None:
@@ -32,15 +33,7 @@ async def test_thousands_of_idle_topics_cost_no_pause(nursery: trio.Nursery) -> 
     )
     await nursery.start(broker.run)
     topic = await broker.topic(TopicName.parse("a"))
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    nursery.start_soon(count_turns)
-    await sampling.go_round([topic] * 10_000, broker.clock.wall_ms() + 10_000)
-    assert turns >= 10_000 // sampling.COUNTERS_PER_REST - 2
+    async with counted_turns() as turns:
+        await sampling.go_round([topic] * 10_000, broker.clock.wall_ms() + 10_000)
+        assert turns.count >= 10_000 // sampling.COUNTERS_PER_REST - 2
     nursery.cancel_scope.cancel()

@@ -12,6 +12,7 @@ from core.errors import BadVersion, StorageFailed, StorageFull
 from core.metadata import schema
 from core.metadata.embedded import CHILDREN_PER_REST, NUMBERS_RESERVED, open_embedded
 from core.ports.metadata_store import ABSENT, Versioned
+from core.testing.turns import counted_turns
 
 pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
 
@@ -60,19 +61,9 @@ async def test_long_lists_are_read_with_rests(path: Path) -> None:
             for name in names:
                 nursery.start_soon(store.put, f"/n/{name}", b"")
                 nursery.start_soon(store.put, f"/n/{name}/below", b"")
-        turns = 0
-
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                await trio.lowlevel.checkpoint()
-                turns += 1
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(count)
+        async with counted_turns() as turns:
             assert await store.children("/n") == names
-            assert turns >= 2
-            nursery.cancel_scope.cancel()
+            assert turns.count >= 2
 
 
 def commits(path: Path) -> int:

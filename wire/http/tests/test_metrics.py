@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core import sampling
 from core.names import TopicName
+from core.testing.turns import counted_turns
 from wire.http.metric_names import LATENCIES
 from wire.http.metrics import TOPICS_PER_REST
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -86,21 +87,10 @@ async def test_others_have_their_turn_while_it_is_gathered_and_sent(visitor: Vis
     topics = 10 * TOPICS_PER_REST
     for number in range(topics):
         await visitor.topic(f"many-{number}")
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
     for path in ("/metrics", "/admin/v2/broker-stats/topics", "/admin/v2/broker-stats/metrics"):
-        turns = 0
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(count)
+        async with counted_turns() as turns:
             assert (await visitor.ask("GET", path)).status_code == 200
-            nursery.cancel_scope.cancel()
-        assert turns >= topics // TOPICS_PER_REST // 2, path
+            assert turns.count >= topics // TOPICS_PER_REST // 2, path
 
 
 async def test_what_storage_took_is_told_in_pulsars_buckets(visitor: Visitor) -> None:
