@@ -9,7 +9,7 @@ import httpx
 import pulsar
 import pytest
 
-from interop_tests.crash.test_policies import until
+from interop_tests.pulsar.python.stock import until
 from magnetar import standalone
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.tests import peer

@@ -7,16 +7,12 @@ there before. This client has receipts for acknowledgements, so that is demanded
 
 import httpx
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
+from interop_tests.keys import rsa_pair
+from interop_tests.pulsar.java.driver import numbered
 from magnetar import standalone
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(180)]
-
-
-def numbered(first, end):
-    return [str(number) for number in range(first, end)]
 
 
 TWENTY = numbered(0, 20)
@@ -57,19 +53,6 @@ EXPECTED = {
 }
 
 
-def keys():
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    return {"public": public.decode(), "private": private.decode()}
-
-
 @pytest.fixture(scope="module", params=["killed", "stopped"])
 def begun(request, java):
     """All scenes, played to their middle; meanwhile the server was away."""
@@ -81,7 +64,7 @@ def begun(request, java):
                 url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/partitions"
                 assert httpx.put(url, json=3).status_code == 204
             if name == "encryption":
-                args = keys()
+                args = rsa_pair()
             playing[name] = java.start(family, server.pulsar_url, topic, **args)
         for each in playing.values():
             each.told("midway")

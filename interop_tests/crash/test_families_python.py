@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pulsar
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from pulsar import CompressionType, ConsumerType, InitialPosition, MessageId, ProducerAccessMode
 
+from interop_tests.keys import rsa_files
 from interop_tests.pulsar.python.stock import numbered, publish, receive
 from magnetar import standalone
 
@@ -39,7 +39,7 @@ SCENES: dict[str, Stage] = {}
 class Setting:
     """What a scene is played with: a client, a topic of its own, and the server's door for REST."""
 
-    def __init__(self, client: pulsar.Client, topic: str, http_url: str, folder: str) -> None:
+    def __init__(self, client: pulsar.Client, topic: str, http_url: str, folder: Path) -> None:
         self.client = client
         self.topic = topic
         self.http_url = http_url
@@ -129,20 +129,7 @@ def chunks(at):
 
 @scene
 def encryption(at):
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    paths = [f"{at.folder}/public.pem", f"{at.folder}/private.pem"]
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-    for path, content in zip(paths, (public, private), strict=True):
-        with open(path, "wb") as file:
-            file.write(content)
-    reader = pulsar.CryptoKeyReader(*paths)
+    reader = pulsar.CryptoKeyReader(*rsa_files(at.folder))
     consumer = at.client.subscribe(at.topic, "s", crypto_key_reader=reader)
     producer = at.client.create_producer(at.topic, encryption_key="k", crypto_key_reader=reader)
     yield from goes_on(consumer, producer)
@@ -427,7 +414,7 @@ def begun(request, tmp_path_factory):
         playing = {}
         for name, stage in SCENES.items():
             folder = tmp_path_factory.mktemp(name)
-            setting = Setting(client, f"{request.param}-{name}", server.http_url, str(folder))
+            setting = Setting(client, f"{request.param}-{name}", server.http_url, folder)
             playing[name] = stage(setting)
             next(playing[name])
         if request.param == "killed":

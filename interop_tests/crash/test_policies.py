@@ -1,19 +1,22 @@
 """Policies and TLS over a crash: what was decided still holds, and what was at work goes on."""
 
-import time
-
 import httpx
-import pulsar
 import pytest
 
-from interop_tests.pulsar.python.stock import numbered, publish, receive
-from interop_tests.pulsar.settings.test_tls import Authority
+from interop_tests.keys import Authority
+from interop_tests.pulsar.python.stock import (
+    numbered,
+    publish,
+    readable,
+    receive,
+    refused,
+    until,
+)
 from magnetar import standalone
 
 pytestmark = [pytest.mark.slow]
 
 RECEIVE_MS = 20_000
-DEADLINE_SECONDS = 20
 OFTEN = {"housekeeping_interval_seconds": 0.05}
 SMALL_LEDGERS = {"max_entries": 10, "min_rollover_minutes": 0}
 
@@ -21,22 +24,6 @@ SMALL_LEDGERS = {"max_entries": 10, "min_rollover_minutes": 0}
 def again(server):
     server.kill()
     server.start()
-
-
-def until(condition):
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come to that"
-    return found
-
-
-def readable(client, topic):
-    reader = client.create_reader(topic, pulsar.MessageId.earliest)
-    found = []
-    while reader.has_message_available():
-        found.append(reader.read_next(RECEIVE_MS).data())
-    reader.close()
-    return found
 
 
 def decide(server, policy, value, **query):
@@ -90,20 +77,12 @@ def test_backlog_quota(connect, topic):
         client = connect(server.pulsar_url)
         consumer = client.subscribe(topic, "s")
         publish(client.create_producer(topic, batching_enabled=False), [bytes(10_000)] * 20)
-
-        def refused():
-            try:
-                client.create_producer(topic).close()
-            except pulsar.ProducerBlockedQuotaExceededException:
-                return True
-            return False
-
-        until(refused)
+        until(lambda: refused(client, topic))
         again(server)
-        until(refused)
+        until(lambda: refused(client, topic))
         for message in receive(consumer, 20):
             consumer.acknowledge(message)
-        until(lambda: not refused())
+        until(lambda: not refused(client, topic))
 
 
 @pytest.mark.java

@@ -116,6 +116,11 @@ class Driver:
             playing.answers.put({"error": "the JVM has ended", "trace": ""})
 
 
+def numbered(first: int, end: int) -> list[str]:
+    """Bodies of messages that scenes number, as they tell them."""
+    return [str(number) for number in range(first, end)]
+
+
 def build() -> None:
     """Compile the scenes and gather the client's jars, unless that was done for these sources."""
     digest = hashlib.sha256()

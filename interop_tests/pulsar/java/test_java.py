@@ -2,9 +2,9 @@
 
 import httpx
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
+from interop_tests.keys import rsa_pair
+from interop_tests.pulsar.java.driver import numbered
 from magnetar import standalone
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
@@ -16,10 +16,6 @@ TYPES = ["Exclusive", "Shared", "Failover", "Key_Shared"]
 def play(java, server, topic):
     """Plays one scene on the session's server with a fresh topic."""
     return lambda family, **args: java.play(family, server.pulsar_url, topic, **args)
-
-
-def numbered(first, end):
-    return [str(number) for number in range(first, end)]
 
 
 # -- publishing ----------------------------------------------------------------------------------
@@ -67,18 +63,7 @@ def test_chunks(play, kind):
 
 @pytest.mark.parametrize("batched", [False, True])
 def test_encryption(play, batched):
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
-    )
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    seen = play(
-        "publish.encrypted", batched=batched, public=public.decode(), private=private.decode()
-    )
+    seen = play("publish.encrypted", batched=batched, **rsa_pair())
     assert seen == numbered(0, 10)
 
 

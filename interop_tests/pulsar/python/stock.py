@@ -4,11 +4,15 @@ Every wait is the client's own and has a deadline. That nothing else comes is sh
 sent after it, not by waiting.
 """
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pulsar
 
 RECEIVE_MS = 15_000
+DEADLINE_SECONDS = 20
+"""For what happens behind the scenes, and is asked about until it has."""
 
 
 def publish(producer: pulsar.Producer, bodies: Iterable[bytes]) -> list[pulsar.MessageId]:
@@ -45,6 +49,37 @@ def drain(consumer: pulsar.Consumer, count: int) -> list[bytes]:
     for message in receive(consumer, count):
         found.append(message.data())
         consumer.acknowledge(message)
+    return found
+
+
+def readable(client: pulsar.Client, topic: str) -> list[bytes]:
+    """All that a reader finds from the start."""
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(RECEIVE_MS).data())
+    reader.close()
+    return found
+
+
+def refused(
+    client: pulsar.Client,
+    topic: str,
+    error: type[pulsar.PulsarException] = pulsar.ProducerBlockedQuotaExceededException,
+) -> bool:
+    """Whether whoever wants to write there is turned away, with this error."""
+    try:
+        client.create_producer(topic).close()
+    except error:
+        return True
+    return False
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """Asks again and again until it is so; returns what it was in the end."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "it did not come to that"
     return found
 
 

@@ -5,9 +5,9 @@ import subprocess
 
 import pulsar
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 from pulsar import CryptoKeyReader, InitialPosition
+
+from interop_tests.keys import rsa_files
 
 from .stock import RECEIVE_MS, drain, numbered, publish
 
@@ -15,21 +15,7 @@ from .stock import RECEIVE_MS, drain, numbered, publish
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory):
     """Paths of a public and a private key, as files the client reads."""
-    folder = tmp_path_factory.mktemp("keys")
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    (folder / "private.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        )
-    )
-    (folder / "public.pem").write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-    )
-    return str(folder / "public.pem"), str(folder / "private.pem")
+    return rsa_files(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.mark.parametrize("batched", [False, True])

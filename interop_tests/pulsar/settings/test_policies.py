@@ -4,7 +4,6 @@ Each test has a server of its own that looks after its topics all the time. What
 scenes is waited for by asking, never by time alone.
 """
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -12,11 +11,11 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, MessageId
 
+from interop_tests.pulsar.python.stock import numbered, readable, refused, until
 from magnetar import standalone
 from wire.pulsar.tests import peer
 
 RECEIVE_MS = 15_000
-DEADLINE_SECONDS = 20
 OFTEN = {"housekeeping_interval_seconds": 0.05}
 SMALL_LEDGERS = {"max_entries": 10, "min_rollover_minutes": 0}
 
@@ -37,14 +36,6 @@ def serve(connect):
         server.__exit__(None, None, None)
 
 
-def until(condition):
-    """Asks again and again until it is so."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come to that"
-    return found
-
-
 def publish(client, topic, bodies, **options):
     producer = client.create_producer(topic, batching_enabled=False, **options)
     for body in bodies:
@@ -59,19 +50,6 @@ def publish_slowly(client, topic, bodies):
     for body in bodies:
         producer.send(body)
     producer.close()
-
-
-def numbered(count):
-    return [b"%d" % number for number in range(count)]
-
-
-def readable(client, topic):
-    reader = client.create_reader(topic, MessageId.earliest)
-    found = []
-    while reader.has_message_available():
-        found.append(reader.read_next(RECEIVE_MS).data())
-    reader.close()
-    return found
 
 
 def waiting(raw, server, topic):
@@ -212,18 +190,10 @@ def test_backlog_quota_refuses_producers(serve, topic, policy, error):
     )
     consumer = client.subscribe(topic, "s")
     publish(client, topic, [bytes(10_000)] * 20)
-
-    def refused():
-        try:
-            client.create_producer(topic).close()
-        except error:
-            return True
-        return False
-
-    until(refused)
+    until(lambda: refused(client, topic, error))
     for _ in range(20):
         consumer.acknowledge(consumer.receive(RECEIVE_MS))
-    until(lambda: not refused())
+    until(lambda: not refused(client, topic, error))
 
 
 @pytest.mark.java
@@ -288,15 +258,7 @@ def test_backlog_quota_by_age(serve, topic):
     )
     client.subscribe(topic, "s").close()
     publish(client, topic, [b"old"])
-
-    def refused():
-        try:
-            client.create_producer(topic).close()
-        except pulsar.ProducerBlockedQuotaExceededException:
-            return True
-        return False
-
-    until(refused)
+    until(lambda: refused(client, topic))
 
 
 @pytest.mark.parametrize("kind", [ConsumerType.Shared, ConsumerType.KeyShared], ids=str)
@@ -415,15 +377,7 @@ def test_backlog_quota_by_rest(namespace):
     publish(client, topic, [bytes(10_000)] * 20)
     quota = {"limitSize": 100_000, "policy": "producer_exception"}
     decide("backlogQuota", quota, backlogQuotaType="destination_storage")
-
-    def refused():
-        try:
-            client.create_producer(topic).close()
-        except pulsar.ProducerBlockedQuotaExceededException:
-            return True
-        return False
-
-    until(refused)
+    until(lambda: refused(client, topic))
 
 
 def test_what_is_sent_again_is_stored_once(serve, topic):

@@ -1,67 +1,15 @@
 """Both clients over TLS, with certificates made here: trusted, not trusted, and asked for."""
 
-import datetime
-import ipaddress
 import os
 import socket
 
 import pulsar
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from interop_tests.keys import Authority
 from magnetar import standalone
 
 RECEIVE_MS = 15_000
-DAY = datetime.timedelta(days=1)
-
-
-class Authority:
-    """Signs certificates; everything is a file in its folder."""
-
-    def __init__(self, folder, name):
-        self._folder = folder
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        made = self._sign(self._name, self._key, x509.BasicConstraints(ca=True, path_length=None))
-        self.certificate = str(self._write(f"{name}.pem", made))
-
-    def issue(self, name):
-        """Paths of a certificate for 127.0.0.1 and of its key."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        made = self._sign(subject, key, x509.SubjectAlternativeName(hosts))
-        path = self._folder / f"{name}.key"
-        path.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-        )
-        return str(self._write(f"{name}.pem", made)), str(path)
-
-    def _sign(self, subject, key, extension):
-        now = datetime.datetime.now(datetime.UTC)
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - DAY)
-            .not_valid_after(now + DAY)
-            .add_extension(extension, critical=False)
-            .sign(self._key, hashes.SHA256())
-        )
-
-    def _write(self, name, certificate):
-        path = self._folder / name
-        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        return path
 
 
 @pytest.fixture(scope="module")
