@@ -80,6 +80,7 @@ def http_options(
         broker_url_tls=_advertised("pulsar+ssl://", settings, listeners.get("pulsar_tls")),
         http_url=_advertised("http://", settings, listeners.get("http")),
         http_url_tls=_advertised("https://", settings, listeners.get("https")),
+        connections_max=settings.limits.http_connections,
         body_bytes_max=settings.limits.http_body_bytes,
         configuration={
             f"{section}.{key}": str(value)

@@ -75,6 +75,9 @@ class Limits(Struct, frozen=True):
     max_concurrent_lookup_request: Annotated[
         int, Meta(description="Lookups under way; more are refused (TooManyRequests).", ge=1)
     ] = 50_000
+    http_connections: Annotated[
+        int, Meta(description="HTTP connections; more get 503, or over TLS no answer.", ge=1)
+    ] = 1_000
     http_body_bytes: Annotated[
         int, Meta(description="Body of one HTTP request; larger ones get 413.", ge=1024)
     ] = 16 * 1024 * 1024

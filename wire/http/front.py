@@ -89,7 +89,7 @@ class HttpOptions(Struct, frozen=True):
     http_url: str = ""
     http_url_tls: str = ""
     connections_max: int = 1_000
-    """More wait to be accepted until others leave; idle ones leave after `idle_seconds`."""
+    """More are refused; idle ones leave after `idle_seconds`."""
     idle_seconds: float = 75.0
     """A connection without a request for so long is closed."""
     body_bytes_max: int = 1024 * 1024

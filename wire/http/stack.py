@@ -3,7 +3,7 @@
 Hypercorn's own `serve` makes its sockets itself, has no limit of connections and wants TLS as file
 names; so its connection handler, `TCPServer`, is run here under trio's own `serve_listeners`, on
 the sockets and contexts we were given. One connection costs one task; when `connections_max` are
-there, further ones wait in the kernel's queue. Idle ones are closed.
+there, further ones are refused (`room.py`). Idle ones are closed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from wire.http import health, lookup, metrics
 from wire.http.admin import tables
 from wire.http.errors import status_of
 from wire.http.front import Front, HttpOptions
+from wire.http.room import Room
 from wire.http.routes import mounted, refusal, routes
 
 log = logging.getLogger(__name__)
@@ -116,18 +117,18 @@ async def serve(options: HttpOptions, application: ASGIApp, doors: Sequence[Door
     app: Any = application  # the two libraries spell the types of ASGI differently
     wrapped = wrap_app(app, options.body_bytes_max, "asgi")
     context = WorkerContext(None)
-    room = trio.Semaphore(options.connections_max)
+    room = Room(options.connections_max)
 
     async def handle(stream: Any) -> None:
         try:
             await TCPServer(wrapped, config, context, ConnectionState({}), stream).run()
         except Exception:
             log.exception("an HTTP connection failed")
-        finally:
-            room.release()
 
-    listeners = [_Listener(_listener(*door), room) for door in doors]
-    await trio.serve_listeners(handle, listeners)
+    async def admit(stream: Any) -> None:
+        await room.admit(stream, handle)
+
+    await trio.serve_listeners(admit, [_listener(*door) for door in doors])
 
 
 def _config(idle_seconds: float) -> Config:
@@ -149,23 +150,3 @@ def _listener(sock: socket.socket, context: ssl.SSLContext | None) -> trio.abc.L
     if context is None:
         return listener
     return trio.SSLListener(listener, context, https_compatible=True)
-
-
-class _Listener(trio.abc.Listener[Any]):
-    """Accepts while there is room."""
-
-    def __init__(self, listener: trio.abc.Listener[Any], room: trio.Semaphore) -> None:
-        self._listener = listener
-        self._room = room
-
-    async def accept(self) -> Any:
-        """A connection that has its place: its handler gives it back."""
-        await self._room.acquire()
-        try:
-            return await self._listener.accept()
-        except BaseException:
-            self._room.release()
-            raise
-
-    async def aclose(self) -> None:
-        await self._listener.aclose()

@@ -123,17 +123,34 @@ async def test_tls_beside_plain(
             assert (await client.get(f"{base}/admin/v2/clusters")).json() == ["standalone"]
 
 
-async def test_more_connections_than_allowed_wait_their_turn() -> None:
+async def test_more_connections_than_allowed_are_refused() -> None:
     sock = door()
-    options = HttpOptions(connections_max=2, idle_seconds=0.05)
+    options = HttpOptions(connections_max=2)
     port = sock.getsockname()[1]
     async with serving((sock, None), options=options):
-        silent = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(5)]
+        silent = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
         async with httpx.AsyncClient(base_url=url(sock), timeout=5) as client:
-            # served once the silent ones, which were first, have been closed for their silence
-            assert (await client.get("/healthz")).text == "ok"
-        for stream in silent:
-            await stream.aclose()
+            answer = await client.get("/healthz")
+            assert answer.status_code == 503
+            assert "as many HTTP connections as it may" in answer.json()["reason"]
+            for stream in silent:
+                await stream.aclose()
+            while answer.status_code == 503:  # until the server has noticed
+                answer = await client.get("/healthz")
+            assert answer.text == "ok"
+
+
+async def test_a_connection_too_many_over_tls_is_closed(
+    tls_contexts: tuple[ssl.SSLContext, ssl.SSLContext],
+) -> None:
+    server_context, client_context = tls_contexts
+    secure = door()
+    options = HttpOptions(connections_max=1)
+    async with serving((secure, server_context), options=options):
+        stream = await trio.open_tcp_stream("127.0.0.1", secure.getsockname()[1])
+        async with stream, httpx.AsyncClient(verify=client_context, timeout=5) as client:
+            with pytest.raises(httpx.ConnectError):
+                await client.get(url(secure, "https"))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""Room for so many connections: who is served, who is refused, and that both end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from core.testing.bench import settled
+from wire.http import room as module
+from wire.http.room import REFUSAL, Room
+
+
+def pair() -> tuple[trio.SocketStream, socket.socket]:
+    """A connection: the server's side of it, and the client's."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    return trio.SocketStream(trio.socket.from_stdlib_socket(ours)), theirs
+
+
+async def never(stream: trio.abc.Stream) -> None:
+    await trio.sleep_forever()
+
+
+@asynccontextmanager
+async def full_room() -> AsyncIterator[tuple[Room, trio.Nursery]]:
+    """A room for one, who is there."""
+    room = Room(1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(room.admit, object(), never)
+        await settled()
+        assert room.served == 1
+        yield room, nursery
+        nursery.cancel_scope.cancel()
+    assert (room.served, room.refusing) == (0, 0)
+
+
+async def test_a_place_is_given_back_whatever_happens() -> None:
+    room = Room(1)
+
+    async def fail(stream: trio.abc.Stream) -> None:
+        raise ValueError
+
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            await room.admit(object(), fail)
+    assert (room.served, room.refused) == (0, 0)
+
+
+async def test_one_too_many_hears_why() -> None:
+    async with full_room() as (room, nursery):
+        stream, client = pair()
+        with client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            nursery.start_soon(room.admit, stream, never)
+            await settled()
+            assert (room.refusing, room.refused) == (1, 1)
+            assert client.recv(10_000) == REFUSAL
+            assert client.recv(1) == b"", "nothing more comes"
+        await settled()
+        assert room.refusing == 0
+        assert stream.socket.fileno() == -1
+
+
+async def test_one_that_does_not_go_is_cut_off(autojump_clock: object) -> None:
+    async with full_room() as (room, _nursery):
+        stream, client = pair()
+        with client:
+            begun = trio.current_time()
+            await room.admit(stream, never)
+            assert trio.current_time() - begun == pytest.approx(module.REFUSAL_SECONDS)
+            assert stream.socket.fileno() == -1
+
+
+async def test_one_that_talks_on_is_cut_off() -> None:
+    async with full_room() as (room, _nursery):
+        stream, client = pair()
+        with client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * module.REFUSAL_BYTES_MAX)
+            client.sendall(bytes(2 * module.REFUSAL_BYTES_MAX))
+            await room.admit(stream, never)
+            assert stream.socket.fileno() == -1
+
+
+async def test_very_many_hear_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REFUSING_MAX", 1)
+    async with full_room() as (room, nursery):
+        streams = [pair(), pair()]
+        for stream, _client in streams:
+            nursery.start_soon(room.admit, stream, never)
+        await settled()
+        heard = sorted((client.recv(10_000) for _stream, client in streams), key=len)
+        assert heard == [b"", REFUSAL]
+        for _stream, client in streams:
+            client.close()
+        await settled()
