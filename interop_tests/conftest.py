@@ -15,7 +15,8 @@ NUMBERS = itertools.count()
 
 
 def _fresh(request: pytest.FixtureRequest) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-") + f"-{next(NUMBERS)}"
+    # with a letter: `test_one_partition` would be the name of a partition of something else
+    return re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-") + f"-t{next(NUMBERS)}"
 
 
 @pytest.fixture

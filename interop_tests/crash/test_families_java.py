@@ -46,6 +46,9 @@ EXPECTED = {
     ),
     "waiting": ("again.waiting", {}, True),
     "fencing": ("again.fencing", {}, None),
+    "counts": ("again.counts", {}, None),
+    "topics": ("again.topics", {}, 6),
+    "volatile": ("again.volatile", {}, ["before", "after"]),
     "delayed": ("again.delayed", {}, None),
     # begun last: under way when the server goes
     "chunks": ("again.chunks", {}, True),
@@ -92,6 +95,13 @@ def test_retry(begun):
     seen = begun["retry"].result()
     assert set(seen["times"]) == {f"{body} {time}" for body in range(3) for time in range(3)}
     assert sorted(seen["dead"]) == numbered(0, 3)
+
+
+def test_counts(begun):
+    seen = begun["counts"].result()
+    assert seen["before"] == [0, 1, 2]
+    first = seen["after"][0]
+    assert seen["after"] == [first, first + 1, first + 2]
 
 
 def test_fencing(begun):

@@ -71,6 +71,10 @@ def test_too_big(play):
     assert play("publish.too_big") == {"error": "InvalidMessageException", "left": []}
 
 
+def test_largest_message(play):
+    assert play("publish.largest") is True
+
+
 def test_delivered_later(play):
     seen = play("publish.later")
     assert seen["bodies"] == ["now", "late"]
@@ -188,6 +192,15 @@ def test_small_receiver_queues(play, kind, size):
 
 def test_pause(play):
     assert play("subscribe.pause") == numbered(0, 20)
+
+
+def test_asked_for_before_it_comes(play):
+    assert play("subscribe.async") == {"bodies": numbered(0, 100), "left": []}
+
+
+def test_batch_receive(play):
+    seen = play("subscribe.together")
+    assert seen == {"got": [numbered(at, at + 10) for at in (0, 10, 20)], "left": []}
 
 
 def test_names_and_properties(play):
@@ -347,17 +360,67 @@ def partitioned():
         yield server
 
 
+@pytest.fixture
+def play_partitioned(java, partitioned, topic):
+    """Plays one scene there."""
+    return lambda family, **args: java.play(family, partitioned.pulsar_url, topic, **args)
+
+
+def partitions_of(topic, count):
+    return {f"persistent://public/default/{topic}-partition-{number}" for number in range(count)}
+
+
 @pytest.mark.parametrize("kind", TYPES)
-def test_partitions(java, partitioned, topic, kind):
-    seen = java.play("subscribe.partitions", partitioned.pulsar_url, topic, type=kind)
-    names = {f"persistent://public/default/{topic}-partition-{number}" for number in range(4)}
-    assert set(seen["partitions"]) == names
-    assert set(seen["got"]) == names
+def test_partitions(play_partitioned, topic, kind):
+    seen = play_partitioned("partitions.all", type=kind)
+    assert set(seen["partitions"]) == partitions_of(topic, 4)
+    assert set(seen["got"]) == partitions_of(topic, 4)
     assert all(numbers == sorted(numbers) for numbers in seen["got"].values())
     assert sorted(number for got in seen["got"].values() for number in got) == list(range(100))
 
 
+def test_a_key_has_its_partition(play_partitioned):
+    where = play_partitioned("partitions.keys")
+    assert len(where) == 20
+    assert {len(partitions) for partitions in where.values()} == {1}
+    assert len({partition for partitions in where.values() for partition in partitions}) > 1
+
+
+def test_one_partition(play_partitioned):
+    (numbers,) = play_partitioned("partitions.single").values()
+    assert numbers == list(range(50))
+
+
+def test_failover_spreads_partitions(play_partitioned, topic):
+    one, two = (set(names) for names in play_partitioned("partitions.spread"))
+    assert (len(one), len(two)) == (2, 2)
+    assert one | two == partitions_of(topic, 4)
+
+
+def test_seek_all_partitions(play_partitioned):
+    seen = play_partitioned("partitions.seek")
+    assert seen["again"] == 40
+    assert sorted(seen["since"]) == list(range(40, 60))
+
+
+def test_reader_of_all_partitions(play_partitioned):
+    assert sorted(play_partitioned("partitions.reader"), key=int) == numbered(0, 40)
+
+
 # -- what the administration does meanwhile ------------------------------------------------------
+
+
+def test_partitions_that_come_later(java, server, topic):
+    """Producers and consumers that are there find them by themselves."""
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/partitions"
+    assert httpx.put(url, json=2).status_code == 204
+    playing = java.start("partitions.grown", server.pulsar_url, topic, partitions=5)
+    playing.told("consumed")
+    assert httpx.post(url, json=5).status_code == 204
+    playing.tell("grown")
+    seen = playing.result()
+    assert set(seen["before"]) == partitions_of(topic, 2)
+    assert set(seen["after"]) == partitions_of(topic, 5)
 
 
 def test_terminated(java, server, topic):

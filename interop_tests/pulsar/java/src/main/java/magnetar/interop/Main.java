@@ -37,6 +37,7 @@ public final class Main {
         Subscribing.register(FAMILIES);
         Acking.register(FAMILIES);
         Reading.register(FAMILIES);
+        Partitioned.register(FAMILIES);
         Access.register(FAMILIES);
         Crashing.register(FAMILIES);
         Returning.register(FAMILIES);

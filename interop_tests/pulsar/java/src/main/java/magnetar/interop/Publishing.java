@@ -34,6 +34,7 @@ final class Publishing {
         families.put("publish.chunks", Publishing::chunks);
         families.put("publish.encrypted", Publishing::encrypted);
         families.put("publish.too_big", Publishing::tooBig);
+        families.put("publish.largest", Publishing::largest);
         families.put("publish.later", Publishing::later);
         families.put("publish.records", Publishing::records);
         families.put("publish.nothing", Publishing::nothing);
@@ -177,6 +178,16 @@ final class Publishing {
         try (var consumer = scene.consumer().subscribe(); var producer = scene.producer().create()) {
             String error = errorOf(() -> producer.send(new byte[6 * 1024 * 1024]));
             return map("error", error, "left", leftovers(consumer, producer));
+        }
+    }
+
+    /** The limit is for metadata and payload together. */
+    private static Object largest(Scene scene) throws Exception {
+        byte[] body = new byte[5 * 1024 * 1024 - 1024];
+        new Random(3).nextBytes(body);
+        try (var consumer = scene.consumer().subscribe(); var producer = scene.producer().create()) {
+            producer.send(body);
+            return Arrays.equals(receive(consumer, 1).get(0).getData(), body);
         }
     }
 

@@ -95,7 +95,7 @@ final class Reading {
     }
 
     /** A moment that is later than all that was published so far. */
-    private static long afterNow() {
+    static long afterNow() {
         long now = System.currentTimeMillis();
         while (System.currentTimeMillis() <= now + 1) {
             Thread.onSpinWait();
@@ -188,6 +188,10 @@ final class Reading {
                 var producer = scene.producer().create()) {
             publish(producer, 0, 20);
             drain(consumer, 20);
+        }
+        if (scene.flag("midway")) {
+            scene.tell("midway", null);
+            scene.await("on");
         }
         try (var reader = reader(scene).create()) {
             return readAll(reader);

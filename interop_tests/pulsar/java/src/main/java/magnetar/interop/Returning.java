@@ -55,6 +55,9 @@ final class Returning {
         families.put("again.timeout", Returning::timeout);
         families.put("again.dead", Returning::dead);
         families.put("again.retry", Returning::retry);
+        families.put("again.counts", Returning::counts);
+        families.put("again.topics", Returning::topics);
+        families.put("again.volatile", Returning::unstored);
         families.put("again.exclusive", Returning::exclusive);
         families.put("again.waiting", Returning::waiting);
         families.put("again.fencing", Returning::fencing);
@@ -375,6 +378,64 @@ final class Returning {
                 }
             }
             return map("times", times, "dead", new ArrayList<>(dead));
+        }
+    }
+
+    /** They begin again, as they are kept in memory, and go up again. */
+    private static Object counts(Scene scene) throws Exception {
+        try (var consumer = scene.consumer(SubscriptionType.Shared)
+                        .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS)
+                        .subscribe();
+                var producer = scene.producer().create()) {
+            producer.send("x".getBytes());
+            List<Integer> before = threeCounts(consumer);
+            midway(scene);
+            return map("before", before, "after", threeCounts(consumer));
+        }
+    }
+
+    private static List<Integer> threeCounts(Consumer<byte[]> consumer) throws Exception {
+        List<Integer> found = new ArrayList<>();
+        for (int number = 0; number < 3; number++) {
+            Message<byte[]> message = receive(consumer, 1).get(0);
+            found.add(message.getRedeliveryCount());
+            consumer.negativeAcknowledge(message);
+        }
+        return found;
+    }
+
+    private static Object topics(Scene scene) throws Exception {
+        List<String> names = List.of(scene.topic + "-1", scene.topic + "-2", scene.topic + "-3");
+        try (var consumer = scene.client().newConsumer().topics(names).subscriptionName("s").subscribe()) {
+            List<Producer<byte[]>> producers = new ArrayList<>();
+            for (String name : names) {
+                producers.add(scene.client().newProducer().topic(name).create());
+                producers.get(producers.size() - 1).send((name + " before").getBytes());
+            }
+            midway(scene);
+            for (Producer<byte[]> producer : producers) {
+                producer.send((producer.getTopic() + " after").getBytes());
+                producer.close();
+            }
+            return gather(consumer, 6).size();
+        }
+    }
+
+    /** Who is attached first again is not said, and what nobody is there for is gone. */
+    private static Object unstored(Scene scene) throws Exception {
+        String name = "non-persistent://public/default/" + scene.topic;
+        try (var consumer = scene.client().newConsumer().topic(name).subscriptionName("s").subscribe();
+                var producer = scene.producer().topic(name).create()) {
+            producer.send("before".getBytes());
+            String before = body(receive(consumer, 1).get(0));
+            midway(scene);
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(DEADLINE_SECONDS);
+            Message<byte[]> after = null;
+            while (after == null && System.nanoTime() < deadline) {
+                producer.send("after".getBytes());
+                after = consumer.receive(200, TimeUnit.MILLISECONDS);
+            }
+            return List.of(before, after == null ? "nothing" : body(after));
         }
     }
 

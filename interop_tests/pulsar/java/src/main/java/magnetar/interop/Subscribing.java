@@ -16,16 +16,19 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.regex.Pattern;
 import org.apache.pulsar.client.api.BatcherBuilder;
+import org.apache.pulsar.client.api.BatchReceivePolicy;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerEventListener;
 import org.apache.pulsar.client.api.KeySharedPolicy;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageListener;
+import org.apache.pulsar.client.api.Messages;
 import org.apache.pulsar.client.api.Range;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
@@ -47,7 +50,8 @@ final class Subscribing {
         families.put("subscribe.pause", Subscribing::pause);
         families.put("subscribe.properties", Subscribing::properties);
         families.put("subscribe.terminated", Subscribing::terminated);
-        families.put("subscribe.partitions", Subscribing::partitions);
+        families.put("subscribe.async", Subscribing::async);
+        families.put("subscribe.together", Subscribing::together);
     }
 
     /** What came, and to whom. */
@@ -326,18 +330,39 @@ final class Subscribing {
         }
     }
 
-    /** Of a topic with partitions: how many there are, what arrives, each partition in order. */
-    private static Object partitions(Scene scene) throws Exception {
-        try (var consumer = scene.consumer(scene.type("Exclusive")).subscribe();
-                var producer = scene.producer().create()) {
-            publish(producer, 0, 100);
-            Map<String, List<Integer>> got = new HashMap<>();
-            for (Message<byte[]> message : receive(consumer, 100)) {
-                got.computeIfAbsent(message.getTopicName(), name -> new ArrayList<>())
-                        .add(Integer.valueOf(body(message)));
-                consumer.acknowledge(message);
+    /** Nobody waits: each message is asked for before it is there, and acknowledged without a wait. */
+    private static Object async(Scene scene) throws Exception {
+        try (var consumer = scene.consumer().subscribe(); var producer = scene.producer().create()) {
+            List<CompletableFuture<String>> got = new ArrayList<>();
+            for (int number = 0; number < 100; number++) {
+                got.add(consumer.receiveAsync().thenCompose(
+                        message -> consumer.acknowledgeAsync(message).thenApply(done -> body(message))));
             }
-            return map("partitions", scene.client().getPartitionsForTopic(scene.topic).get(), "got", got);
+            publish(producer, 0, 100);
+            List<String> bodies = new ArrayList<>();
+            for (var each : got) {
+                bodies.add(each.get(DEADLINE_SECONDS, TimeUnit.SECONDS));
+            }
+            return map("bodies", bodies, "left", leftovers(consumer, producer));
+        }
+    }
+
+    private static Object together(Scene scene) throws Exception {
+        try (var consumer = scene.consumer()
+                        .batchReceivePolicy(BatchReceivePolicy.builder()
+                                .maxNumMessages(10).maxNumBytes(0).timeout(5, TimeUnit.SECONDS).build())
+                        .subscribe();
+                var producer = scene.producer().create()) {
+            publish(producer, 0, 30);
+            List<List<String>> got = new ArrayList<>();
+            for (int number = 0; number < 3; number++) {
+                Messages<byte[]> some = consumer.batchReceive();
+                List<String> bodies = new ArrayList<>();
+                some.forEach(message -> bodies.add(body(message)));
+                consumer.acknowledge(some);
+                got.add(bodies);
+            }
+            return map("got", got, "left", leftovers(consumer, producer));
         }
     }
 
