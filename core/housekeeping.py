@@ -112,6 +112,7 @@ class Housekeeping:
     async def trim(self, topic: Topic) -> None:
         """Delete ledgers that nobody needs any more."""
         chain = topic.ledger.chain
+        topic.forget_silent_producers()
         topic.once.snapshot_if_idle()
         doomed = trimmable(
             chain.segments, topic.needed_from(), topic.policies.retention, topic.env.clock.wall_ms()

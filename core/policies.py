@@ -179,6 +179,8 @@ class BrokerDefaults(Struct, frozen=True, kw_only=True):
     inactive_topics: InactiveTopics = InactiveTopics()
     delayed_delivery: DelayedDelivery = DelayedDelivery()
     deduplication: bool = False
+    deduplication_inactivity_minutes: int = 360
+    """Of a producer, until it is forgotten; 0 for never."""
     max_producers_per_topic: int = 0
     max_consumers_per_topic: int = 0
     max_consumers_per_subscription: int = 0
@@ -211,6 +213,7 @@ class Effective(Struct, frozen=True, kw_only=True):
     inactive_topics: InactiveTopics
     delayed_delivery: DelayedDelivery
     deduplication: bool
+    deduplication_inactivity_minutes: int
     encryption_required: bool
     max_producers_per_topic: int
     max_consumers_per_topic: int
@@ -242,6 +245,7 @@ _SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
     "inactive_topics": ("inactive_topics", "inactive_topic_policies", "inactive_topics"),
     "delayed_delivery": ("delayed_delivery", "delayed_delivery_policies", "delayed_delivery"),
     "deduplication": ("deduplication", "deduplication", "deduplication"),
+    "deduplication_inactivity_minutes": (None, None, "deduplication_inactivity_minutes"),
     "max_producers_per_topic": (
         "max_producers", "max_producers_per_topic", "max_producers_per_topic",
     ),

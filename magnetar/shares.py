@@ -170,6 +170,7 @@ def broker_defaults(broker: Broker) -> BrokerDefaults:
             broker.delete_inactive_topics_enabled,
         ),
         deduplication=broker.deduplication_enabled,
+        deduplication_inactivity_minutes=broker.deduplication_producer_inactivity_timeout_minutes,
         max_producers_per_topic=broker.max_producers_per_topic,
         max_consumers_per_topic=broker.max_consumers_per_topic,
         max_consumers_per_subscription=broker.max_consumers_per_subscription,

@@ -13,12 +13,14 @@ to its mark-delete position; what came behind that is read again when the topic 
 cursor holds entries back from being trimmed, so it follows every now and then.
 
 Invariants: `stored` never says more than storage holds; the cursor's properties and its position
-are of the same moment; no more than a limit of names are known, the longest unheard go first.
+are of the same moment; no more than a limit of names are known, the longest unheard go first. Those
+whose producer has been away for hours go as well, whenever somebody looks (`forget_silent`).
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Final
 
 from core.entry.pulsar_metadata import chunk, sequence
@@ -73,9 +75,12 @@ class Books:
         """It is stored."""
         self.stored[name] = max(sequence_id, self.stored.pop(name, -1))
         while len(self.stored) > NAMES_MAX:
-            oldest = next(iter(self.stored))
-            del self.stored[oldest]
-            self.pushed.pop(oldest, None)
+            self.forget(next(iter(self.stored)))
+
+    def forget(self, name: str) -> None:
+        """Its producer will not come again."""
+        self.stored.pop(name, None)
+        self.pushed.pop(name, None)
 
     def fail(self, name: str) -> None:
         """What was handed to storage is not there, nor anything behind it."""
@@ -96,6 +101,9 @@ class Deduplication:
         self._since_snapshot = 0
         self._snapshot_ms = 0
         self._in_flight = 0
+        self._seen: dict[str, tuple[int, int]] = {}
+        """Of each name, the highest id that was stored when somebody last looked, and since when it
+        is that: so nothing is noted with each message."""
 
     @property
     def mark_delete(self) -> Position:
@@ -169,6 +177,21 @@ class Deduplication:
         if not self._in_flight:
             self.snapshot()
 
+    def forget_silent(self, here: Iterable[str], now_ms: int, kept_ms: int) -> None:
+        """Forget names whose producer is not here and has sent nothing for so long."""
+        books, before = self.books, self._seen
+        attached = set(here)
+        self._seen = {}
+        for name, highest in list(books.stored.items()):
+            known, since_ms = before.get(name, (-1, now_ms))
+            if known != highest or name in attached:
+                since_ms = now_ms
+            if now_ms - since_ms >= kept_ms > 0 and books.pushed.get(name, highest) == highest:
+                books.forget(name)
+                self._since_snapshot += 1  # what is saved is to forget it too
+            else:
+                self._seen[name] = (highest, since_ms)
+
     async def close(self) -> None:
         """Save the books: the topic is unloaded, and nothing is on its way any more."""
         self.snapshot()
@@ -229,6 +252,10 @@ class Once:
     def mark_delete(self) -> Position | None:
         """Nothing behind this may be trimmed; None for no matter."""
         return self.notes.mark_delete if self.notes is not None else None
+
+    def forget_silent(self, here: Iterable[str], now_ms: int, kept_ms: int) -> None:
+        if self.notes is not None:
+            self.notes.forget_silent(here, now_ms, kept_ms)
 
     def snapshot_if_idle(self) -> None:
         if self.notes is not None:

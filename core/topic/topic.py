@@ -360,6 +360,12 @@ class Topic:
         for subscription in list(self.subscriptions.values()):
             self.forget_if_unused(subscription)
 
+    def forget_silent_producers(self) -> None:
+        """Names that deduplication keeps in mind, of producers that have been away for long."""
+        here = [producer.name for producer in self.producers.all()]
+        kept_ms = self.policies.deduplication_inactivity_minutes * 60_000
+        self.once.forget_silent(here, self.env.clock.wall_ms(), kept_ms)
+
     def _drop(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]

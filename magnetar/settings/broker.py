@@ -114,6 +114,9 @@ class Broker(Struct, frozen=True):
     deduplication_enabled: Annotated[
         bool, Meta(description="Messages that a producer sends again are stored once.")
     ] = False
+    deduplication_producer_inactivity_timeout_minutes: Annotated[
+        int, Meta(description="A producer away for so long is forgotten; 0 for never.", ge=0)
+    ] = 360
 
     max_publish_rate_per_topic_in_messages: Annotated[
         int, Meta(description="Messages a second into one topic; 0 for no limit.", ge=0)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from core.errors import StorageFailed
 from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
 from core.testing.bench import Bench, settled
+from core.testing.client import ClientProducer
 from core.testing.entries import entry
 from core.topic import deduplication
 from core.topic.deduplication import Books, Verdict, counts
@@ -114,6 +115,49 @@ async def test_a_deleted_topic_leaves_no_notes(desk: Bench) -> None:
     await publish(topic, 7)
     await topic.delete()
     assert judged(await desk.topic(**ON), 7) == [NEW]
+
+
+async def test_who_is_away_for_hours_is_forgotten(desk: Bench) -> None:
+    topic = await desk.topic(**ON, deduplication_inactivity_minutes=360)
+    stays = ClientProducer("stays")
+    await topic.attach_producer(stays.producer)
+    for name in ("stays", "away", "comes now and then"):
+        await publish(topic, 7, name=name)
+    topic.forget_silent_producers()
+    for hour in range(6):
+        desk.clock.forward(3600)
+        await publish(topic, 8 + hour, name="comes now and then")
+        assert judged(topic, 7, name="away") == [DUPLICATE]
+        topic.forget_silent_producers()
+    assert judged(topic, 7, name="away") == [NEW]
+    assert judged(topic, 7, name="stays") == [DUPLICATE]
+    assert judged(topic, 13, name="comes now and then") == [DUPLICATE]
+    topic.once.snapshot_if_idle()
+    await topic.close()
+    again = await desk.topic(**ON)
+    assert again.last_sequence_of("away") == -1
+    assert judged(again, 7, name="stays") == [DUPLICATE]
+
+
+async def test_nobody_is_forgotten_where_that_is_not_wanted_or_a_message_is_on_its_way(
+    slow_desk: Bench,
+) -> None:
+    topic = await slow_desk.topic(**ON, deduplication_inactivity_minutes=0)
+    await publish(topic, 7)
+    slow_desk.ledgers.sync()
+    await settled()
+    topic.forget_silent_producers()
+    slow_desk.clock.forward(1_000_000)
+    topic.forget_silent_producers()
+    assert judged(topic, 7) == [DUPLICATE]
+    await publish(topic, 8)
+    assert topic.once.notes is not None
+    topic.once.notes.forget_silent((), slow_desk.clock.wall_ms(), 1)
+    assert judged(topic, 7, 8) == [DUPLICATE, UNKNOWN]
+
+
+async def test_a_topic_without_notes_has_nothing_to_forget(desk: Bench) -> None:
+    (await desk.topic()).forget_silent_producers()
 
 
 def test_only_the_last_part_of_a_large_message_counts() -> None:
