@@ -28,6 +28,7 @@ class DispatchRate(Struct, frozen=True, rename="camel"):
 
     dispatch_throttling_rate_in_msg: float = -1
     dispatch_throttling_rate_in_byte: float = -1
+    relative_to_publish_rate: bool = False
     rate_period_in_second: float = 1
 
 
@@ -66,6 +67,7 @@ def dispatch_rate(sent: Any) -> RateLimit | None:
         read.dispatch_throttling_rate_in_msg,
         read.dispatch_throttling_rate_in_byte,
         read.rate_period_in_second,
+        relative=read.relative_to_publish_rate,
     )
 
 
@@ -77,9 +79,12 @@ def subscribe_rate(sent: Any) -> RateLimit | None:
     return limit_of(read.subscribe_throttling_rate_per_consumer, 0, read.rate_period_in_second)
 
 
-def limit_of(messages: float, size: float, period_seconds: float = 1) -> RateLimit:
+def limit_of(
+    messages: float, size: float, period_seconds: float = 1, *, relative: bool = False
+) -> RateLimit:
     """Numbers as tools and settings give them, -1 or 0 for no limit."""
-    return RateLimit(max(messages, 0), max(size, 0), period_seconds if period_seconds > 0 else 1)
+    period = period_seconds if period_seconds > 0 else 1
+    return RateLimit(max(messages, 0), max(size, 0), period, relative)
 
 
 RATES: Final[Mapping[str, tuple[str, str, Reader]]] = {

@@ -15,6 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from core.rates import Inflow, Rates
+
 
 class RateLimit(Struct, frozen=True):
     """So much in a period; 0 is no limit."""
@@ -22,6 +24,8 @@ class RateLimit(Struct, frozen=True):
     messages: float = 0
     bytes: float = 0
     period_seconds: float = 1
+    relative: bool = False
+    """So much more than comes in, where it is known what does."""
 
     @property
     def limits(self) -> bool:
@@ -35,10 +39,11 @@ UNLIMITED: Final = RateLimit()
 class Throttle:
     """A bucket for messages and one for bytes; times are of a clock that only goes forward."""
 
-    __slots__ = ("_at", "_bytes", "_messages", "limit")
+    __slots__ = ("_at", "_bytes", "_inflow", "_messages", "limit")
 
-    def __init__(self, limit: RateLimit, now: float) -> None:
+    def __init__(self, limit: RateLimit, now: float, inflow: Rates[Inflow] | None = None) -> None:
         self.limit = limit
+        self._inflow = inflow if limit.relative else None
         self._messages, self._bytes = limit.messages or inf, limit.bytes or inf
         self._at = now
 
@@ -51,21 +56,33 @@ class Throttle:
         """How many messages and bytes may pass now; nothing may unless both are above 0."""
         periods = max(now - self._at, 0) / self.limit.period_seconds
         self._at = now
-        if self.limit.messages:
-            filled = self._messages + periods * self.limit.messages
-            self._messages = min(filled, self.limit.messages)
-        if self.limit.bytes:
-            self._bytes = min(self._bytes + periods * self.limit.bytes, self.limit.bytes)
+        messages, size = self._per_period()
+        if messages:
+            self._messages = min(self._messages + periods * messages, messages)
+        if size:
+            self._bytes = min(self._bytes + periods * size, size)
         return self._messages, self._bytes
+
+    def _per_period(self) -> tuple[float, float]:
+        """What a bucket holds, and is filled with in a period; 0 for no limit."""
+        limit, inflow = self.limit, self._inflow
+        if inflow is None:
+            return limit.messages, limit.bytes
+        rates, seconds = inflow.per_second, limit.period_seconds
+        return (
+            limit.messages and limit.messages + rates.messages * seconds,
+            limit.bytes and limit.bytes + rates.bytes * seconds,
+        )
 
     def wait_seconds(self, now: float, messages_wanted: float = 0) -> float:
         """How long until so many messages, or else anything at all, may pass; 0 for now."""
         messages, size = self.room(now)
+        messages_filled, bytes_filled = self._per_period()
         wait = 0.0
         if messages <= 0 or messages < messages_wanted:
-            wait = (max(SLIVER, messages_wanted) - messages) / self.limit.messages
+            wait = (max(SLIVER, messages_wanted) - messages) / messages_filled
         if size <= 0:
-            wait = max(wait, (SLIVER - size) / self.limit.bytes)
+            wait = max(wait, (SLIVER - size) / bytes_filled)
         return wait * self.limit.period_seconds
 
 
@@ -73,11 +90,15 @@ SLIVER: Final = 1e-3
 """Of a message or a byte: a bucket just paid off is not empty, however numbers are rounded."""
 
 
-def throttle_for(limit: RateLimit, before: Throttle | None, now: float) -> Throttle | None:
+def throttle_for(
+    limit: RateLimit, before: Throttle | None, now: float, inflow: Rates[Inflow] | None = None
+) -> Throttle | None:
     """A bucket for a limit: the same as before while that is the same; None for no limit."""
     if not limit.limits:
         return None
-    return before if before is not None and before.limit == limit else Throttle(limit, now)
+    if before is not None and before.limit == limit:
+        return before
+    return Throttle(limit, now, inflow)
 
 
 def wait_seconds(throttles: Sequence[Throttle], now: float) -> float:

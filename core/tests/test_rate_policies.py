@@ -36,6 +36,14 @@ def test_rates_of_a_namespace_are_those_of_this_cluster() -> None:
     assert effective(BrokerDefaults(), IN_NAMESPACE, TopicPolicies(), "elsewhere").dispatch_rate
 
 
+def test_a_rate_may_be_relative_to_what_is_published() -> None:
+    rate = {"dispatchThrottlingRateInMsg": 7, "relativeToPublishRate": True}
+    found = effective(
+        BrokerDefaults(), NamespacePolicies(), TopicPolicies(extra={"dispatchRate": rate})
+    )
+    assert found.dispatch_rate == RateLimit(7, relative=True)
+
+
 def test_a_topic_decides_for_itself_even_that_there_is_no_limit() -> None:
     topic = TopicPolicies(
         extra={

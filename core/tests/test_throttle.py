@@ -1,8 +1,11 @@
 """Buckets: what passes in the mean is what the limit says, whatever comes when."""
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.rates import Inflow, Rates
 from core.throttle import UNLIMITED, RateLimit, Throttle, throttle_for, wait_seconds
 
 
@@ -23,6 +26,21 @@ def test_bytes_and_messages_each_have_a_bucket() -> None:
     throttle.spend(1, 200)
     assert 2 <= throttle.wait_seconds(0.0) < 2.01
     assert throttle.room(1.0) == (10, -50)
+
+
+def test_a_relative_limit_is_so_much_more_than_comes_in() -> None:
+    inflow = Rates(Inflow(), 0)
+    limit = RateLimit(messages=10, bytes=100, period_seconds=2, relative=True)
+    throttle = Throttle(limit, 0.0, inflow)
+    assert throttle.room(0.0) == (10, 100)
+    inflow.sample(Inflow(messages=50, bytes=2_000), 10_000)
+    throttle.spend(30, 0)
+    assert throttle.room(1.0) == (-10, 100 + 250), "filled with 20 and 500 in two seconds"
+    assert 1.0 <= throttle.wait_seconds(1.0) < 1.001
+    assert throttle.room(100.0) == (20, 500)
+    assert Throttle(RateLimit(messages=10), 0.0, inflow).room(100.0)[0] == 10
+    only_bytes = Throttle(RateLimit(bytes=100, relative=True), 0.0, inflow)
+    assert only_bytes.room(100.0) == (inf, 300), "what was not limited is not"
 
 
 def test_a_clock_set_back_gives_nothing() -> None:

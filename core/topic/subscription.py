@@ -22,7 +22,7 @@ from core.errors import (
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
-from core.rates import Outflow, Rates
+from core.rates import Inflow, Outflow, Rates
 from core.throttle import RateLimit, Throttle, throttle_for
 from core.topic.consumer import Consumer, PartialAck
 from core.topic.environment import Environment
@@ -209,10 +209,10 @@ class Subscription:
             consumer.limit_unacked(unacked_per_consumer)
         self.look()
 
-    def set_rates(self, own: RateLimit, of_topic: Throttle | None) -> None:
+    def set_rates(self, own: RateLimit, of_topic: Throttle | None, inflow: Rates[Inflow]) -> None:
         """How fast entries may go out: at this subscription's own rate, and at its topic's."""
         now = self._env.clock.monotonic()
-        self._throttle = throttle_for(own, self._throttle, now)
+        self._throttle = throttle_for(own, self._throttle, now, inflow)
         throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
         if throttles == (self._toll.throttles if self._toll is not None else ()):
             return

@@ -113,7 +113,7 @@ class Topic:
     def _add(self, cursor: Cursor) -> Subscription:
         subscription = Subscription(self.env, self.ledger, cursor, self._limits())
         self.subscriptions[cursor.name] = subscription
-        subscription.set_rates(self.policies.subscription_dispatch_rate, self._dispatch_throttle)
+        self._set_rates_of(subscription)
         self.ledger.tailed = True
         return subscription
 
@@ -150,9 +150,15 @@ class Topic:
     def _set_rates(self) -> None:
         policies, now = self.policies, self.env.clock.monotonic()
         self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
-        self._dispatch_throttle = throttle_for(policies.dispatch_rate, self._dispatch_throttle, now)
+        self._dispatch_throttle = throttle_for(
+            policies.dispatch_rate, self._dispatch_throttle, now, self.rates
+        )
         for subscription in self.subscriptions.values():
-            subscription.set_rates(policies.subscription_dispatch_rate, self._dispatch_throttle)
+            self._set_rates_of(subscription)
+
+    def _set_rates_of(self, subscription: Subscription) -> None:
+        own = self.policies.subscription_dispatch_rate
+        subscription.set_rates(own, self._dispatch_throttle, self.rates)
 
     async def close(self) -> None:
         """Unload: everybody is sent away, what is in flight is stored, cursors are saved.

@@ -4,6 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from core.rates import Inflow
 from core.testing.bench import Bench
 from core.testing.client import ClientConsumer, attached
 from core.testing.entries import entry
@@ -39,6 +40,22 @@ async def test_so_many_messages_a_second(
         await second(desk)
         got.append(len(client.take()))
     assert got == [5, 5, 5, 2]
+
+
+async def test_a_rate_that_follows_what_is_published(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    """Consumers catch up slowly, however much is published."""
+    of_topic, own = RateLimit(5, relative=True), RateLimit(7, relative=True)
+    topic = await desk.topic(dispatch_rate=of_topic, subscription_dispatch_rate=own)
+    client = await attached(topic, SubscriptionType.SHARED)
+    await published(desk, topic, 60)
+    topic.rates.sample(Inflow(messages=100), desk.clock.wall_ms() + 10_000)
+    got = []
+    for _ in range(3):
+        await second(desk)
+        got.append(len(client.take()))
+    assert got[1:] == [15, 15], "ten of them are as many as came in"
 
 
 @pytest.mark.parametrize("kind", KINDS)
