@@ -33,6 +33,8 @@ class Outflow(NamedTuple):
     acked: float = 0
     redelivered: float = 0
     expired: float = 0
+    chunks: float = 0
+    """Parts of large messages."""
 
     def plus(self, other: Outflow) -> Outflow:
         return Outflow(*map(add, self, other))

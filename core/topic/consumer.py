@@ -15,6 +15,7 @@ from core.ledger.chain import Position
 from core.ledger.tail_cache import Slice
 from core.ports.ledger_store import Done
 from core.rates import Outflow, Rates
+from core.topic.chunks_out import ChunksOut
 
 if TYPE_CHECKING:
     from core.topic.toll import Toll
@@ -129,6 +130,7 @@ class Consumer:
     __slots__ = (
         "blocked",
         "bytes_out",
+        "chunks_out",
         "connected_ms",
         "entries_out",
         "epoch",
@@ -170,6 +172,7 @@ class Consumer:
         self.connected_ms = now_ms
         self.messages_out = self.bytes_out = self.entries_out = 0
         self.messages_acked = self.messages_redelivered = 0
+        self.chunks_out = ChunksOut()
         self.rates = Rates(Outflow(), now_ms)
         self.last_acked_ms = self.last_consumed_ms = self.last_flow_ms = 0
 
@@ -180,7 +183,11 @@ class Consumer:
     def outflow(self) -> Outflow:
         """Everything counted since it attached."""
         return Outflow(
-            self.messages_out, self.bytes_out, self.messages_acked, self.messages_redelivered
+            self.messages_out,
+            self.bytes_out,
+            self.messages_acked,
+            self.messages_redelivered,
+            chunks=self.chunks_out.count,
         )
 
     @property
@@ -243,6 +250,7 @@ class Consumer:
         self.messages_out += messages
         self.entries_out += len(part.payloads)
         self.bytes_out += size
+        self.chunks_out.note(part, size)
         if self.toll is not None:
             self.toll.spend(messages, size)
         self.last_consumed_ms = now_ms

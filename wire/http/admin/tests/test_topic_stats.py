@@ -104,6 +104,20 @@ async def test_rates_are_true(visitor: Visitor) -> None:
     assert shown["consumers"][0]["msgRateOut"] == pytest.approx(found["msgRateOut"], rel=0.01)
 
 
+async def test_parts_of_large_messages_are_counted_on_their_way_out(visitor: Visitor) -> None:
+    topic = await busy(visitor)
+    subscription = topic.subscriptions["s"]
+    (consumer,) = subscription.consumers
+    large = [entry(bytes(20_000), chunk=(b"u", number, 3)) for number in range(3)]
+    await visitor.publish("a", large)
+    subscription.flow(consumer, 100)
+    visitor.broker.dispatch()
+    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    shown = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
+    assert shown["chunkedMessageRate"] == pytest.approx(0.3, rel=0.01)
+    assert shown["consumers"][0]["chunkedMessageRate"] == pytest.approx(0.3, rel=0.01)
+
+
 async def test_what_a_consumer_took_is_remembered_when_it_has_gone(visitor: Visitor) -> None:
     topic = await busy(visitor)
     (consumer,) = topic.subscriptions["s"].consumers
