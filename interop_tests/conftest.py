@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from .pulsar.java.driver import Driver, build
+from .pulsar.java.driver import Driver
 from .raw import Raw
 
 NUMBERS = itertools.count()
@@ -64,7 +64,6 @@ def client(server, connect) -> pulsar.Client:
 @pytest.fixture(scope="session")
 def java(tmp_path_factory) -> Iterator[Driver]:
     """The Java client, in a process of its own."""
-    build()
     driver = Driver(tmp_path_factory.mktemp("java"))
     yield driver
     driver.close()

@@ -1,12 +1,12 @@
 """Apache BookKeeper's own shell, gathered by Maven once, run on a directory of ours."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
+from interop_tests import maven
+
 HERE = Path(__file__).parent
-JARS = HERE / "target" / "jars"
 OPENED = (
     "java.base/java.io",
     "java.base/java.util.zip",
@@ -38,25 +38,11 @@ appender.out.layout.pattern = %p %c{1} %m %X %throwable%n
 """
 
 
-def missing() -> str | None:
-    """What this machine lacks to run the shell."""
-    for program in ("java", "mvn"):
-        if shutil.which(program) is None:
-            return f"there is no {program} here"
-    return None
-
-
-def build() -> None:
-    """Gather the jars, unless they are there."""
-    if not (JARS / "done").exists():
-        subprocess.run(["mvn", "-q", "-B", "package"], cwd=HERE, check=True, timeout=600)
-        (JARS / "done").touch()
-
-
 class BookShell:
     """The shell for one stopped bookie's directory."""
 
     def __init__(self, directory: Path, scratch: Path) -> None:
+        self._jars = maven.build(HERE) / "jars"
         self._configuration = scratch / "bk_server.conf"
         self._configuration.write_text(CONFIGURATION.format(directory=directory))
         self._logging = scratch / "log4j2.properties"
@@ -67,8 +53,9 @@ class BookShell:
         opens = [word for name in OPENED for word in ("--add-opens", f"{name}=ALL-UNNAMED")]
         done = subprocess.run(
             [
-                "java", "-Xmx256m", f"-Dlog4j2.configurationFile={self._logging}", *opens,
-                "-cp", f"{JARS}{os.sep}*", "org.apache.bookkeeper.bookie.BookieShell",
+                maven.found("java"), "-Xmx256m",
+                f"-Dlog4j2.configurationFile={self._logging}", *opens,
+                "-cp", f"{self._jars}{os.sep}*", "org.apache.bookkeeper.bookie.BookieShell",
                 "-conf", str(self._configuration), *command,
             ],
             capture_output=True, text=True, timeout=90, check=False,

@@ -12,18 +12,12 @@ import trio
 from bookie.embedded import open_embedded
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
-from interop_tests.bookkeeper.bookshell import BookShell, build, missing
+from interop_tests.bookkeeper.bookshell import BookShell
+from magnetar import standalone
+from wire.pulsar.tests import peer
 
 pytestmark = [pytest.mark.bookshell, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 KEY = "850bf1071c5e3d8c24235676f8816ae0cbe2f14f"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def jars():
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    build()
 
 
 async def fill(directory: Path) -> None:
@@ -116,3 +110,21 @@ def test_a_directory_whose_process_was_killed(tmp_path):
     for ledger_id, last in told.items():
         assert seen[ledger_id] >= set(range(last + 1))
     assert "Check passed" in shell.run("localconsistencycheck")
+
+
+def test_what_a_killed_server_left_behind(tmp_path, raw, topic):
+    """A whole server's data directory, with the ledgers of a topic and of its cursor."""
+    with standalone() as server:
+        with raw(server) as one:
+            assert one.introduce().ask(peer.subscribe(1, 1, topic, "s")).kind == "SUCCESS"
+            assert one.ask(peer.producer(2, 1, topic)).kind == "PRODUCER_SUCCESS"
+            one.say(b"".join(peer.send(1, number) for number in range(500)))
+            receipts = [one.hear().body.message_id for _ in range(500)]
+            where = receipts[100].ledger_id, receipts[100].entry_id
+            assert one.ask(peer.ack(1, where, request_id=3)).kind == "ACK_RESPONSE"
+        server.kill()
+        shell = BookShell(server.data_dir / "bookie", tmp_path)
+        (journal,) = (server.data_dir / "bookie/journal/current").glob("*.txn")
+        said = shell.run("readjournal", str(int(journal.stem, 16)))
+        assert [i for i in entry_ids(said, where[0]) if i >= 0] == list(range(500))
+        assert "Check passed" in shell.run("localconsistencycheck")

@@ -9,9 +9,11 @@ again unless the acknowledgement was confirmed (this client knows no receipts of
 could write before still can, or still can not.
 """
 
+import asyncio
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -19,12 +21,13 @@ from pathlib import Path
 
 import httpx
 import pulsar
+import pulsar.asyncio
 import pytest
 from pulsar import CompressionType, ConsumerType, InitialPosition, MessageId, ProducerAccessMode
 
 from interop_tests.keys import rsa_files
 from interop_tests.pulsar.python.stock import numbered, publish, receive
-from magnetar import standalone
+from magnetar import Standalone, standalone
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -37,13 +40,17 @@ SCENES: dict[str, Stage] = {}
 
 
 class Setting:
-    """What a scene is played with: a client, a topic of its own, and the server's door for REST."""
+    """What a scene is played with: a client, a topic and a folder of its own, and the server."""
 
-    def __init__(self, client: pulsar.Client, topic: str, http_url: str, folder: Path) -> None:
+    def __init__(self, client: pulsar.Client, topic: str, server: Standalone, folder: Path) -> None:
         self.client = client
         self.topic = topic
-        self.http_url = http_url
+        self.server = server
         self.folder = folder
+
+
+def quiet() -> pulsar.ConsoleLogger:
+    return pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 
 
 def scene(stage: Stage) -> Stage:
@@ -170,7 +177,7 @@ def not_stored(at):
 
 @scene
 def partitions(at):
-    url = f"{at.http_url}/admin/v2/persistent/public/default/{at.topic}/partitions"
+    url = f"{at.server.http_url}/admin/v2/persistent/public/default/{at.topic}/partitions"
     assert httpx.put(url, json=3).status_code == 204
     consumer = at.client.subscribe(at.topic, "s", ConsumerType.Failover)
     producer = at.client.create_producer(at.topic, batching_enabled=False)
@@ -274,6 +281,52 @@ def individual(at):
     yield
     producer.send(b"the end")
     gather(consumer, {*numbered(10)[::2], b"the end"}, also=numbered(10)[1::2])
+
+
+@scene
+def cumulative(at):
+    consumer = at.client.subscribe(at.topic, "s")
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    publish(producer, numbered(10))
+    consumer.acknowledge_cumulative(receive(consumer, 10)[5])
+    yield
+    producer.send(b"the end")
+    left = [*numbered(4, first=6), b"the end"]
+    assert gather(consumer, left, also=numbered(6))[-5:] == left
+
+
+@scene
+def indexes_of_a_batch(at):
+    consumer = at.client.subscribe(at.topic, "s", ConsumerType.Shared, batch_index_ack_enabled=True)
+    producer = at.client.create_producer(
+        at.topic,
+        batching_enabled=True,
+        batching_max_messages=10,
+        batching_max_publish_delay_ms=60_000,
+    )
+    ids = publish(producer, numbered(10))
+    assert len({each.entry_id() for each in ids}) == 1
+    for message in receive(consumer, 10):
+        if int(message.data()) % 2:
+            consumer.acknowledge(message)
+    yield
+    gather(consumer, numbered(10)[::2], also=numbered(10)[1::2])
+
+
+@scene
+def ack_timeout(at):
+    """Once because the connection was new, and once more because its time was over."""
+    consumer = at.client.subscribe(
+        at.topic, "s", ConsumerType.Shared, unacked_messages_timeout_ms=10_000
+    )
+    producer = at.client.create_producer(at.topic, batching_enabled=False)
+    publish(producer, numbered(2))
+    receive(consumer, 2)
+    yield
+    times = Counter()
+    while set(times) != set(numbered(2)) or min(times.values()) < 2:
+        times[consumer.receive(RECEIVE_MS).data()] += 1
+    gather(consumer, numbered(2))
 
 
 @scene
@@ -383,6 +436,35 @@ def fencing_producer(at):
     assert gather(consumer, {b"old", b"new", b"newer"}) == [b"old", b"new", b"newer"]
 
 
+# -- the same client's other face ------------------------------------------------------------------
+
+
+@scene
+def asyncio_face(at):
+    """Of a client of its own: what awaits, awaits in a loop that stands still meanwhile."""
+
+    async def begin():
+        client = pulsar.asyncio.Client(at.server.pulsar_url, logger=quiet())
+        consumer = await client.subscribe(at.topic, "s")
+        producer = await client.create_producer(at.topic)
+        await asyncio.gather(*(producer.send(body) for body in numbered(10)))
+        return client, consumer, producer
+
+    async def go_on(client, consumer, producer):
+        await asyncio.gather(*(producer.send(body) for body in numbered(10, first=10)))
+        missing = set(numbered(20))
+        while missing:
+            message = await consumer.receive()
+            await consumer.acknowledge(message)
+            missing.discard(message.data())
+        await client.close()
+
+    with asyncio.Runner() as runner:
+        begun = runner.run(begin())
+        yield
+        runner.run(asyncio.wait_for(go_on(*begun), RECEIVE_MS / 1000))
+
+
 # -- under way at that moment: begun last ------------------------------------------------------
 
 
@@ -408,13 +490,12 @@ def asynchronous_and_in_flight(at):
 @pytest.fixture(scope="module", params=["killed", "stopped"])
 def begun(request, tmp_path_factory):
     """All scenes, played to their middle; meanwhile the server was away."""
-    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     with standalone() as server:
-        client = pulsar.Client(server.pulsar_url, operation_timeout_seconds=30, logger=logger)
+        client = pulsar.Client(server.pulsar_url, operation_timeout_seconds=30, logger=quiet())
         playing = {}
         for name, stage in SCENES.items():
             folder = tmp_path_factory.mktemp(name)
-            setting = Setting(client, f"{request.param}-{name}", server.http_url, folder)
+            setting = Setting(client, f"{request.param}-{name}", server, folder)
             playing[name] = stage(setting)
             next(playing[name])
         if request.param == "killed":

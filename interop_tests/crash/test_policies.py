@@ -21,9 +21,18 @@ OFTEN = {"housekeeping_interval_seconds": 0.05}
 SMALL_LEDGERS = {"max_entries": 10, "min_rollover_minutes": 0}
 
 
-def again(server):
-    server.kill()
-    server.start()
+@pytest.fixture(params=["killed", "stopped"])
+def again(request):
+    """Ends a server the one way or the other, and starts it again."""
+
+    def end_and_start(server):
+        if request.param == "killed":
+            server.kill()
+        else:
+            server.stop()
+        server.start()
+
+    return end_and_start
 
 
 def decide(server, policy, value, **query):
@@ -31,7 +40,13 @@ def decide(server, policy, value, **query):
     assert httpx.post(url, json=value, params=query).status_code == 204
 
 
-def test_time_to_live(connect, topic):
+def backlog(server, topic):
+    """Messages that wait in the subscription `s`."""
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/stats"
+    return httpx.get(url).json()["subscriptions"]["s"]["msgBacklog"]
+
+
+def test_time_to_live(connect, topic, again):
     """Set by REST before, it acts after, on messages from before."""
     with standalone(broker=OFTEN) as server:
         client = connect(server.pulsar_url)
@@ -41,12 +56,11 @@ def test_time_to_live(connect, topic):
         publish(producer, numbered(10))
         decide(server, "messageTTL", 1)
         again(server)
-        stats = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/stats"
         producer.send(b"and one more")
-        until(lambda: httpx.get(stats).json()["subscriptions"]["s"]["msgBacklog"] == 0)
+        until(lambda: backlog(server, topic) == 0)
 
 
-def test_retention(connect, topic):
+def test_retention(connect, topic, again):
     with standalone(broker=OFTEN, ledgers=SMALL_LEDGERS) as server:
         decide(server, "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
         client = connect(server.pulsar_url)
@@ -69,7 +83,7 @@ def test_retention(connect, topic):
         until(lambda: len(readable(client, topic)) <= 10)
 
 
-def test_backlog_quota(connect, topic):
+def test_backlog_quota(connect, topic, again):
     """Who was refused is refused, until consumers have caught up."""
     with standalone(broker=OFTEN) as server:
         quota = {"limitSize": 100_000, "policy": "producer_exception"}
@@ -85,8 +99,55 @@ def test_backlog_quota(connect, topic):
         until(lambda: not refused(client, topic))
 
 
+# -- as the Java client sees it ------------------------------------------------------------------
+
+
 @pytest.mark.java
-def test_tls(connect, java, topic, topics, tmp_path):
+def test_time_to_live_in_java(java, topic, again):
+    with standalone(broker=OFTEN) as server:
+        playing = java.start("read.expired", server.pulsar_url, topic)
+        playing.told("published")
+        decide(server, "messageTTL", 1)
+        again(server)
+        until(lambda: backlog(server, topic) == 0)
+        playing.tell("expired")
+        assert playing.result() == []
+
+
+@pytest.mark.java
+def test_retention_in_java(java, topic, again):
+    with standalone(broker=OFTEN, ledgers=SMALL_LEDGERS) as server:
+        decide(server, "retention", {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
+        playing = java.start("read.retained", server.pulsar_url, topic, midway=True)
+        playing.told("midway")
+        again(server)
+        playing.tell("on")
+        assert playing.result() == [body.decode() for body in numbered(20)]
+
+
+@pytest.mark.java
+def test_backlog_quota_in_java(connect, java, topic, again):
+    with standalone(broker=OFTEN) as server:
+        quota = {"limitSize": 100_000, "policy": "producer_exception"}
+        decide(server, "backlogQuota", quota, backlogQuotaType="destination_storage")
+        client = connect(server.pulsar_url)
+        consumer = client.subscribe(topic, "s")
+        publish(client.create_producer(topic, batching_enabled=False), [bytes(10_000)] * 20)
+
+        def heard():
+            """It tries again until its patience, in seconds, is over."""
+            return java.play("access.create", server.pulsar_url, topic, patience=2)
+
+        until(lambda: heard() == "ProducerBlockedQuotaExceededException")
+        again(server)
+        until(lambda: heard() == "ProducerBlockedQuotaExceededException")
+        for message in receive(consumer, 20):
+            consumer.acknowledge(message)
+        until(lambda: heard() == "none")
+
+
+@pytest.mark.java
+def test_tls(connect, java, topic, topics, tmp_path, again):
     """Both clients come back through the closed door."""
     authority = Authority(tmp_path, "ours")
     certificate, key = authority.issue("server")

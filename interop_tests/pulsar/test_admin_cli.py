@@ -1,6 +1,6 @@
 """pulsar-admin, Apache's own and unmodified, against a real server.
 
-Its jars come from Maven Central by `admin/pom.xml`, once. Each command is a JVM of its own, as
+Its jars come from Maven Central by `admin/pom.xml`. Each command is a JVM of its own, as
 users run it, so a test is one story of several commands. Where it is many commands that matter,
 Apache's shell runs them all in one JVM.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,9 +18,9 @@ import pulsar
 import pytest
 
 import magnetar
+from interop_tests import maven
 
 ADMIN = Path(__file__).with_name("admin")
-JARS = ADMIN / "target" / "jars"
 MAIN = "org.apache.pulsar.admin.cli.PulsarAdminTool"
 SHELL = "org.apache.pulsar.shell.PulsarShell"
 SHELL_SECONDS = 240
@@ -32,21 +31,13 @@ JAVA = ("java", "-Xmx128m", "-XX:TieredStopAtLevel=1")
 """Small, and quick to start: it runs once per command."""
 COMMAND_SECONDS = 60
 
-pytestmark = [
-    pytest.mark.java,
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (shutil.which("java") and shutil.which("mvn")), reason="needs a JDK and Maven"
-    ),
-]
+pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    """The tool's class path, fetched once."""
-    if not any(JARS.glob("pulsar-client-tools-*.jar")):
-        subprocess.run(["mvn", "-q", "-B", "package"], cwd=ADMIN, check=True, timeout=600)
-    return JARS
+    """The tool's class path."""
+    return maven.build(ADMIN) / "jars"
 
 
 class Admin:

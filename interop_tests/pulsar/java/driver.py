@@ -1,24 +1,16 @@
-"""One JVM with Apache's Java client, which plays a scene for each test; Main.java says how.
+"""One JVM with Apache's Java client, which plays a scene for each test; Main.java says how."""
 
-The Maven project beside this file is built when its sources have changed. A machine without JDK or
-Maven fails the tests and says so: they are a promise, and one that is skipped is not kept.
-"""
-
-import hashlib
 import itertools
 import json
 import queue
-import shutil
 import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
-import pytest
+from interop_tests import maven
 
 HERE = Path(__file__).parent
-TARGET = HERE / "target"
-BUILD_SECONDS = 600
 ANSWER_SECONDS = 60
 
 
@@ -65,8 +57,8 @@ class Driver:
         self._log = folder / "java.log"
         self._numbers = itertools.count()
         self._playing: dict[int, Playing] = {}
-        java = found("java")
-        classpath = f"{TARGET}/classes:{TARGET}/jars/*"
+        java, target = maven.found("java"), maven.build(HERE)
+        classpath = f"{target}/classes:{target}/jars/*"
         # a small heap and one collector thread: the server under test shares this machine
         flags = ["-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
         flags.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
@@ -119,31 +111,3 @@ class Driver:
 def numbered(first: int, end: int) -> list[str]:
     """Bodies of messages that scenes number, as they tell them."""
     return [str(number) for number in range(first, end)]
-
-
-def build() -> None:
-    """Compile the scenes and gather the client's jars, unless that was done for these sources."""
-    digest = hashlib.sha256()
-    for source in sorted([HERE / "pom.xml", *HERE.glob("src/**/*.java")]):
-        digest.update(source.read_bytes())
-    stamp = TARGET / "built"
-    if stamp.exists() and stamp.read_text() == digest.hexdigest():
-        return
-    done = subprocess.run(
-        [found("mvn"), "-q", "-B", "clean", "package"],
-        cwd=HERE,
-        capture_output=True,
-        text=True,
-        timeout=BUILD_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        pytest.fail(f"Maven did not build {HERE}:\n{done.stdout}\n{done.stderr}")
-    stamp.write_text(digest.hexdigest())
-
-
-def found(program: str) -> str:
-    path = shutil.which(program)
-    if path is None:
-        pytest.fail(f"tests with the Java client need a JDK and Maven: there is no {program} here")
-    return path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .driver import TARGET, build, found
+from interop_tests import maven
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
 
@@ -23,7 +23,7 @@ public class TryOut {{
 
 
 def test_the_java_try_out(magnetar, tmp_path):
-    build()
+    jars = maven.build(Path(__file__).parent) / "jars"
     blocks = re.findall(r"```java\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     (try_out,) = [block for block in blocks if "pulsar://127.0.0.1:6650" in block]
     source = tmp_path / "TryOut.java"
@@ -31,7 +31,7 @@ def test_the_java_try_out(magnetar, tmp_path):
     source.write_text(PROGRAM.format(body=body), encoding="utf-8")
     flags = ["-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     done = subprocess.run(
-        [found("java"), *flags, "-cp", f"{TARGET}/jars/*", str(source)],
+        [maven.found("java"), *flags, "-cp", f"{jars}/*", str(source)],
         capture_output=True,
         text=True,
         timeout=120,
