@@ -35,6 +35,8 @@ class Outflow(NamedTuple):
     expired: float = 0
     chunks: float = 0
     """Parts of large messages."""
+    dropped: float = 0
+    """Entries that nobody could take, where nothing is stored."""
 
     def plus(self, other: Outflow) -> Outflow:
         return Outflow(*map(add, self, other))

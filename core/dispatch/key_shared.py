@@ -151,12 +151,12 @@ class KeyShared(Generic[C]):
         holder = self._holders.get(hash_)
         return holder is None or holder.consumer is owner or self.mode.out_of_order
 
-    def draining(self) -> dict[int, int]:
-        """Hashes whose holder is not their owner any more, with the entries it still holds."""
+    def draining(self) -> dict[int, tuple[C, int]]:
+        """Hashes whose holder is not their owner any more: who that is, with how many entries."""
         if self.mode.out_of_order:
             return {}
         return {
-            hash_: holder.entries
+            hash_: (holder.consumer, holder.entries)
             for hash_, holder in self._holders.items()
             if self.owner(hash_) is not holder.consumer
         }

@@ -66,6 +66,8 @@ class CursorStatistics(Struct, frozen=True):
     ledger_id: int
     """Where the cursor itself is kept; -1 while that is the metadata store."""
     ledger_last_entry: int
+    ledger_switched_ms: int
+    """When it was last kept in another place; 0 for not since it was opened."""
 
 
 class Cursor:
@@ -99,6 +101,7 @@ class Cursor:
         self._writer: LedgerWriter | None = None
         self._named_ledger_id = -1
         """The ledger that the znode names."""
+        self._switched_ms = 0
         self._waiters: list[Done] = []
         self._saving_for: list[Done] = []
         self._idle = trio.lowlevel.ParkingLot()
@@ -135,6 +138,7 @@ class Cursor:
             backlog=self.backlog,
             ledger_id=self._named_ledger_id,
             ledger_last_entry=writer.last_confirmed if writer is not None else -1,
+            ledger_switched_ms=self._switched_ms,
         )
 
     def ack_range(self, ledger_id: int, first: int, last: int) -> int:
@@ -387,6 +391,7 @@ class Cursor:
             self._ledger.let_go(reason)
             raise reason from error
         self._named_ledger_id = ledger_id
+        self._switched_ms = self._storage.clock.wall_ms()
         await self._drop_ledger(before)
 
     def _state(self) -> formats.CursorSnapshot:

@@ -134,6 +134,8 @@ class Consumer:
         "connected_ms",
         "entries_out",
         "epoch",
+        "first_flow_ms",
+        "first_sent_ms",
         "id",
         "last_acked_ms",
         "last_consumed_ms",
@@ -175,6 +177,7 @@ class Consumer:
         self.chunks_out = ChunksOut()
         self.rates = Rates(Outflow(), now_ms)
         self.last_acked_ms = self.last_consumed_ms = self.last_flow_ms = 0
+        self.first_sent_ms = self.first_flow_ms = 0
 
     @property
     def name(self) -> str:
@@ -202,6 +205,7 @@ class Consumer:
     def grant(self, permits: int, now_ms: int) -> None:
         """The client has room for so many more messages."""
         self.last_flow_ms = now_ms
+        self.first_flow_ms = self.first_flow_ms or now_ms
         if self.blocked:
             self.withheld += permits
         else:
@@ -254,6 +258,7 @@ class Consumer:
         if self.toll is not None:
             self.toll.spend(messages, size)
         self.last_consumed_ms = now_ms
+        self.first_sent_ms = self.first_sent_ms or now_ms
         if redeliveries is not None:
             self.messages_redelivered += sum(1 for count in redeliveries if count)
         self.sink.deliver(part, redeliveries, partial)

@@ -49,6 +49,8 @@ class ProducerRequest(Struct, frozen=True):
     metadata: Mapping[str, str] = {}
     address: str = ""
     client_version: str = ""
+    partial: bool = False
+    """Its client can attach to some partitions of a topic only when it needs them."""
 
 
 class Producer:

@@ -28,7 +28,8 @@ class SubscriptionStatistics(Struct, frozen=True):
     in_replay: int = 0
     sticky: bool = False
     out_of_order: bool = False
-    draining_hashes: int = 0
+    draining: Mapping[int, tuple[Consumer, int]] = {}
+    """Hashes that have another owner now: who still holds entries of each, and how many."""
     drained_total: int = 0
     hash_ranges: Mapping[str, list[tuple[int, int]]] = {}
     """Of each consumer's name, where entries are dealt out by key."""
@@ -52,7 +53,7 @@ def statistics(subscription: Subscription) -> SubscriptionStatistics:
         in_replay=len(out.replay),
         sticky=keys.mode.sticky if keys is not None else False,
         out_of_order=keys.mode.out_of_order if keys is not None else False,
-        draining_hashes=len(keys.draining()) if keys is not None else 0,
+        draining=keys.draining() if keys is not None else {},
         drained_total=keys.drained_total if keys is not None else 0,
         hash_ranges={
             consumer.name: list(keys.ranges_of(consumer)) for consumer in dispatcher.consumers

@@ -127,7 +127,7 @@ class VolatileSubscription:
         total = self.outflow_before
         for consumer in self.consumers:
             total = total.plus(consumer.outflow())
-        return total
+        return total._replace(dropped=self.dropped)
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         consumer.grant(permits, self._clock.wall_ms())

@@ -81,7 +81,7 @@ def test_a_hash_that_changes_hands_drains_first() -> None:
         keyed.sent(a, hash_)
     keyed.attach(b, ORDERED)  # takes the lower half
     assert keyed.owner(5) is b
-    assert keyed.draining() == {5: 2}
+    assert keyed.draining() == {5: (a, 2)}
     assert shown(keyed.choose([5, 6, 60000], None, (), 10)) == ([("b", 1, 1), ("a", 2, 1)], [0], 3)
     assert not keyed.returned(a, 5)
     assert keyed.returned(a, 5)
@@ -204,10 +204,11 @@ class OrderPerKey(RuleBasedStateMachine):
     def draining_is_true(self) -> None:
         if not hasattr(self, "keyed"):
             return
-        expected: dict[int, int] = {}
+        expected: dict[int, tuple[Taker, int]] = {}
         for entry, holder in self.out.items():
-            if self.keyed.owner(self.hash_of(entry)) is not holder:
-                expected[self.hash_of(entry)] = expected.get(self.hash_of(entry), 0) + 1
+            hash_ = self.hash_of(entry)
+            if self.keyed.owner(hash_) is not holder:
+                expected[hash_] = (holder, expected.get(hash_, (holder, 0))[1] + 1)
         assert self.keyed.draining() == expected
 
 

@@ -17,6 +17,9 @@ def test_an_entry_costs_what_is_left_of_it() -> None:
     assert (one.permits, one.messages_out, one.bytes_out) == (7, 3, 3)
     assert one.entries_out == 2
     assert (one.messages_redelivered, one.last_flow_ms, one.last_consumed_ms) == (1, 5, 7)
+    one.grant(10, 8)
+    one.send(Slice(0, 2, [b"d"], None), None, None, 9)
+    assert (one.first_flow_ms, one.first_sent_ms) == (5, 7)
 
 
 def test_blocked_at_the_limit_and_free_at_half_of_it() -> None:

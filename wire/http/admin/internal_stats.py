@@ -127,6 +127,7 @@ def described(topic: Topic) -> Json:
         },
         "schemaLedgers": [],
         "compactedLedger": NO_LEDGER,
+        "properties": dict(ledger.properties),
     }
 
 
@@ -134,6 +135,7 @@ def _cursor(topic: Topic, subscription: Subscription) -> Json:
     cursor = subscription.cursor
     now = cursor.statistics()
     chain = topic.ledger.chain
+    switched = iso_date(now.ledger_switched_ms or None)
     holes = ",".join(f"({_text(after)}..{_text(last)}]" for after, last in now.holes)
     return {
         "markDeletePosition": _text(now.mark_delete),
@@ -145,9 +147,9 @@ def _cursor(topic: Topic, subscription: Subscription) -> Json:
         "cursorLedger": now.ledger_id,
         "cursorLedgerLastEntry": now.ledger_last_entry,
         "individuallyDeletedMessages": f"[{holes}]",
-        # tools of both generations: the name was misspelt for years. Nobody notes when it was
-        "lastLedgerSwitchTimestamp": None,
-        "lastLedgerWitchTimestamp": None,
+        # tools of both generations: the name was misspelt for years
+        "lastLedgerSwitchTimestamp": switched,
+        "lastLedgerWitchTimestamp": switched,
         "state": "Open" if now.ledger_id >= 0 else "NoLedger",
         "active": bool(subscription.consumers),
         "numberOfEntriesSinceFirstNotAckedMessage": chain.entries_between(

@@ -38,6 +38,8 @@ PARTITIONS_PER_REST: Final = 20
 """Partitions described before the loop gets its turn."""
 RANGES_MEASURED_MAX: Final = 1_000
 """Of a cursor with more, the size is estimated from so many."""
+DRAINING_SHOWN_MAX: Final = 1_000
+"""Hashes of one consumer that are listed."""
 DELAYED_BYTES: Final = 50
 """What an entry that waits for its time takes in memory."""
 
@@ -144,7 +146,13 @@ def _storage(topic: Topic) -> Json:
 
 def _nothing_stored(topic: VolatileTopic) -> Json:
     dropped = sum(each.dropped for each in topic.subscriptions.values())
-    return {"storageSize": 0, "backlogSize": 0, "msgDropCounter": dropped}
+    rate = sum(each.rates.per_second.dropped for each in topic.subscriptions.values())
+    return {
+        "storageSize": 0,
+        "backlogSize": 0,
+        "msgDropCounter": dropped,
+        "msgDropRate": float(rate),
+    }
 
 
 def _deduplication(topic: AnyTopic) -> str:
@@ -189,7 +197,7 @@ def _publisher(producer: Producer) -> Json:
         "msgThroughputIn": float(rates.bytes),
         "averageMsgSize": rates.bytes / rates.messages if rates.messages else 0.0,
         "chunkedMessageRate": float(rates.chunks),
-        "supportsPartialProducer": False,
+        "supportsPartialProducer": request.partial,
         "address": f"/{request.address}",
         "connectedSince": iso_date(producer.connected_ms),
         "clientVersion": request.client_version,
@@ -227,6 +235,7 @@ def _subscription(
     }
     if isinstance(subscription, VolatileSubscription):
         shown["msgDropCounter"] = subscription.dropped
+        shown["msgDropRate"] = float(rates.dropped)
         now = SubscriptionStatistics(read=(-1, -1))
     else:
         assert isinstance(topic, Topic)
@@ -254,8 +263,9 @@ def _of_cursor(topic: Topic, subscription: Subscription, now: SubscriptionStatis
         "lastMarkDeleteAdvancedTimestamp": subscription.last_mark_delete_ms,
         "keySharedMode": mode,
         "allowOutOfOrderDelivery": now.out_of_order,
-        "drainingHashesCount": now.draining_hashes,
+        "drainingHashesCount": len(now.draining),
         "drainingHashesClearedTotal": now.drained_total,
+        "drainingHashesUnackedMessages": sum(entries for _, entries in now.draining.values()),
         "consumersAfterMarkDeletePosition": {},
         "nonContiguousDeletedMessagesRanges": len(cursor.acks),
         RANGES_SIZE: _ranges_size(cursor.acks),
@@ -271,6 +281,7 @@ def _of_cursor(topic: Topic, subscription: Subscription, now: SubscriptionStatis
 def _consumer(consumer: Consumer, now: SubscriptionStatistics) -> Json:
     rates = consumer.rates.per_second
     ranges = [list(each) for each in now.hash_ranges.get(consumer.name, ())]
+    held = {hash_: entries for hash_, (who, entries) in now.draining.items() if who is consumer}
     return {
         "consumerName": consumer.name,
         "availablePermits": consumer.permits,
@@ -289,7 +300,15 @@ def _consumer(consumer: Consumer, now: SubscriptionStatistics) -> Json:
         "clientVersion": consumer.request.client_version,
         "lastAckedTimestamp": consumer.last_acked_ms,
         "lastConsumedTimestamp": consumer.last_consumed_ms,
+        "firstMessagesSentTimestamp": consumer.first_sent_ms,
         "lastConsumedFlowTimestamp": consumer.last_flow_ms,
+        "firstConsumedFlowTimestamp": consumer.first_flow_ms,
+        "drainingHashesCount": len(held),
+        "drainingHashesUnackedMessages": sum(held.values()),
+        "drainingHashes": [
+            {"hash": hash_, "unackMsgs": entries, "blockedAttempts": 0}
+            for hash_, entries in list(held.items())[:DRAINING_SHOWN_MAX]
+        ],
         "keyHashRanges": [str(each) for each in ranges],
         "keyHashRangeArrays": ranges or None,
         "metadata": dict(consumer.request.metadata),

@@ -109,6 +109,7 @@ async def _attach(
         metadata=event.metadata,
         address=session.peer,
         client_version=session.peer_version,
+        partial=session.features.partial_producer,
     )
     attached.producer = Producer(event.producer_id, request, attached, topic.env.clock.wall_ms())
     session.producers[event.producer_id] = attached

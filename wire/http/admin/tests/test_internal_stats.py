@@ -25,7 +25,12 @@ async def test_ledgers_and_cursors(visitor: Visitor) -> None:
     assert shown["individuallyDeletedMessages"] == f"[({second[0]}:0..{second[0]}:1]]"
     assert shown["totalNonContiguousDeletedMessagesRange"] == 1
     assert shown["messagesConsumedCounter"] == 2
+    assert (shown["lastLedgerSwitchTimestamp"], shown["state"]) == (None, "NoLedger")
+    await cursor.saved()
+    shown = (await visitor.get(f"{HERE}/a/internalStats"))["cursors"]["s"]
+    assert shown["lastLedgerSwitchTimestamp"].startswith("20")
     assert shown["lastLedgerWitchTimestamp"] == shown["lastLedgerSwitchTimestamp"]
+    assert (shown["cursorLedger"], shown["state"]) == (second[0] + 1, "Open")
     info = await visitor.get(f"{HERE}/a/internal-info")
     assert info["ledgers"][0]["entries"] == 2
     assert info["cursors"]["s"]["markDelete"] == {"ledgerId": 0, "entryId": 0}

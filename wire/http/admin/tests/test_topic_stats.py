@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 
 from core import sampling
+from core.names import TopicName
 from core.testing.clock import FixedClock
 from core.testing.entries import entry
-from core.topic.consumer import ConsumerRequest
+from core.topic.consumer import Consumer, ConsumerRequest
 from core.topic.producer import Producer, ProducerRequest
 from core.topic.subscription import SubscriptionType
+from core.topic.volatile import VolatileTopic
 from wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
@@ -43,7 +45,7 @@ async def busy(visitor: Visitor) -> Any:
     """A topic with one producer, one consumer, ten messages stored and four delivered."""
     topic = await visitor.topic("a")
     request = ProducerRequest(
-        "p", True, metadata={"k": "v"}, address="1.2.3.4:5", client_version="X"
+        "p", True, metadata={"k": "v"}, address="1.2.3.4:5", client_version="X", partial=True
     )
     producer = Producer(3, request, Sink(), visitor.broker.clock.wall_ms())
     await topic.attach_producer(producer)
@@ -75,6 +77,7 @@ async def test_who_is_attached_and_what_waits(visitor: Visitor) -> None:
     assert publisher["address"] == "/1.2.3.4:5"
     assert publisher["clientVersion"] == "X"
     assert publisher["metadata"] == {"k": "v"}
+    assert publisher["supportsPartialProducer"] is True
     shown = found["subscriptions"]["s"]
     assert shown["type"] == "Shared"
     assert shown["isDurable"] is True
@@ -116,6 +119,50 @@ async def test_parts_of_large_messages_are_counted_on_their_way_out(visitor: Vis
     shown = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
     assert shown["chunkedMessageRate"] == pytest.approx(0.3, rel=0.01)
     assert shown["consumers"][0]["chunkedMessageRate"] == pytest.approx(0.3, rel=0.01)
+
+
+async def test_hashes_that_change_hands_are_told(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    subscription = await topic.subscription("s")
+
+    def comes(name: str) -> Consumer:
+        made = topic.attach(
+            subscription, 1, ConsumerRequest(name), SubscriptionType.KEY_SHARED, Sink()
+        )
+        subscription.flow(made, 100)
+        return made
+
+    first = comes("first")
+    await visitor.publish("a", [entry(key=b"%d" % number) for number in range(40)])
+    visitor.broker.dispatch()
+    comes("second")
+    shown = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
+    one, other = shown["consumers"]
+    count = shown["drainingHashesCount"]
+    assert 0 < count < 40
+    assert one["drainingHashesCount"] == len(one["drainingHashes"]) == count
+    assert one["drainingHashesUnackedMessages"] == shown["drainingHashesUnackedMessages"] == count
+    assert (other["drainingHashesCount"], other["drainingHashes"]) == (0, [])
+    assert one["drainingHashes"][0]["unackMsgs"] == 1
+    assert 0 < one["firstConsumedFlowTimestamp"] <= one["firstMessagesSentTimestamp"]
+    assert other["firstMessagesSentTimestamp"] == 0
+    subscription.ack(first, [(0, 0, 39)])
+    shown = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
+    assert (shown["drainingHashesCount"], shown["drainingHashesClearedTotal"]) == (0, count)
+
+
+async def test_what_nobody_could_take_is_told(visitor: Visitor) -> None:
+    name = TopicName.parse("non-persistent://public/default/n")
+    topic = await visitor.broker.topic(name)
+    assert isinstance(topic, VolatileTopic)
+    subscription = topic.subscription("s")
+    topic.attach(subscription, 1, ConsumerRequest("c"), SubscriptionType.SHARED, Sink())
+    topic.publish([b"m"] * 20, None, lambda _: None)
+    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    found = await visitor.get("/admin/v2/non-persistent/public/default/n/stats")
+    assert found["msgDropCounter"] == found["subscriptions"]["s"]["msgDropCounter"] == 20
+    assert found["msgDropRate"] == pytest.approx(2, rel=0.01)
+    assert found["subscriptions"]["s"]["msgDropRate"] == pytest.approx(2, rel=0.01)
 
 
 async def test_what_a_consumer_took_is_remembered_when_it_has_gone(visitor: Visitor) -> None:
