@@ -40,12 +40,19 @@ LATER = {
 }
 
 
+def complaints(server, one) -> list[str]:
+    """What the server's log says of this peer."""
+    host, port = one.socket.getsockname()
+    return [line for line in server.logs().splitlines() if f"{host}:{port}: " in line]
+
+
 @pytest.mark.parametrize("what", FIRST)
 def test_first_words(magnetar_module, bystander, raw, what):
     with raw(magnetar_module) as one:
         one.say(FIRST[what])
         one.socket.shutdown(socket.SHUT_WR)
         assert {frame.kind for frame in one.until_closed()} <= {"ERROR"}
+        assert len(complaints(magnetar_module, one)) == 1
         bystander.works()
 
 
@@ -54,6 +61,7 @@ def test_later_words(magnetar_module, bystander, raw, what):
     with raw(magnetar_module) as one:
         one.introduce().say(LATER[what])
         assert {frame.kind for frame in one.until_closed()} <= {"ERROR"}
+        assert len(complaints(magnetar_module, one)) == 1
         bystander.works()
 
 

@@ -1,5 +1,6 @@
 """Peers that never read, never speak, speak too slowly, or are gone: none costs the others."""
 
+import resource
 import select
 import socket
 from contextlib import ExitStack
@@ -14,9 +15,13 @@ from wire.pulsar.tests import peer
 
 from .conftest import MIB, rss
 
-SILENT_CONNECTIONS = 1_000
+SILENT_CONNECTIONS = 10_000
+"""As many as a server takes, unless told."""
 SILENT_BYTES_MAX = 12 * 1024
 """Of the server's memory for each."""
+INTRODUCED_CONNECTIONS = 1_000
+OUR_FILES = 500
+"""Open files of the tests' own process, besides its connections."""
 
 
 def test_consumer_that_never_reads(magnetar_module, bystander, raw, connect, topic):
@@ -70,25 +75,44 @@ def test_peer_that_vanishes(magnetar_module, bystander, raw, topic):
     bystander.works()
 
 
-def test_many_that_say_nothing(magnetar_module, bystander, raw):
-    before = rss(magnetar_module)
+@pytest.fixture
+def many_files():
+    """Leave for this process to hold all those connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < SILENT_CONNECTIONS + OUR_FILES:
+        pytest.skip(f"this system allows a process {hard} open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_many_that_say_nothing(magnetar_module, bystander, raw, many_files):
+    """Whoever is at work goes on; one more is told that there is no room; a place is soon free."""
+    before, log = rss(magnetar_module), len(magnetar_module.logs())
     with ExitStack() as stack:
-        for _ in range(SILENT_CONNECTIONS):
-            stack.enter_context(raw(magnetar_module))
+        silent = [stack.enter_context(raw(magnetar_module)) for _ in range(SILENT_CONNECTIONS)]
+        bystander.works()
+        with raw(magnetar_module) as one:
+            answer = one.ask(peer.connect())
+            assert (answer.kind, answer.body.error) == ("ERROR", pb.NotAllowedError)
+        assert rss(magnetar_module) - before < SILENT_CONNECTIONS * SILENT_BYTES_MAX
+        for one in silent[:100]:
+            one.socket.close()
         bystander.works()
         with raw(magnetar_module) as one:
             one.introduce()
-        assert rss(magnetar_module) - before < SILENT_CONNECTIONS * SILENT_BYTES_MAX
     bystander.works()
+    said = magnetar_module.logs()[log:].splitlines()
+    assert 1 <= len(said) <= 20, "a line for each that was refused, none for the silent ones"
 
 
 def test_many_that_only_introduce_themselves(magnetar_module, bystander, raw):
     before = rss(magnetar_module)
     with ExitStack() as stack:
-        for _ in range(SILENT_CONNECTIONS):
+        for _ in range(INTRODUCED_CONNECTIONS):
             stack.enter_context(raw(magnetar_module)).introduce()
         bystander.works()
-        assert rss(magnetar_module) - before < SILENT_CONNECTIONS * SILENT_BYTES_MAX
+        assert rss(magnetar_module) - before < INTRODUCED_CONNECTIONS * SILENT_BYTES_MAX
 
 
 def test_slow_speaker(magnetar_module, bystander, raw, topic):
