@@ -4,6 +4,11 @@ import os
 import queue
 import resource
 import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pulsar
@@ -104,6 +109,81 @@ def test_room_again(connect, topic, tmp_path):
         said = server.logs()
         assert said.count("a write failed") == said.count("is written again") == 1
         assert said.count("Producer refused") < 20, "in three seconds, of two clients"
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system with room for 128 MB, and a way to give it more."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=128m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small disk needs root's privilege")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_not_a_byte_left(connect, topic, small_disk):
+    """Nothing is held in reserve: what the disk itself refuses is never acknowledged."""
+    storage = {
+        "disk_usage_threshold": 1.0,
+        "disk_usage_low_water_mark": 1.0,
+        "journal_max_size_mb": 8,
+        "journal_max_backups": 0,
+    }
+    with standalone(small_disk / "data", storage=storage) as server:
+        client = connect(server.pulsar_url, operation_timeout_seconds=3)
+        client.subscribe(topic, "s").close()
+        acknowledged = publish_until(client, topic, pulsar.PulsarException)
+        client.shutdown()
+        assert acknowledged > 100
+        assert server.wait() == 1
+        assert "No space left on device" in server.logs()
+        larger = ["mount", "-o", "remount,size=512m", str(small_disk)]
+        subprocess.run(larger, check=True)
+        server.start()
+        again = connect(server.pulsar_url)
+        assert numbers(again, topic, acknowledged) == list(range(acknowledged))
+
+
+@pytest.fixture(scope="module")
+def breaker(tmp_path_factory):
+    """A library that breaks the disk of whoever is started with it."""
+    source, built = Path(__file__).with_name("broken_disk.c"), tmp_path_factory.mktemp("c") / "b.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", built, source], check=True)
+    return built
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="LD_PRELOAD is Linux's")
+@pytest.mark.parametrize("where", ["on the disk", "in memory"])
+def test_a_sync_that_fails(connect, topic, tmp_path, breaker, monkeypatch, where):
+    """The process ends at once; what it had acknowledged before is there. Where memory is the disk
+    the journal cannot go past the system's cache, and has its thread.
+    """
+    mark = tmp_path / "broken"
+    monkeypatch.setenv("LD_PRELOAD", str(breaker))
+    monkeypatch.setenv("BROKEN_DISK", str(mark))
+    with ExitStack() as stack:
+        folder = tmp_path
+        if where == "in memory":
+            if not os.path.isdir("/dev/shm"):
+                pytest.skip("this system has no /dev/shm")
+            folder = Path(stack.enter_context(TemporaryDirectory(dir="/dev/shm")))
+        server = stack.enter_context(standalone(folder / "data"))
+        client = connect(server.pulsar_url, operation_timeout_seconds=3)
+        client.subscribe(topic, "s").close()
+        producer = client.create_producer(topic, batching_enabled=False, send_timeout_millis=3_000)
+        for number in range(20):
+            producer.send(b"%d" % number)
+        mark.touch()
+        with pytest.raises(pulsar.PulsarException):
+            producer.send(b"20")
+        client.shutdown()
+        assert server.wait() == 1
+        assert "storage failed, this server stops" in server.logs()
+        mark.unlink()
+        server.start()
+        assert numbers(connect(server.pulsar_url), topic, 20) == list(range(20))
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux sets limits of other processes")

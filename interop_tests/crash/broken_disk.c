@@ -1,0 +1,72 @@
+/* Loaded before libc: while the file named by BROKEN_DISK exists, nothing reaches the disk any more.
+ *
+ * Syncs fail with EIO, and so do writes that are to be durable when they end, whether they are made
+ * by a thread (pwrite) or by the kernel on its own (io_getevents tells of them). */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct event {
+    unsigned long long data, block;
+    long long result, second;
+};
+
+static int broken(void) {
+    const char *name = getenv("BROKEN_DISK");
+    return name != NULL && access(name, F_OK) == 0;
+}
+
+static int failed(void) {
+    errno = EIO;
+    return -1;
+}
+
+int fdatasync(int file) {
+    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    return broken() ? failed() : next(file);
+}
+
+int fsync(int file) {
+    int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    return broken() ? failed() : next(file);
+}
+
+static ssize_t write_at(const char *name, int file, const void *data, size_t size, off_t offset) {
+    ssize_t (*next)(int, const void *, size_t, off_t) =
+        (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, name);
+    if (broken() && (fcntl(file, F_GETFL) & O_DSYNC)) {
+        return failed();
+    }
+    return next(file, data, size, offset);
+}
+
+ssize_t pwrite(int file, const void *data, size_t size, off_t offset) {
+    return write_at("pwrite", file, data, size, offset);
+}
+
+ssize_t pwrite64(int file, const void *data, size_t size, off_t offset) {
+    return write_at("pwrite64", file, data, size, offset);
+}
+
+long syscall(long number, ...) {
+    long (*next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    long given[6];
+    va_list rest;
+    va_start(rest, number);
+    for (int at = 0; at < 6; at++) {
+        given[at] = va_arg(rest, long);
+    }
+    va_end(rest);
+    long answer = next(number, given[0], given[1], given[2], given[3], given[4], given[5]);
+    if (number == SYS_io_getevents && answer > 0 && broken()) {
+        ((struct event *)given[3])->result = -EIO;
+    }
+    return answer;
+}
