@@ -158,7 +158,7 @@ def breaker(tmp_path_factory):
 @pytest.mark.parametrize("where", ["on the disk", "in memory"])
 def test_a_sync_that_fails(connect, topic, tmp_path, breaker, monkeypatch, where):
     """The process ends at once; what it had acknowledged before is there. Where memory is the disk
-    the journal cannot go past the system's cache, and has its thread.
+    the kernel does not write the journal by itself, so a thread does.
     """
     mark = tmp_path / "broken"
     monkeypatch.setenv("LD_PRELOAD", str(breaker))
