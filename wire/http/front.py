@@ -12,7 +12,9 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from core.broker import Broker
+from core.clock import SystemClock
 from wire.http.exposition import Family
+from wire.http.pauses import Pauses
 from wire.http.round_trip import HealthCheck
 
 
@@ -116,3 +118,5 @@ class Front(Struct, frozen=True):
     """Metrics of parts that HTTP does not know: the link, the storage tier."""
     health: HealthCheck = field(default_factory=HealthCheck)
     """Shared by all who ask."""
+    pauses: Pauses = field(default_factory=lambda: Pauses(SystemClock()))
+    """The same."""

@@ -72,7 +72,8 @@ async def metrics(ask: Ask) -> Response:
     """All of it. Never redirected: probes of many suites ask here first."""
     topics = (await _topics(ask)).whole(ask.broker.settings.cluster)
     families = [*_broker(ask), *ask.front.extra_metrics(), *topics]
-    return StreamingResponse(_written(families), media_type=CONTENT_TYPE)
+    written = ask.front.pauses.pieces(_written(families))
+    return StreamingResponse(written, media_type=CONTENT_TYPE)
 
 
 async def _written(families: Iterable[Family]) -> AsyncIterator[str]:
@@ -93,6 +94,11 @@ def _broker(ask: Ask) -> list[Family]:
     version.add(1, label_text(labels))
     return [
         version,
+        gauge(
+            "magnetar_http_pause_seconds_max",
+            "The longest step of an HTTP request since the start",
+            ask.front.pauses.longest_seconds,
+        ),
         gauge("magnetar_ready", "1 while writes are taken", float(options.readiness() is None)),
         gauge(
             "magnetar_tail_cache_bytes", "Payload kept for close readers", broker.tail_cache.bytes

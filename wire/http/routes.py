@@ -13,8 +13,8 @@ answered 405 and not 404.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
@@ -25,7 +25,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from wire.http.asking import Ask
 from wire.http.front import Front
 
-Handler = Callable[[Ask], Awaitable[object]]
+Handler = Callable[[Ask], Coroutine[Any, Any, object]]
 Table = Sequence[tuple[str, str, Handler]]
 """Methods (several with a space between), path below the mount, handler."""
 
@@ -62,7 +62,7 @@ def endpoint(
 
     async def respond(request: Request) -> Response:
         handler = handlers.get(request.method) or handlers["GET"]  # HEAD is a GET without a body
-        return answer(await handler(Ask(front, request)))
+        return answer(await front.pauses.of(handler(Ask(front, request))))
 
     return respond
 

@@ -105,7 +105,7 @@ async def all_topics(ask: Ask) -> Response:
             await trio.lowlevel.checkpoint()
         domains = found.setdefault(str(topic.name.namespace), {})
         domains.setdefault(topic.name.domain, []).append(topic)
-    return StreamingResponse(_written(ask, found), media_type=JSON)
+    return StreamingResponse(ask.front.pauses.pieces(_written(ask, found)), media_type=JSON)
 
 
 async def _written(

@@ -46,6 +46,7 @@ async def test_what_comes_in_and_waits_is_told(visitor: Visitor) -> None:
     assert found["pulsar_storage_size"][name] > 200
     assert found["pulsar_topics_count"] == {"": 1}
     assert found["magnetar_ready"] == {"": 1}
+    assert (await read(visitor))["magnetar_http_pause_seconds_max"][""] > 0, "of the request before"
 
 
 async def test_topics_that_store_nothing_are_told_too(visitor: Visitor) -> None:

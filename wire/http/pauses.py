@@ -1,0 +1,65 @@
+"""How long the requests of HTTP kept the one loop to themselves, at the longest.
+
+Whatever answers a request and computes without a break holds up everybody, producers and consumers
+among them. The link measures its own sweeps; here every step of a request is measured, from where
+the loop resumes it to where it lets go again.
+
+Not measured: what the web server below does by itself (taking a request apart, sending).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine, Generator
+from types import coroutine
+from typing import Any, TypeVar
+
+from core.clock import Clock
+
+Result = TypeVar("Result")
+Piece = TypeVar("Piece")
+
+
+class Pauses:
+    """See the module's docstring."""
+
+    __slots__ = ("_clock", "longest_seconds")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.longest_seconds = 0.0
+
+    async def of(self, steps: Coroutine[Any, Any, Result]) -> Result:
+        """Await a coroutine, and measure each of its steps."""
+        return await self._measured(steps)
+
+    @coroutine
+    def _measured(self, steps: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
+        step, sent = steps.send, None
+        while True:
+            begun = self._clock.monotonic()
+            try:
+                wanted = step(sent)
+            except StopIteration as ended:
+                result: Result = ended.value
+                return result
+            finally:
+                took = self._clock.monotonic() - begun
+                self.longest_seconds = max(self.longest_seconds, took)
+            try:
+                sent = yield wanted
+                step = steps.send
+            except BaseException as error:  # noqa: BLE001  # it is the coroutine's to hear
+                step, sent = steps.throw, error
+
+    async def pieces(self, pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
+        """What an async generator gives, each step on the way to it measured."""
+        while True:
+            try:
+                piece = await self.of(_next(pieces))
+            except StopAsyncIteration:
+                return
+            yield piece
+
+
+async def _next(pieces: AsyncIterator[Piece]) -> Piece:
+    return await pieces.__anext__()
