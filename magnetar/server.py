@@ -22,8 +22,10 @@ from types import FrameType
 from typing import Final
 
 import trio
+from msgspec.structs import replace
 
 from magnetar import compose, data_directory, logs
+from magnetar.descriptors import connections_within, raise_limit
 from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
@@ -52,6 +54,7 @@ def run(settings: Settings, *, stop_at_eof: bool = False, serve: Serve = compose
     """Serve until told to stop; the exit code. `OperatorError` for what the operator can mend."""
     logs.configure(settings.log)
     _tune()
+    settings = _with_room(settings)
     ready_file = settings.listen.ready_file
     stopping = Stopping(settings.limits.drain_seconds, ready_file)
     stopping.watch_signals()
@@ -155,20 +158,12 @@ def _tune() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
-    _raise_descriptor_limit()
 
 
-def _raise_descriptor_limit() -> None:
-    """Each connection is a descriptor, and the usual soft limit of 1024 is far below ours."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    except (ValueError, OSError) as error:  # macOS knows a lower limit than it tells
-        log.debug("keeping %d file descriptors: %s", soft, error)
+def _with_room(settings: Settings) -> Settings:
+    """Of connections, as many as this process may have open files for."""
+    room = connections_within(raise_limit(), settings.limits.connections)
+    return replace(settings, limits=replace(settings.limits, connections=room))
 
 
 def _operators_fault(error: BaseException) -> OperatorError | None:

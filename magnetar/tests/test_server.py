@@ -7,9 +7,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from wire.pulsar.tests import peer
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -113,6 +116,31 @@ def test_with_a_certificate_there_are_twins(
 def test_without_syncing_it_says_what_that_gives_up(standalone: Start) -> None:
     (warning,) = [line for line in wait_for(standalone("--no-sync"), " ready") if "warning" in line]
     assert "a power cut or a crash of the machine loses" in warning
+
+
+def test_too_many_for_the_system_are_refused_in_order(start: Start, tmp_path: Path) -> None:
+    """Where the system allows few open files, a peer too many is told so, and nothing lacks one."""
+    limited = "import resource as r, runpy; r.setrlimit(r.RLIMIT_NOFILE, (400, 400)); "
+    ports = ["--pulsar-port", 0, "--http-port", 0, "--ready-file", tmp_path / "ready.json"]
+    run = limited + "runpy.run_module('magnetar', run_name='__main__')"
+    process = start("-c", run, "standalone", *ports)
+    lines = wait_for(process, " ready")
+    assert any("allows 400 open files: no more than 200 connections" in line for line in lines)
+    ready = json.loads((tmp_path / "ready.json").read_text())
+    pulsar, http = (
+        (host, int(port))
+        for host, _, port in (ready[name].rpartition(":") for name in ("pulsar", "http"))
+    )
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(pulsar)) for _ in range(500)]
+        silent[-1].settimeout(10)
+        silent[-1].sendall(peer.connect())
+        assert peer.hear(silent[-1].recv(4096))[0].kind == "ERROR"
+        with socket.create_connection(http) as asker:
+            asker.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+            assert asker.recv(4096).startswith(b"HTTP/1.")
+    process.terminate()
+    assert "cannot accept" not in "".join(wait_for(process, " stopped"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -1,0 +1,43 @@
+"""Open files: each connection is one, and the system allows a process so many.
+
+Where it allows fewer than the settings want, fewer connections are taken and that is said at the
+start: a peer that is one too many then hears why, and storage never lacks a file.
+"""
+
+import logging
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+OTHER_FILES: Final = 256
+"""Of storage, of listeners and of a few HTTP connections."""
+
+
+def raise_limit() -> int:
+    """Ask for all that the system allows: the usual 1024 is far too few. How many that is."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:  # macOS knows a lower limit than it tells
+        log.debug("keeping %d file descriptors: %s", soft, error)
+        return soft
+    return hard
+
+
+def connections_within(files: int, wanted: int) -> int:
+    """How many of the `wanted` connections to take where so many files may be open; -1: any."""
+    if files < 0 or wanted <= files - OTHER_FILES:
+        return wanted
+    room = max(files - OTHER_FILES, files // 2)
+    if room >= wanted:
+        return wanted
+    log.warning(
+        "this system allows %d open files: no more than %d connections, though limits.connections "
+        "is %d",
+        files, room, wanted,
+    )  # fmt: skip
+    return room
