@@ -6,6 +6,7 @@ stands what a busy machine is forgiven, so that a start that has become slow fai
 
 import time
 
+import httpx
 import pytest
 
 from magnetar import standalone
@@ -45,6 +46,14 @@ def test_empty(raw):
             server.__exit__(None, None, None)
 
     assert best(measure, EMPTY_SECONDS) < EMPTY_SECONDS * FORGIVEN
+
+
+def test_what_is_there_at_once():
+    with standalone() as server:
+        admin = f"{server.http_url}/admin/v2"
+        assert httpx.get(f"{admin}/clusters").json() == ["standalone"]
+        assert httpx.get(f"{admin}/tenants").json() == ["public"]
+        assert httpx.get(f"{admin}/namespaces/public").json() == ["public/default"]
 
 
 @pytest.mark.slow
