@@ -75,8 +75,8 @@ def progress(mine, theirs):
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
-def test_killed(java, connect, topics, batched):
-    go_on(java, connect, topics, [lambda server: server.kill()] * 3, batched=batched)
+def test_killed_twenty_times(java, connect, topics, batched):
+    go_on(java, connect, topics, [lambda server: server.kill()] * 20, batched=batched)
 
 
 def test_stopped(java, connect, topics):
@@ -84,7 +84,7 @@ def test_stopped(java, connect, topics):
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
-def test_killed_twenty_times(java, connect, topics, batched):
-    go_on(java, connect, topics, [lambda server: server.kill()] * 20, batched=batched)
+def test_killed_a_hundred_times(java, connect, topics, batched):
+    go_on(java, connect, topics, [lambda server: server.kill()] * 100, batched=batched)
