@@ -1,0 +1,65 @@
+"""The file itself, and the one statement that is hard. What is refused: test_embedded.py."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.metadata import schema
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "metadata"
+
+
+def test_a_new_file_is_marked_as_ours(path: Path) -> None:
+    connection = schema.connect(path, sync=True)
+    assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (schema.FORMAT,)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+@pytest.mark.parametrize(("sync", "level"), [(True, 2), (False, 0)])
+def test_syncing_is_as_full_as_asked_for(path: Path, sync: bool, level: int) -> None:
+    connection = schema.connect(path, sync=sync)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
+    connection.close()
+
+
+def test_leases_end_with_the_process_that_held_them(path: Path) -> None:
+    connection = schema.connect(path, sync=False)
+    for name, lease in (("/kept", 0), ("/leased", 1)):
+        connection.execute(schema.PUT, (name, b"", 0, lease))
+    connection.close()
+    connection = schema.connect(path, sync=False)
+    assert connection.execute("SELECT path FROM node").fetchall() == [("/kept",)]
+    connection.close()
+
+
+def test_a_reader_cannot_write(path: Path) -> None:
+    schema.connect(path, sync=False).close()
+    reader = schema.connect_reader(path)
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.execute(schema.PUT, ("/a", b"", 0, 0))
+    reader.close()
+
+
+NAMES = st.text("ab-/0\U0010ffff", min_size=1, max_size=3)
+PATHS = st.lists(st.lists(NAMES, min_size=1, max_size=4).map(lambda names: "/" + "/".join(names)))
+
+
+@given(PATHS, st.sampled_from(["/", "/a/", "/a/b/", "/-/", "/b-/"]))
+def test_children_are_the_next_names_below(paths: list[str], start: str) -> None:
+    """Against the naive way, which reads everything; some come twice, and in the order of paths."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.executescript(schema.CREATE)
+    connection.executemany(schema.PUT, [(path, b"", 0, 0) for path in paths])
+    found = [name for (name,) in connection.execute(schema.CHILDREN, schema.children_of(start))]
+    connection.close()
+    below = {path[len(start) :] for path in paths if path.startswith(start) and path != start}
+    assert set(found) == {rest.partition("/")[0] for rest in below}
+    assert len(found) <= 2 * len(set(found))
