@@ -1,13 +1,15 @@
 """Parts of commands: what several of them carry, from protobuf to our values. Pure.
 
-Invariant: no protobuf object leaves.
+Invariant: no protobuf object leaves, and nothing takes more than a time linear in its bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from struct import pack
+from typing import Final, Protocol
 
+from core.errors import WireError
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import values
 
@@ -17,12 +19,15 @@ def signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def mask_of(words: Iterable[int]) -> int:
+ACK_SET_WORDS_MAX: Final = 16_384
+"""Of 64 messages each: no batch of 5 MiB has more."""
+
+
+def mask_of(words: Sequence[int]) -> int:
     """An ack set's words (signed, lowest first) as one mask."""
-    mask = 0
-    for index, word in enumerate(words):
-        mask |= (word & 0xFFFF_FFFF_FFFF_FFFF) << (64 * index)
-    return mask
+    if len(words) > ACK_SET_WORDS_MAX:
+        raise WireError(f"an ack set of {len(words)} words")
+    return int.from_bytes(pack(f"<{len(words)}q", *words), "little")
 
 
 def message_id(data: pb.MessageIdData) -> values.MessageId:

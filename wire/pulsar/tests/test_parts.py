@@ -1,8 +1,10 @@
 """Parts of commands, for themselves."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import WireError
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import parts, values
 
@@ -21,6 +23,16 @@ def test_words_of_a_mask_come_lowest_first(words: list[int]) -> None:
     assert [mask >> 64 * at & ((1 << 64) - 1) for at in range(len(words))] == [
         word & ((1 << 64) - 1) for word in words
     ]
+
+
+def test_a_mask_has_an_end() -> None:
+    """Words were joined one by one: 300,000 of them, one frame, stopped the server for minutes."""
+    words = [-1] * parts.ACK_SET_WORDS_MAX
+    assert parts.mask_of(words).bit_count() == 64 * len(words)
+    with pytest.raises(WireError):
+        parts.mask_of([*words, 1])
+    with pytest.raises(WireError):
+        parts.message_id(pb.MessageIdData(ledger_id=1, entry_id=1, ack_set=[*words, 1]))
 
 
 def test_ids_within_ids_are_read_one_level_deep() -> None:
