@@ -8,6 +8,7 @@ from setuptools import Extension, setup
 SHARED = ["core/native/octets.pxd"]
 TWINS = [
     "core.entry.compiled",
+    "core.link.compiled",
     "bookie.compiled",
     "wire.pulsar.hot.compiled.reading",
     "wire.pulsar.hot.compiled.writing",

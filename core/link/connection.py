@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from core.link.poller import READ, WRITE
+from core.link.sockets import receive_now, send_now
 
 if TYPE_CHECKING:
     from core.link.loop import Link
@@ -30,6 +31,11 @@ PAUSE_RATE: Final = 4
 PAUSE_STOP: Final = 8
 """The server stops: never resumed."""
 
+LARGE_BYTES: Final = 256 * 1024
+"""A frame larger than this is received into a buffer of its own."""
+GATHER_BYTES_MIN: Final = 16 * 1024
+GATHER_GROWTH: Final = 4
+"""A large frame's buffer is at most so many times what of it has come: announcing costs nothing."""
 JOIN_BYTES_MAX: Final = 128 * 1024
 """Up to here one joined buffer is cheaper to send than a list of pieces."""
 PIECES_MAX: Final = 512
@@ -93,6 +99,42 @@ class Connection:
         self.pinged = False
         self.writes = False
         """Brings storage work: held while that has too much."""
+
+    # -- in -----------------------------------------------------------------------------------
+
+    def receive(self, scratch: memoryview, size: int) -> tuple[int, bytes]:
+        """How many bytes have come, 0 if the peer closed, and what is to be parsed now: nothing
+        while a large frame is not whole. OSError as the system says it.
+        """
+        if self.large is not None:
+            return self._gather(self.large)
+        data = receive_now(self.fd, self.left, scratch, size)
+        return len(data) - len(self.left), data
+
+    def _gather(self, large: bytearray) -> tuple[int, bytes]:
+        count = self.socket.recv_into(memoryview(large)[self.gathered :])
+        self.gathered += count
+        if self.gathered < len(large):
+            return count, b""
+        wanted = self.wire.frame_bytes_wanted
+        if len(large) < wanted:
+            large.extend(bytes(min(len(large) * GATHER_GROWTH, wanted) - len(large)))
+            return count, b""
+        self.large = None
+        return count, bytes(large)
+
+    def keep(self, rest: bytes) -> None:
+        """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
+        wanted = self.wire.frame_bytes_wanted
+        if wanted <= LARGE_BYTES:
+            self.left = rest
+            return
+        self.gathered = len(rest)
+        self.large = bytearray(min(max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN), wanted))
+        self.large[: len(rest)] = rest
+        self.left = b""
+
+    # -- state --------------------------------------------------------------------------------
 
     @property
     def open(self) -> bool:
@@ -184,7 +226,7 @@ class Connection:
         Returns what it did not take.
         """
         try:
-            sent = self.socket.send(data)
+            sent = send_now(self.fd, data)
         except BlockingIOError:
             return [data]
         except OSError as error:
@@ -234,10 +276,10 @@ class Connection:
     def _send_once(self) -> int:
         outbox = self.outbox
         if len(outbox) == 1:
-            return self.socket.send(outbox[0])
+            return send_now(self.fd, outbox[0])
         if self.outbox_bytes <= JOIN_BYTES_MAX:
             self.outbox = [b"".join(outbox)]
-            return self.socket.send(self.outbox[0])
+            return send_now(self.fd, self.outbox[0])
         return self.socket.sendmsg(outbox[:PIECES_MAX])
 
     def _forget_sent(self, sent: int) -> None:

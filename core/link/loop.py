@@ -40,12 +40,9 @@ from core.link.wire import Session, Wire
 
 log = logging.getLogger(__name__)
 
-LARGE_BYTES: Final = 256 * 1024
-"""A frame larger than this is received into a buffer of its own."""
-GATHER_BYTES_MIN: Final = 16 * 1024
-GATHER_GROWTH: Final = 4
-"""A large frame's buffer is at most so many times what of it has come: announcing costs nothing."""
 SWEEP_BYTES_MAX: Final = 512 * 1024
+SHARE_BYTES_MIN: Final = 16 * 1024
+"""Of it each connection has an equal share, but never less."""
 SWEEP_CONNECTIONS_MAX: Final = 64
 ACCEPTS_MAX: Final = 64
 LISTEN_BACKLOG: Final = 1024
@@ -208,29 +205,40 @@ class Link:
         self._sweeps += 1
         self._sweeping = self._active = True  # touches in here need no settle of their own
         ready = self.poller.ready(SWEEP_CONNECTIONS_MAX)
-        share = max(SWEEP_BYTES_MAX // (len(ready) or 1), 16 * 1024)
+        share = max(SWEEP_BYTES_MAX // (len(ready) or 1), SHARE_BYTES_MIN)
+        size = min(share, self.limits.receive_bytes)
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
-                if fd in self._watched:
-                    self._watched[fd]()
-                elif fd in self._listeners:
-                    self._accept(self._listeners[fd])
-                else:
-                    self._lingering.receive(fd)
-                    self._note_gone()
-                continue
-            if readiness & WRITE and connection.outbox:
-                connection.drain()
-            if connection.interest & READ and connection.fd >= 0:
-                if readiness & READ:
-                    self._receive(connection, min(share, self.limits.receive_bytes))
-            elif readiness & GONE:
-                # Nobody reads it, so nobody else would notice, and epoll would say it for ever.
-                self.drop(connection, "the peer is gone")
+                self._serve_other(fd)
+            elif readiness == READ and connection.interest == READ:
+                self._receive(connection, size)
+            else:
+                self._serve(connection, readiness, size)
         self._sweeping = False
         self.settle()
         self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)
+
+    def _serve(self, connection: Connection, readiness: int, size: int) -> None:
+        """All that a socket may be ready for."""
+        if readiness & (WRITE | GONE) and connection.outbox:
+            connection.drain()
+        if connection.interest & READ and connection.fd >= 0:
+            if readiness & (READ | GONE):
+                self._receive(connection, size)
+        elif readiness & GONE:
+            # Nobody reads it, so nobody else would notice, and epoll would say it for ever.
+            self.drop(connection, "the peer is gone")
+
+    def _serve_other(self, fd: int) -> None:
+        """What is watched and is no connection."""
+        if fd in self._watched:
+            self._watched[fd]()
+        elif fd in self._listeners:
+            self._accept(self._listeners[fd])
+        else:
+            self._lingering.receive(fd)
+            self._note_gone()
 
     def begin(self) -> None:
         """Many results are about to come, and then `settle`: none of them needs one of its own."""
@@ -273,13 +281,9 @@ class Link:
         self._scheduled = True
         self._token.run_sync_soon(self.settle)
 
-    def _receive(self, connection: Connection, share: int) -> None:
-        large = connection.large
+    def _receive(self, connection: Connection, size: int) -> None:
         try:
-            if large is None:
-                count = connection.socket.recv_into(self._view, share)
-            else:
-                count = connection.socket.recv_into(memoryview(large)[connection.gathered :])
+            count, data = connection.receive(self._view, size)
         except BlockingIOError:
             return
         except OSError as error:
@@ -291,18 +295,8 @@ class Link:
         self._bytes_received += count
         connection.heard = self.now
         connection.pinged = False
-        if large is None:
-            self._feed(connection, connection.left + self._view[:count])
-            return
-        connection.gathered += count
-        if connection.gathered < len(large):
-            return
-        wanted = connection.wire.frame_bytes_wanted
-        if len(large) < wanted:
-            large.extend(bytes(min(len(large) * GATHER_GROWTH, wanted) - len(large)))
-            return
-        connection.large = None
-        self._feed(connection, bytes(large))
+        if data:
+            self._feed(connection, data)
 
     def _feed(self, connection: Connection, data: bytes) -> None:
         wire = connection.wire
@@ -313,7 +307,10 @@ class Link:
             ending = str(error)
             consumed = len(data)
             log.info("%s: closed, its bytes make no sense: %s", connection.peer, error)
-        self._keep_rest(connection, data, consumed)
+        if consumed == len(data):
+            connection.left = b""
+        else:
+            connection.keep(data[consumed:])
         handle = connection.session.handle
         try:
             for event in wire.take_events():
@@ -326,18 +323,6 @@ class Link:
             connection.end(ending)
         if wire.has_outgoing:
             connection.touch()
-
-    @staticmethod
-    def _keep_rest(connection: Connection, data: bytes, consumed: int) -> None:
-        """Keep the incomplete frame at the end; a large one in a buffer that grows as it comes."""
-        connection.left = data[consumed:] if consumed < len(data) else b""
-        wanted = connection.wire.frame_bytes_wanted
-        if connection.left and wanted > LARGE_BYTES:
-            connection.gathered = len(connection.left)
-            room = max(connection.gathered * GATHER_GROWTH, GATHER_BYTES_MIN)
-            connection.large = bytearray(min(room, wanted))
-            connection.large[: connection.gathered] = connection.left
-            connection.left = b""
 
     # -- coming and going ---------------------------------------------------------------------
 

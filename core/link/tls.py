@@ -57,7 +57,9 @@ class TlsWire:
         more = True
         while more:
             pieces, size = [self._left], len(self._left)
-            while size < PLAIN_BYTES_MAX or size < self.inner.frame_bytes_wanted:
+            # One piece at least, or what is left without a size known would be fed for ever.
+            enough = max(PLAIN_BYTES_MAX, self.inner.frame_bytes_wanted, size + 1)
+            while size < enough:
                 try:
                     piece = self._tls.read(RECORD_BYTES_MAX)
                 except ssl.SSLWantReadError:

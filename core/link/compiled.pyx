@@ -1,0 +1,65 @@
+# cython: language_level=3
+"""The compiled twins of `sockets`, which is the reference. See `core/native`."""
+
+from core.native.octets cimport bytes_of, unwritten
+from cpython.exc cimport PyErr_SetFromErrno
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+from libc.stdint cimport uint8_t
+from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    PyObject *new_bytes "PyBytes_FromStringAndSize" (const char *data, Py_ssize_t size) except NULL
+    uint8_t *inside "PyBytes_AS_STRING" (PyObject *data)
+    int shorten "_PyBytes_Resize" (PyObject **data, Py_ssize_t size) except -1
+
+cdef extern from "sys/socket.h":
+    enum:
+        MSG_DONTWAIT
+    Py_ssize_t recv(int fd, void *to, size_t size, int flags)
+    Py_ssize_t give "send" (int fd, const void *data, size_t size, int flags)
+
+cdef enum:
+    # What is more than this is much: the rest of it is received where it stays.
+    SMALL_BYTES = 64 * 1024
+
+cdef uint8_t[SMALL_BYTES] small
+
+
+def receive(int fd, bytes left not None, scratch, Py_ssize_t size) -> bytes:
+    """What is left of before, and what has come behind it: `size` bytes more at most."""
+    cdef Py_ssize_t before = len(left), count
+    cdef bytes data
+    if size < 0:
+        raise ValueError("a size below nothing")
+    count = recv(fd, small, min(size, SMALL_BYTES), MSG_DONTWAIT)
+    if count < 0:
+        PyErr_SetFromErrno(OSError)
+    if count == SMALL_BYTES and size > SMALL_BYTES:
+        return _receive_much(fd, left, size)
+    data = unwritten(before + count)
+    memcpy(bytes_of(data), bytes_of(left), before)
+    memcpy(bytes_of(data) + before, small, count)
+    return data
+
+
+cdef bytes _receive_much(int fd, bytes left, Py_ssize_t size):
+    """The same when `small` is full, and there may be more."""
+    cdef Py_ssize_t before = len(left) + SMALL_BYTES, count
+    cdef PyObject *data = new_bytes(NULL, before - SMALL_BYTES + size)
+    memcpy(inside(data), bytes_of(left), before - SMALL_BYTES)
+    memcpy(inside(data) + before - SMALL_BYTES, small, SMALL_BYTES)
+    count = recv(fd, inside(data) + before, size - SMALL_BYTES, MSG_DONTWAIT)
+    # Nothing more, or something is wrong: the next call will meet that again.
+    shorten(&data, before + max(count, 0))
+    whole = <bytes>data
+    Py_DECREF(whole)  # of the two that hold it now
+    return whole
+
+
+def send(int fd, bytes data not None) -> int:
+    """How many bytes the system took."""
+    cdef Py_ssize_t count = give(fd, bytes_of(data), len(data), MSG_DONTWAIT)
+    if count < 0:
+        PyErr_SetFromErrno(OSError)
+    return count

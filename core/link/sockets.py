@@ -1,0 +1,32 @@
+"""One receive, one send: what each wake-up of a connection does once.
+
+Descriptors, not sockets: there is nothing to wait for, so nothing of what a socket object knows of
+time-outs is needed. The twins in `compiled.pyx` besides keep the interpreter's lock (both calls
+only copy), and receive what is large into its place at once.
+
+Invariant: nothing is lost or kept here; whoever calls has all that was taken from the system.
+"""
+
+from __future__ import annotations
+
+import os
+
+from core.native import quickest
+
+
+def receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
+    """What is left of before, and what has come behind it: `size` bytes more at most.
+
+    No more than before if the peer has closed. BlockingIOError if nothing has come; another OSError
+    if the connection is broken. Bytes pass through `scratch` on their way.
+    """
+    return left + scratch[: os.readv(fd, [scratch[:size]])]
+
+
+def send(fd: int, data: bytes) -> int:
+    """How many bytes the system took. BlockingIOError for none, another OSError for broken."""
+    return os.write(fd, data)
+
+
+receive_now = quickest(receive, "core.link.compiled")
+send_now = quickest(send, "core.link.compiled")
