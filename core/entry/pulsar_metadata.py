@@ -25,6 +25,10 @@ _SIZE = struct.Struct(">I")
 
 _NUMBER: Final = 0
 _BYTES: Final = 2
+VARINT_BYTES_MAX: Final = 10
+"""Of 64 bits. Without an end, a hostile number takes a time that grows with its length squared."""
+FIELDS_MAX: Final = 10_000
+"""Of one message, properties included: what comes behind them is not looked for."""
 _SMALL_BYTES_MAX: Final = 4096
 """Up to here looking through all of an entry is cheaper than finding its metadata first."""
 
@@ -177,11 +181,14 @@ def _number(data: bytes, wanted: _Tag) -> int | None:
     if at < 0:
         return None
     number = shift = 0
-    while data[at] > 127:
-        number |= (data[at] & 127) << shift
+    for byte in data[at : at + VARINT_BYTES_MAX]:
+        number |= (byte & 127) << shift
+        if byte < 128:
+            break
         shift += 7
-        at += 1
-    number = (number | data[at] << shift) & 0xFFFF_FFFF_FFFF_FFFF
+    else:
+        return None
+    number &= 0xFFFF_FFFF_FFFF_FFFF
     return number - (1 << 64) if number >> 63 else number
 
 
@@ -201,7 +208,9 @@ def _find(data: bytes, wanted: _Tag) -> int:
     at, found = 0, -1
     end = len(data)
     try:
-        while at < end:
+        for _ in range(FIELDS_MAX):
+            if at >= end:
+                break
             tag = data[at]
             at += 1
             if tag > 127:
@@ -209,9 +218,7 @@ def _find(data: bytes, wanted: _Tag) -> int:
             start = at
             kind = tag & 7
             if kind == _NUMBER:
-                while data[at] > 127:
-                    at += 1
-                at += 1
+                at = at + 1 if data[at] < 128 else _behind_number(data, at)
             elif kind == _BYTES:
                 at += data[at] + 1 if data[at] < 128 else sum(_size(data, at)) - at
             elif kind in (1, 5):
@@ -225,11 +232,22 @@ def _find(data: bytes, wanted: _Tag) -> int:
     return found
 
 
+def _behind_number(data: bytes, at: int) -> int:
+    limit = at + VARINT_BYTES_MAX
+    while data[at] > 127 and at < limit:
+        at += 1
+    if at == limit:
+        raise IndexError("a number without an end")
+    return at + 1
+
+
 def _size(data: bytes, at: int) -> tuple[int, int]:
     """A size or a long tag, and the offset behind it."""
     number = shift = 0
-    while data[at] > 127:
-        number |= (data[at] & 127) << shift
-        shift += 7
+    for byte in data[at : at + VARINT_BYTES_MAX]:
         at += 1
-    return number | data[at] << shift, at + 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7
+    raise IndexError("a number without an end")

@@ -171,3 +171,27 @@ def test_damage_hides_what_is_behind_it(about, data):
 def test_without_metadata_there_is_no_key():
     assert reader.sticky_key(b"") is None
     assert reader.sticky_key(b"\x00\x00\x00\x03\x1f\x00\x00") is None
+
+
+def test_numbers_without_an_end_are_damage() -> None:
+    """They were read to their end: a few megabytes of that, in one message, took minutes."""
+    deliver_at = b"\x98\x01"
+    longest = deliver_at + b"\xff" * 9 + b"\x01"
+    too_long = deliver_at + b"\xff" * 10 + b"\x01"
+    sized_too_long = b"\x0a" + b"\x80" * 10 + b"\x00" + longest
+    named_too_long = b"\x98" + b"\x80" * 10 + b"\x00\x05"
+    found = [
+        reader.deliver_at_time(len(each).to_bytes(4, "big") + each)
+        for each in (longest, too_long, longest + sized_too_long, longest + named_too_long)
+    ]
+    assert found == [-1, None, -1, -1]
+
+
+def test_metadata_of_very_many_fields_is_not_looked_through() -> None:
+    fields = b"\x10\x00" * (reader.FIELDS_MAX - 1)
+    deliver_at = b"\x98\x01\x07"
+    found = [
+        reader.deliver_at_time(len(each).to_bytes(4, "big") + each)
+        for each in (fields + deliver_at, b"\x10\x00" + fields + deliver_at)
+    ]
+    assert found == [7, None]
