@@ -8,6 +8,7 @@ topics cost no pause. What is decided where: limits in `policies`, which ledgers
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -87,6 +88,14 @@ class Housekeeping:
                 if age_quota.policy == "consumer_backlog_eviction":
                     await expire_before(topic, since_ms)
         topic.hit_quota(_refusal(topic, exceeded))
+
+    async def check_quota_of_newcomer(self, topic: Topic) -> None:
+        """As `check_quota`, where a producer is about to attach: a topic that was just loaded has
+        not been looked at yet.
+        """
+        if topic.quota_hit is None and topic.policies.backlog_quotas:
+            with suppress(BrokerError):  # whoever goes round will say what is the matter
+                await self.check_quota(topic)
 
     @staticmethod
     async def _oldest_before(topic: Topic, since_ms: int) -> bool:

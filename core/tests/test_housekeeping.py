@@ -263,3 +263,22 @@ async def test_trouble_with_one_topic_is_not_everybodys(
         stores.clock.forward(60)
         await broker.housekeeping.go_round()
         assert list(broker.topics) == [A.full]
+
+
+async def test_what_cannot_be_read_keeps_no_newcomer_out() -> None:
+    stores = Stores()
+    quotas = {"message_age": BacklogQuota(limit_time=60)}
+    async with running(stores, backlog_quotas=quotas, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker)
+        stores.clock.forward(61)
+
+        async def lost(*_place: object) -> object:
+            raise StorageFailed("no")
+
+        read, topic.ledger.read = topic.ledger.read, lost  # type: ignore[method-assign, assignment]
+        topic.ledger.cached = lambda _position: None  # type: ignore[method-assign]
+        await broker.housekeeping.check_quota_of_newcomer(topic)
+        assert topic.quota_hit is None
+        topic.ledger.read = read  # type: ignore[method-assign]
+        await broker.housekeeping.check_quota_of_newcomer(topic)
+        assert isinstance(topic.quota_hit, QuotaHeld)

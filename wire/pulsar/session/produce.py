@@ -74,6 +74,8 @@ async def _enter(
 ) -> None:
     """Unless the client has given up."""
     producer_id, coming = event.producer_id, session.producers_coming
+    if isinstance(topic, Topic):
+        await session.broker.housekeeping.check_quota_of_newcomer(topic)
     await _prepare(event, topic)
     name = event.name or await session.broker.catalog.new_producer_name()
     if coming.get(producer_id) == event.request_id:

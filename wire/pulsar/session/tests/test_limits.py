@@ -1,14 +1,16 @@
 """Limits as clients feel them: rates that only slow down, refusals that come in their place."""
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
 
 from core.link.connection import PAUSE_RATE
 from core.names import NamespaceName, TopicName
-from core.policies import NamespacePolicies, TopicPolicies
+from core.policies import BacklogQuota, NamespacePolicies, TopicPolicies
 from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published
 from wire.pulsar.tests import peer
 
 DEFAULT = NamespaceName("public", "default")
@@ -164,3 +166,28 @@ async def test_so_many_of_each(stage: Stage, domain: str) -> None:
     await stage.broker.topic(TopicName.parse(f"{domain}://public/default/u"))
     heard_one = await client.says_one(peer.producer(7, 5, f"{domain}://public/default/v"))
     assert heard_one.body.error == pb.NotAllowedError
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [
+        ("producer_request_hold", pb.ProducerBlockedQuotaExceededError),
+        ("producer_exception", pb.ProducerBlockedQuotaExceededException),
+        ("consumer_backlog_eviction", None),
+    ],
+)
+async def test_a_quota_holds_from_the_first_producer_on(
+    stage: Stage, policy: Any, code: int | None
+) -> None:
+    """A topic that was just loaded has not been looked at by anybody who goes round."""
+    await consumer(stage, permits=0)
+    await published(stage, bytes(100), bytes(100))
+    quota = BacklogQuota(limit_size=100, policy=policy)
+    await stage.broker.catalog.set_policies(
+        DEFAULT, NamespacePolicies(backlog_quota_map={"destination_storage": quota})
+    )
+    await stage.broker.unload(TopicName.parse("t"))
+    client = await stage.player()
+    heard = await client.says_one(peer.producer(1, 7, "t"))
+    told = heard.body.error if heard.kind == "ERROR" else None
+    assert told == code
