@@ -26,9 +26,10 @@ class Append:
     __slots__ = (
         "began",
         "counts",
-        "dones",
+        "done",
         "entry_id",
         "headers",
+        "joined",
         "payloads",
         "size",
         "written",
@@ -43,7 +44,9 @@ class Append:
     ) -> None:
         self.payloads = payloads
         self.counts = counts
-        self.dones = [(0, done)]
+        self.done = done
+        self.joined: list[tuple[int, Appended]] = []
+        """Where in this one those begin that it took in, and whom of them to tell."""
         self.size = sum(map(len, payloads))
         self.headers: list[bytes] = []
         self.entry_id = -1
@@ -60,18 +63,19 @@ class Append:
                 counts = counts or [1] * entries
                 counts += other.counts or [1] * len(other.payloads)
             payloads += other.payloads
-            self.dones.append((entries, other.dones[0][1]))
+            self.joined.append((entries, other.done))
             self.size += other.size
         self.payloads, self.counts = payloads, counts
 
     def tell(self, result: Position | BrokerError) -> None:
         """The position of the first entry, or why nothing is stored, to everybody."""
+        self.done(result)
         if isinstance(result, BrokerError):
-            for _, done in self.dones:
+            for _, done in self.joined:
                 done(result)
-        else:
+        elif self.joined:
             ledger_id, first = result
-            for start, done in self.dones:
+            for start, done in self.joined:
                 done((ledger_id, first + start))
 
 

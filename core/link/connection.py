@@ -198,13 +198,13 @@ class Connection:
         self.touched = False
         if self.fd < 0:
             return
-        was_congested = self.congested
-        self.packed_bytes = 0
         packed = self.wire.take_outgoing()
-        if len(packed) == 1 and not (self.outbox or was_congested or self.ending):
+        if len(packed) == 1 and not (self.packed_bytes or self.outbox or self.ending):
             packed = self._send_at_once(packed[0])
             if not packed:
                 return
+        was_congested = self.congested
+        self.packed_bytes = 0
         if packed:
             if self.outbox:
                 self.outbox += packed

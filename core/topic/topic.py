@@ -69,7 +69,6 @@ class Topic:
         self.quota_hit: QuotaHeld | QuotaExceeded | None = None
         """Set while a backlog quota refuses producers."""
         self.created_ms = self.last_used_ms = env.clock.wall_ms()
-        self.last_published_ms = 0
         self.messages_in = self.bytes_in = 0
         self.rates = Rates(Inflow(), self.created_ms)
         self.publish_throttle: Throttle | None = None
@@ -204,9 +203,7 @@ class Topic:
             done(NotReady("the topic is being unloaded"))
             return
         self.messages_in += len(payloads) if counts is None else sum(counts)
-        self.bytes_in += sum(map(len, payloads))
-        self.last_published_ms = self.env.clock.wall_ms()
-        self.ledger.append(payloads, counts, done)
+        self.bytes_in += self.ledger.append(payloads, counts, done)
 
     def publish_once(
         self,
@@ -221,6 +218,11 @@ class Topic:
         """
         settled = self.once.begin(name, highest, len(payloads), done)
         self.publish(payloads, counts, settled)
+
+    @property
+    def last_published_ms(self) -> int:
+        """0 if nothing was since the topic was loaded."""
+        return self.ledger.written_ms
 
     @property
     def deduplication(self) -> Deduplication | None:

@@ -43,6 +43,8 @@ class Sends(Struct, frozen=True, gc=False):
     """To be stored as they are: checksum part, metadata, payload."""
     sequences: list[bytes]
     """To be echoed in the receipts; `hot.sequence_of` decodes one."""
+    size: int
+    """Bytes of all payloads."""
     counts: list[int] | None = None
     """Messages in each payload; None when every one holds a single message."""
     chunks: bool = False

@@ -93,15 +93,6 @@ class PulsarWire:
 
     def feed(self, data: bytes) -> int:
         """Parse all whole frames in `data`; returns how many bytes they took."""
-        if self.state is State.CLOSED:
-            raise WireError("bytes after the end")
-        try:
-            return self._feed(data)
-        except WireError:
-            self.close()
-            raise
-
-    def _feed(self, data: bytes) -> int:
         offset, size = 0, len(data)
         self.frame_bytes_wanted = 0
         while size - offset >= 4:
@@ -112,16 +103,30 @@ class PulsarWire:
                     self._events.append(event)
                     offset = behind
                     continue
-            end = frame_end(data, offset, self._limits.frame_bytes_max)
-            if end > size:
-                self.frame_bytes_wanted = end - offset
+            try:
+                end = self._take_any(data, offset, size)
+            except WireError:
+                self.close()
+                raise
+            if end == offset:
                 break
-            self._parse_any(data, offset, end)
             offset = end
         return offset
 
+    def _take_any(self, data: bytes, offset: int, size: int) -> int:
+        """Take one frame, whatever it is; the offset behind it, or where it begins if it is not
+        whole.
+        """
+        if self.state is State.CLOSED:
+            raise WireError("bytes after the end")
+        end = frame_end(data, offset, self._limits.frame_bytes_max)
+        if end > size:
+            self.frame_bytes_wanted = end - offset
+            return offset
+        self._parse_any(data, offset, end)
+        return end
+
     def _parse_any(self, data: bytes, offset: int, end: int) -> None:
-        """Take one frame, whatever it is."""
         behind = command_end(data, offset, end)
         event = commands.decode(data[offset + 8 : behind])
         if isinstance(event, commands.Send):
@@ -140,6 +145,7 @@ class PulsarWire:
             send.producer_id,
             [tail],
             [send.sequence],
+            len(tail),
             [send.count] if send.count != 1 else None,
             send.chunks,
             send.marker,
@@ -222,4 +228,5 @@ class PulsarWire:
     def close(self) -> None:
         """Hear nothing any more; what is packed may still be sent."""
         self.state = State.CLOSED
+        self._hot = {}
         self.frame_bytes_wanted = 0

@@ -104,7 +104,7 @@ def parse_sends(data: bytes, offset: int, limits: Limits) -> tuple[int, Sends | 
             payloads, sequences = some, rests
     if not payloads:
         return offset, None
-    return offset, Sends(producer_id, payloads, sequences, counts)
+    return offset, Sends(producer_id, payloads, sequences, sum(map(len, payloads)), counts)
 
 
 def _take_alike(

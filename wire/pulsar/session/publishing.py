@@ -150,9 +150,8 @@ class Attached:
         """Hand a run to the topic; with `highest`, one that is found to be sent for the first time:
         see `Topic.publish_once`.
         """
-        messages = len(run.payloads)
+        messages, size = len(run.payloads), run.size
         self.runs_sent += 1
-        size = sum(map(len, run.payloads))
         session = self.session
         session.publishes_wait(messages, size)
         producer = self.producer
@@ -167,7 +166,7 @@ class Attached:
 
         def stored(result: Position | BrokerError) -> None:
             self.runs_done += 1
-            session.publishes_done(messages, size)
+            self.session.publishes_done(len(run.payloads), run.size)
             if isinstance(result, tuple):
                 self._receipt(run, result)
             else:
@@ -175,7 +174,7 @@ class Attached:
             if self.later:
                 self._say_later()
             if self.closing is not None and not self.waits:
-                session.reply(replies.success(self.closing))
+                self.session.reply(replies.success(self.closing))
 
         if highest is None or not isinstance(self.topic, Topic):
             self.topic.publish(run.payloads, run.counts, stored)
@@ -286,9 +285,11 @@ def part_of(run: events.Sends, start: int, stop: int) -> events.Sends:
     """Some messages of a run, as a run."""
     if start == 0 and stop == len(run.payloads):
         return run
+    payloads = run.payloads[start:stop]
     return msgspec.structs.replace(
         run,
-        payloads=run.payloads[start:stop],
+        payloads=payloads,
         sequences=run.sequences[start:stop],
+        size=sum(map(len, payloads)),
         counts=None if run.counts is None else run.counts[start:stop],
     )

@@ -42,9 +42,11 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     **seek.HANDLERS,
     **query.HANDLERS,
 }
-WAITING: Final = frozenset(
-    event for event, handler in HANDLERS.items() if inspect.iscoroutinefunction(handler)
-)
+AT_ONCE: Final[Mapping[type, Handler]] = {
+    event: handler
+    for event, handler in HANDLERS.items()
+    if not inspect.iscoroutinefunction(handler)
+}
 
 
 REASSURE_SECONDS: Final = 15.0
@@ -150,12 +152,12 @@ class PulsarSession:
 
     def handle(self, event: events.Event) -> None:
         """Act on one event."""
-        kind = type(event)
-        if kind in WAITING:
-            self.wait_for(HANDLERS[kind], event)
+        handler = AT_ONCE.get(type(event))
+        if handler is None:
+            self.wait_for(HANDLERS[type(event)], event)
             return
         try:
-            HANDLERS[kind](self, event)
+            handler(self, event)
         except BrokerError as error:
             self.refuse(event, error)
 

@@ -98,13 +98,18 @@ def test_commands(frame: str, event: events.Event) -> None:
 
 def test_sends_become_one_run() -> None:
     expected = events.Sends(
-        0, [bytes.fromhex(tail) for tail in TAILS], sequences=[b"\x00", b"\x01"]
+        0,
+        [bytes.fromhex(tail) for tail in TAILS],
+        [b"\x00", b"\x01"],
+        size=len("".join(TAILS)) // 2,
     )
     assert heard(*SENDS)[1:] == [expected]
 
 
 def test_a_batch_counts_its_messages() -> None:
-    expected = events.Sends(1, [bytes.fromhex(BATCH_TAIL)], [b"\x00"], counts=[3])
+    expected = events.Sends(
+        1, [bytes.fromhex(BATCH_TAIL)], [b"\x00"], len(BATCH_TAIL) // 2, counts=[3]
+    )
     assert heard(BATCH)[1:] == [expected]
 
 

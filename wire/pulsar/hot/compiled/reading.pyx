@@ -55,7 +55,7 @@ def parse_sends(bytes data not None, Py_ssize_t offset, limits not None):
     cdef uint64_t frame_bytes_max = limits[0], producer_id = 0
     cdef bint verify = limits[1], counted = False
     cdef const uint8_t *start = bytes_of(data)
-    cdef Py_ssize_t size = len(data), bytes_end
+    cdef Py_ssize_t size = len(data), bytes_end, taken = 0
     cdef list payloads = [], sequences = [], counts = []
     cdef Frame frame
     cdef Rest rest
@@ -73,13 +73,14 @@ def parse_sends(bytes data not None, Py_ssize_t offset, limits not None):
             break
         producer_id = frame.producer_id
         payloads.append(cut_out(start, frame.tail_at, frame.end))
+        taken += frame.end - frame.tail_at
         sequences.append(_echo(start, &frame, &rest))
         counts.append(rest.count)
         counted = counted or rest.count != 1
         offset = frame.end
     if not payloads:
         return offset, None
-    return offset, Sends(producer_id, payloads, sequences, counts if counted else None)
+    return offset, Sends(producer_id, payloads, sequences, taken, counts if counted else None)
 
 
 cdef int _check_offset(Py_ssize_t offset, Py_ssize_t size) except -1:

@@ -3,15 +3,15 @@
 import pytest
 
 from wire.pulsar import events
-from wire.pulsar.session.session import HANDLERS, WAITING
+from wire.pulsar.session.session import AT_ONCE, HANDLERS
 from wire.pulsar.session.tests.conftest import Stage
 from wire.pulsar.tests import peer
 
 
 def test_every_event_has_a_handler() -> None:
     assert set(HANDLERS) == set(events.ALL)
-    assert events.Lookup in WAITING
-    assert events.Sends not in WAITING
+    assert events.Lookup not in AT_ONCE
+    assert events.Sends in AT_ONCE
 
 
 async def test_a_mistake_of_ours_costs_the_session(
