@@ -7,7 +7,8 @@ than is left, so permits may go below zero. What a consumer sends while it is bl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PartialAck = tuple[int, int, int, int]
 """(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
+
+NOTHING_NOTED: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Progress(Protocol):
@@ -67,7 +70,11 @@ class Attachment(Protocol):
     ) -> None: ...
 
     def ack_to(
-        self, consumer: Consumer, position: Position, partial: PartialAck | None
+        self,
+        consumer: Consumer,
+        position: Position,
+        partial: PartialAck | None,
+        noted: Mapping[str, int] = NOTHING_NOTED,
     ) -> None: ...
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None: ...

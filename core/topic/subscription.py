@@ -9,7 +9,7 @@ Invariant: the dispatcher always fits `type`; while `fenced` nobody attaches.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from core.errors import (
@@ -24,7 +24,7 @@ from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
 from core.rates import Inflow, Outflow, Rates
 from core.throttle import RateLimit, Throttle, throttle_for
-from core.topic.consumer import Consumer, PartialAck
+from core.topic.consumer import NOTHING_NOTED, Consumer, PartialAck
 from core.topic.environment import Environment
 from core.topic.keyed import KeyedDispatcher, mode_of
 from core.topic.outstanding import SharedLimits
@@ -268,14 +268,25 @@ class Subscription:
         now = left.bit_count() if left is not None else was
         return dispatcher.acked_partly(position, was - now) if was > now else 0
 
-    def ack_to(self, consumer: Consumer, position: Position, partial: PartialAck | None) -> None:
-        """Everything up to `position` is done with. Means nothing where order is not kept."""
+    def ack_to(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partial: PartialAck | None,
+        noted: Mapping[str, int] = NOTHING_NOTED,
+    ) -> None:
+        """Everything up to `position` is done with. Means nothing where order is not kept.
+
+        What the client notes with it is stored with the cursor, until it acknowledges more.
+        """
         if self.fenced or self.type is None or not self.type.ordered:
             return
         mark_delete = self.cursor.mark_delete
         unacked, size = (None, 0) if partial is None else partial[2:]
         consumer.messages_acked += self.cursor.ack_to(position, unacked, size)
         consumer.last_acked_ms = self._env.clock.wall_ms()
+        if self.cursor.mark_delete > mark_delete:
+            self.cursor.longs = noted
         self._moved_from(mark_delete)
         if self._ledger.terminated:
             self.look()  # this may have been the last

@@ -8,7 +8,7 @@ It has the surface of `Topic` as far as sessions use it; what needs storage is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from core.clock import Clock
 from core.dispatch.key_shared import KeyShared, Portion
@@ -24,7 +24,14 @@ from core.policies import Effective
 from core.rates import Inflow, Outflow, Rates
 from core.throttle import Throttle, throttle_for
 from core.topic import checks
-from core.topic.consumer import Attachment, Consumer, ConsumerRequest, PartialAck, Sink
+from core.topic.consumer import (
+    NOTHING_NOTED,
+    Attachment,
+    Consumer,
+    ConsumerRequest,
+    PartialAck,
+    Sink,
+)
 from core.topic.environment import Environment
 from core.topic.keyed import hash_of, mode_of
 from core.topic.producer import Producer
@@ -140,7 +147,13 @@ class VolatileSubscription:
     ) -> None:
         """Means nothing here."""
 
-    def ack_to(self, consumer: Consumer, position: Position, partial: PartialAck | None) -> None:
+    def ack_to(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partial: PartialAck | None,
+        noted: Mapping[str, int] = NOTHING_NOTED,
+    ) -> None:
         """Means nothing here."""
 
     def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:

@@ -84,7 +84,7 @@ def _ack(command: pb.CommandAck) -> events.Acks:
         command.request_id if command.HasField("request_id") else None,
         parts.txn_if_any(command),
         int(command.validation_error) if command.HasField("validation_error") else None,
-        {pair.key: pair.value for pair in command.properties} if command.properties else None,
+        {pair.key: parts.signed(pair.value) for pair in command.properties} or None,
     )
 
 

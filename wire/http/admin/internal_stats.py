@@ -158,7 +158,7 @@ def _cursor(topic: Topic, subscription: Subscription) -> Json:
         "totalNonContiguousDeletedMessagesRange": len(cursor.acks),
         "subscriptionHavePendingRead": False,
         "subscriptionHavePendingReplayRead": False,
-        "properties": {},
+        "properties": dict(cursor.longs),
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError, Invalid, NotAllowed, NotReady
 from core.ledger.tail_cache import Slice
-from core.topic.consumer import Consumer
+from core.topic.consumer import NOTHING_NOTED, Consumer
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import commands_pb2 as pb
@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
 """Other clients take the command for nonsense and drop the connection."""
 
-
+NOTED_LETTERS_MAX: Final = 10_000
+"""Of the names of what a client has stored with its position."""
 VALIDATION_ERRORS: Final[Mapping[int, str]] = {
     number: name for name, number in pb.CommandAck.ValidationError.items()
 }
@@ -117,12 +118,20 @@ def on_acks(session: PulsarSession, event: events.Acks) -> None:
     elif len(event.ranges) + len(event.partial) == 1:
         if event.ranges:
             ledger_id, _first, entry_id = event.ranges[0]
-            subscription.ack_to(attached.consumer, (ledger_id, entry_id), None)
+            subscription.ack_to(attached.consumer, (ledger_id, entry_id), None, _noted(event))
         else:
             part = event.partial[0]
-            subscription.ack_to(attached.consumer, (part[0], part[1]), part)
+            subscription.ack_to(attached.consumer, (part[0], part[1]), part, _noted(event))
     if event.request_id is not None:
         subscription.cursor.when_saved(partial(_ack_answer, session, event))
+
+
+def _noted(event: events.Acks) -> Mapping[str, int]:
+    """What is to be stored with the position; more than a cursor may have is not kept."""
+    noted = event.properties
+    if not noted or sum(map(len, noted)) > NOTED_LETTERS_MAX:
+        return NOTHING_NOTED
+    return noted
 
 
 def _ack_answer(session: PulsarSession, event: events.Acks, error: BrokerError | None) -> None:

@@ -26,10 +26,12 @@ async def test_ledgers_and_cursors(visitor: Visitor) -> None:
     assert shown["totalNonContiguousDeletedMessagesRange"] == 1
     assert shown["messagesConsumedCounter"] == 2
     assert (shown["lastLedgerSwitchTimestamp"], shown["state"]) == (None, "NoLedger")
+    cursor.longs = {"noted": 7}
     await cursor.saved()
     shown = (await visitor.get(f"{HERE}/a/internalStats"))["cursors"]["s"]
     assert shown["lastLedgerSwitchTimestamp"].startswith("20")
     assert shown["lastLedgerWitchTimestamp"] == shown["lastLedgerSwitchTimestamp"]
+    assert shown["properties"] == {"noted": 7}
     assert (shown["cursorLedger"], shown["state"]) == (second[0] + 1, "Open")
     info = await visitor.get(f"{HERE}/a/internal-info")
     assert info["ledgers"][0]["entries"] == 2

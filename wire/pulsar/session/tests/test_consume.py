@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.names import TopicName
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.session import FrontOptions
 from wire.pulsar.session.tests.conftest import Player, Stage, consumer, ids, kinds, published
@@ -51,6 +52,33 @@ async def test_a_message_given_up_is_done_with_and_noted(
     (topic,) = stage.broker.topics.values()
     assert topic.subscriptions["s"].cursor.backlog == 0
     assert caplog.text.count("DECRYPTION_ERROR") == 1
+
+
+async def test_what_is_noted_with_a_position_is_stored_with_it(stage: Stage) -> None:
+    """As functions do; it counts until more is acknowledged."""
+
+    def noted(entry: int, *pairs: tuple[str, int]) -> bytes:
+        properties = [pb.KeyLongValue(key=key, value=value) for key, value in pairs]
+        return peer.ack(3, (0, entry), cumulative=True, properties=properties, request_id=1)
+
+    async def kept() -> dict[str, int]:
+        await stage.broker.unload(TopicName.parse("t"))
+        topic = await stage.broker.topic(TopicName.parse("t"))
+        return dict(topic.subscriptions["s"].cursor.longs)  # type: ignore[union-attr]
+
+    await published(stage, *[b"x"] * 5)
+    client = await consumer(stage)
+    await client.says(noted(1, ("sequence", 7)), noted(0, ("sequence", 5)))
+    assert await kept() == {"sequence": 7}, "the second acknowledged nothing new"
+    client = await consumer(stage)
+    await client.says(noted(2, ("x" * 10_001, 1)))
+    assert await kept() == {}
+    client = await consumer(stage)
+    await client.says(noted(3, ("a", 1), ("b", (1 << 64) - 2)))
+    assert await kept() == {"a": 1, "b": -2}
+    client = await consumer(stage)
+    await client.says(noted(4))
+    assert await kept() == {}
 
 
 async def test_unknown_consumers(stage: Stage) -> None:
