@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from core.link.poller import READ, WRITE
-from core.link.sockets import receive_now, send_now
+from core.link.sockets import send_now
 
 if TYPE_CHECKING:
     from core.link.loop import Link
@@ -102,16 +102,12 @@ class Connection:
 
     # -- in -----------------------------------------------------------------------------------
 
-    def receive(self, scratch: memoryview, size: int) -> tuple[int, bytes]:
-        """How many bytes have come, 0 if the peer closed, and what is to be parsed now: nothing
-        while a large frame is not whole. OSError as the system says it.
+    def gather(self) -> tuple[int, bytes]:
+        """How many more bytes of a large frame have come, 0 if the peer closed, and all of it when
+        it is whole. OSError as the system says it.
         """
-        if self.large is not None:
-            return self._gather(self.large)
-        data = receive_now(self.fd, self.left, scratch, size)
-        return len(data) - len(self.left), data
-
-    def _gather(self, large: bytearray) -> tuple[int, bytes]:
+        large = self.large
+        assert large is not None, "no large frame is on its way"
         count = self.socket.recv_into(memoryview(large)[self.gathered :])
         self.gathered += count
         if self.gathered < len(large):

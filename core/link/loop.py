@@ -36,6 +36,7 @@ from core.errors import WireError
 from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
 from core.link.lingering import Lingering
 from core.link.poller import GONE, READ, WRITE, new_poller
+from core.link.sockets import receive_now
 from core.link.wire import Session, Wire
 
 log = logging.getLogger(__name__)
@@ -282,8 +283,13 @@ class Link:
         self._token.run_sync_soon(self.settle)
 
     def _receive(self, connection: Connection, size: int) -> None:
+        left = connection.left
         try:
-            count, data = connection.receive(self._view, size)
+            if connection.large is None:
+                data = receive_now(connection.fd, left, self._view, size)
+                count = len(data) - len(left)
+            else:
+                count, data = connection.gather()
         except BlockingIOError:
             return
         except OSError as error:
@@ -321,7 +327,7 @@ class Link:
             return
         if ending is not None:
             connection.end(ending)
-        if wire.has_outgoing:
+        if wire.packs_unasked:
             connection.touch()
 
     # -- coming and going ---------------------------------------------------------------------

@@ -22,6 +22,8 @@ PLAIN_BYTES_MAX = 64 * 1024
 class TlsWire:
     """A wire under a wire (see the module's docstring)."""
 
+    packs_unasked = True
+
     def __init__(self, context: ssl.SSLContext, inner: Wire) -> None:
         self.inner = inner
         self._incoming = ssl.MemoryBIO()
@@ -76,11 +78,6 @@ class TlsWire:
 
     def take_events(self) -> Sequence[Any]:
         return self.inner.take_events()
-
-    @property
-    def has_outgoing(self) -> bool:
-        """Asking costs as much as taking."""
-        return True
 
     def take_outgoing(self) -> list[bytes]:
         if self._established and not self._ended:

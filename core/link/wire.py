@@ -19,6 +19,11 @@ from typing import Any, Protocol
 class Wire(Protocol):
     """One connection's protocol, without its socket."""
 
+    packs_unasked: bool
+    """Whether there may be something to send after `feed`. Of all else whoever packs it tells the
+    connection (`Connection.touch`).
+    """
+
     @property
     def frame_bytes_wanted(self) -> int:
         """Size of the whole incomplete frame at the head of the left-over; 0 if not yet known.
@@ -38,11 +43,6 @@ class Wire(Protocol):
 
     def take_events(self) -> Sequence[Any]:
         """What has happened since the last call."""
-        ...
-
-    @property
-    def has_outgoing(self) -> bool:
-        """Whether there may be something to send."""
         ...
 
     def take_outgoing(self) -> list[bytes]:

@@ -76,6 +76,8 @@ class Recipient(NamedTuple):
 class PulsarWire:
     """See the module's docstring."""
 
+    packs_unasked = False
+
     def __init__(self, options: WireOptions = WireOptions()) -> None:  # noqa: B008 -- frozen
         self.options = options
         self.state = State.CONNECTING
@@ -159,11 +161,6 @@ class PulsarWire:
         return taken
 
     # -- out ----------------------------------------------------------------------------------
-
-    @property
-    def has_outgoing(self) -> bool:
-        """Whether anything is packed."""
-        return bool(self._outgoing)
 
     def take_outgoing(self) -> list[bytes]:
         """What to send next, in order."""

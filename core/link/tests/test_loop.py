@@ -22,6 +22,8 @@ from core.testing.clock import FixedClock
 class LineWire:
     """Lines in, lines out; a line of only `!` is forbidden."""
 
+    packs_unasked = True
+
     def __init__(self) -> None:
         self.events: list[bytes] = []
         self.outgoing: list[bytes] = []
@@ -41,10 +43,6 @@ class LineWire:
     def take_events(self) -> Sequence[bytes]:
         events, self.events = self.events, []
         return events
-
-    @property
-    def has_outgoing(self) -> bool:
-        return bool(self.outgoing)
 
     def take_outgoing(self) -> list[bytes]:
         outgoing, self.outgoing = self.outgoing, []

@@ -46,6 +46,7 @@ def on_connect(session: PulsarSession, event: events.Connect) -> None:
 
 def on_ping(session: PulsarSession, _event: events.Ping) -> None:
     session.wire.pong()
+    session.connection.touch()
 
 
 def on_pong(session: PulsarSession, _event: events.Pong) -> None:
