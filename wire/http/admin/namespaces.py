@@ -96,9 +96,10 @@ async def clear_backlog(ask: Ask) -> None:
     """Everything published so far counts as acknowledged, for one subscription or for all."""
     only = ask.subscription if "subscription" in ask.request.path_params else None
     async for topic in _persistent_topics(ask):
-        for name, subscription in topic.subscriptions.items():
-            if only in (None, name):
+        for name, subscription in list(topic.subscriptions.items()):
+            if only in (None, name) and subscription.cursor.backlog:
                 subscription.skip_to(topic.ledger.chain.confirmed)
+                await subscription.cursor.saved()
 
 
 async def unsubscribe(ask: Ask) -> None:

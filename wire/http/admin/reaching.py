@@ -52,7 +52,7 @@ async def one(ask: Ask) -> AnyTopic:
 
 async def stored(ask: Ask) -> Topic:
     """The one persistent topic of that name; 405 for any other."""
-    return _persistent(await one(ask))
+    return persistent(await one(ask))
 
 
 async def each(ask: Ask) -> list[AnyTopic]:
@@ -62,10 +62,11 @@ async def each(ask: Ask) -> list[AnyTopic]:
 
 async def each_stored(ask: Ask) -> list[Topic]:
     """All partitions, or the one topic; 405 for those that store nothing."""
-    return [_persistent(topic) for topic in await each(ask)]
+    return [persistent(topic) for topic in await each(ask)]
 
 
-def _persistent(topic: AnyTopic) -> Topic:
+def persistent(topic: AnyTopic) -> Topic:
+    """405 for a topic that stores nothing."""
     if not isinstance(topic, Topic):
         raise not_here(f"{topic.name} is not persistent: it stores nothing")
     return topic

@@ -1,15 +1,18 @@
 """Subscriptions of a topic, and moving their cursors: skip, expire, reset.
 
-On a partitioned topic what makes sense for each partition alone is done on all; what counts
-messages in order is refused, as other brokers do.
+What is answered is stored. On a partitioned topic what makes sense for each partition alone is done
+on all; what counts messages in order is refused, as other brokers do.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import trio
 
+from core.attaching import attach
+from core.broker import AnyTopic
 from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import message_count
 from core.errors import (
@@ -24,7 +27,15 @@ from core.topic.consumer import PartialAck
 from core.topic.seeking import find_by_time, mark_before
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
-from wire.http.admin.reaching import Target, each, each_stored, having, stored, subscription_of
+from wire.http.admin.reaching import (
+    Target,
+    each,
+    each_stored,
+    having,
+    persistent,
+    stored,
+    subscription_of,
+)
 from wire.http.asking import Ask
 from wire.http.routes import Table, not_here
 
@@ -46,11 +57,15 @@ async def create(ask: Ask) -> None:
     if any(ask.subscription in topic.subscriptions for topic in topics):
         raise AlreadyExists(f"subscription {ask.subscription} exists on {ask.topic}")
     for topic in topics:
-        mark = _mark(topic, target)
-        subscription = await topic.subscription(
-            ask.subscription, start=mark, properties=target.properties
-        )
-        subscription.replicated = ask.flag("replicated")
+        await attach(ask.broker, topic.name, partial(_create, ask, target), create=False)
+
+
+async def _create(ask: Ask, target: Target, found: AnyTopic) -> None:
+    topic = persistent(found)
+    subscription = await topic.subscription(
+        ask.subscription, start=_mark(topic, target), properties=target.properties
+    )
+    subscription.replicated = ask.flag("replicated")
 
 
 async def delete(ask: Ask) -> None:
@@ -63,8 +78,13 @@ async def delete(ask: Ask) -> None:
     for topic in present:
         if topic.subscriptions[ask.subscription].consumers and not force:
             raise NotAllowed(f"subscription {ask.subscription} has active consumers")
+    end = partial(_delete, ask.subscription, force)
     for topic in present:
-        await topic.unsubscribe(ask.subscription, force=force)
+        await attach(ask.broker, topic.name, end, create=False)
+
+
+async def _delete(name: str, force: bool, topic: AnyTopic) -> None:
+    await topic.unsubscribe(name, force=force)
 
 
 async def properties(ask: Ask) -> dict[str, str]:
@@ -119,6 +139,7 @@ async def _expire(ask: Ask, topic: Topic, subscriptions: list[Subscription]) -> 
     young = await find_by_time(topic.ledger, now_ms - ask.path_count("seconds") * 1000)
     for subscription in subscriptions:
         subscription.expire_to((young[0], young[1] - 1))
+        await subscription.cursor.saved()
 
 
 async def expire_to(ask: Ask) -> None:
@@ -127,7 +148,9 @@ async def expire_to(ask: Ask) -> None:
     topic = await stored(ask)
     ledger_id, entry_id = target.position
     last = (ledger_id, entry_id - 1) if target.is_excluded else target.position
-    subscription_of(topic, ask.subscription).expire_to(min(last, topic.ledger.chain.confirmed))
+    subscription = subscription_of(topic, ask.subscription)
+    subscription.expire_to(min(last, topic.ledger.chain.confirmed))
+    await subscription.cursor.saved()
 
 
 # -- moving anywhere ---------------------------------------------------------------------------

@@ -76,8 +76,10 @@ async def terminate_partitions(ask: Ask) -> dict[int, MessageId]:
 async def truncate(ask: Ask) -> None:
     """All subscriptions are at the end, and everything before it is deleted, retained or not."""
     for topic in await each_stored(ask):
-        for subscription in topic.subscriptions.values():
-            subscription.skip_to(topic.ledger.chain.confirmed)
+        for subscription in list(topic.subscriptions.values()):
+            if subscription.cursor.backlog:
+                subscription.skip_to(topic.ledger.chain.confirmed)
+                await subscription.cursor.saved()
         await topic.ledger.roll()
         closed = [segment.ledger_id for segment in topic.ledger.chain.segments if segment.closed_ms]
         await topic.ledger.trim(closed)

@@ -1,9 +1,11 @@
 """Subscriptions, and moving their cursors."""
 
+from typing import Any
+
 import pytest
 
 from core.topic.consumer import ConsumerRequest
-from core.topic.subscription import SubscriptionType
+from core.topic.subscription import Subscription, SubscriptionType
 from core.topic.topic import Topic
 from wire.http.tests.visitor import Visitor
 
@@ -107,6 +109,45 @@ async def test_all_messages_are_skipped_for_good(visitor: Visitor, topic: Topic)
     await visitor.does("PUT", f"{HERE}/a/unload")
     assert backlog(await visitor.topic("a")) == 0
     assert (await visitor.topic("a")) is not topic
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", f"{S}/skip/5", None),
+        ("POST", f"{S}/skip_all", None),
+        ("POST", f"{S}/expireMessages/1", None),
+        ("POST", f"{HERE}/a/all_subscription/expireMessages/1", None),
+        ("POST", f"{S}/expireMessages", {"ledgerId": 0, "entryId": 4}),
+        ("DELETE", f"{HERE}/a/truncate", None),
+        ("POST", "/admin/v2/namespaces/public/default/clearBacklog", None),
+    ],
+)
+async def test_what_is_answered_is_stored(
+    visitor: Visitor, topic: Topic, method: str, path: str, body: object
+) -> None:
+    """Whoever takes over after a crash reads it."""
+    await visitor.does(method, path, body)
+    next_owner = Topic(topic.env, topic.name, topic.policies)
+    await next_owner.load()
+    assert backlog(next_owner) == 0
+
+
+async def test_a_topic_that_is_put_away_meanwhile_is_taken_again(
+    visitor: Visitor, topic: Topic
+) -> None:
+    """It was idle, or was unloaded, between being found and being changed."""
+    subscription = topic.subscription
+
+    async def late(name: str, **more: Any) -> Subscription:
+        await visitor.broker.unload(topic.name)
+        return await subscription(name, **more)
+
+    topic.subscription = late  # type: ignore[method-assign, assignment]
+    await visitor.does("PUT", f"{HERE}/a/subscription/new")
+    again = await visitor.topic("a")
+    assert again is not topic
+    assert set(again.subscriptions) == {"s", "new"}
 
 
 async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: Topic) -> None:
