@@ -14,6 +14,13 @@ async def test_introductions(stage: Stage) -> None:
     assert heard.body.max_message_size == 5 * 1024 * 1024
 
 
+async def test_whoever_comes_through_a_proxy_is_welcome(stage: Stage) -> None:
+    """We tell clients to stay where they dialled: then they name us as the broker behind it."""
+    client = Player(stage.broker, FrontOptions(), "1.1.1.1:1")
+    heard = await client.says_one(peer.connect(proxy_to_broker_url="localhost:6650"))
+    assert heard.kind == "CONNECTED"
+
+
 async def test_a_connection_too_many_is_refused_in_the_protocols_words(stage: Stage) -> None:
     client = Player(stage.broker, FrontOptions(), "1.1.1.1:1")
     client.line.refusal = "the server has its maximum of 1 connections"

@@ -54,6 +54,22 @@ async def test_a_message_given_up_is_done_with_and_noted(
     assert caplog.text.count("DECRYPTION_ERROR") == 1
 
 
+async def test_messages_say_since_when_they_are_asked_for(stage: Stage) -> None:
+    """Java throws away what was on its way when it asked for everything again."""
+    await published(stage, b"a", b"b")
+    client = await consumer(stage, consumer_epoch=1)
+
+    def epochs(heard: list[peer.Heard]) -> list[int]:
+        return [each.body.consumer_epoch for each in heard if each.kind == "MESSAGE"]
+
+    assert epochs(await client.hears()) == [1, 1]
+    again = await client.says(peer.redeliver(3, consumer_epoch=2), peer.flow(3, 10))
+    assert epochs(again) == [2, 2]
+    await client.says(peer.close_consumer(9, 3))
+    plain = await consumer(stage)
+    assert not any(each.body.HasField("consumer_epoch") for each in await plain.hears())
+
+
 async def test_what_is_noted_with_a_position_is_stored_with_it(stage: Stage) -> None:
     """As functions do; it counts until more is acknowledged."""
 

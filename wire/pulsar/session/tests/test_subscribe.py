@@ -182,3 +182,16 @@ async def test_whoever_gives_up_while_the_topic_is_unloaded_is_not_attached(
     assert await client.hears() == []
     (topic,) = slow_stage.broker.topics.values()
     assert topic.subscriptions == {}
+
+
+async def test_a_reader_may_begin_by_age(stage: Stage) -> None:
+    writer = await stage.player()
+    await writer.says_one(peer.producer(1, 7, "t"))
+    for number in range(3):
+        about = peer.metadata(number, publish_time=stage.broker.clock.wall_ms())
+        await writer.says_one(peer.send(7, number, about=about))
+        stage.stores.clock.forward(60)
+    client = await stage.player()
+    age = {"start_message_rollback_duration_sec": 130, "durable": False}
+    await client.says_one(peer.subscribe(1, 3, "t", "r", **age))
+    assert ids(await client.says(peer.flow(3, 10))) == [(0, 1), (0, 2)]
