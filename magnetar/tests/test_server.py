@@ -175,6 +175,23 @@ def test_the_end_of_its_input_ends_it(standalone: Start) -> None:
     assert process.wait() == 0
 
 
+def test_when_it_has_stopped_it_is_gone(start: Start, tmp_path: Path) -> None:
+    """The interpreter takes long to end where there was much, and the alarm is set."""
+    code = """
+import atexit, sys, time
+from magnetar.cli import main
+atexit.register(time.sleep, 60)
+main()
+"""
+    (tmp_path / "m.toml").write_text("[limits]\ndrain_seconds = 0.1")
+    ports = ("--pulsar-port", 0, "--http-port", 0)
+    process = start("-c", code, "standalone", "--config", tmp_path / "m.toml", *ports)
+    wait_for(process, " ready")
+    process.terminate()
+    wait_for(process, " stopped")
+    assert process.wait() == 0
+
+
 def test_a_drain_has_an_end(start: Start, tmp_path: Path) -> None:
     process = start("-c", HANGING, "never_drains", tmp_path / "data")
     wait_for(process, " ready")
