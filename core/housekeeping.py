@@ -16,6 +16,7 @@ import trio
 from core.errors import BrokerError, QuotaExceeded, QuotaHeld
 from core.ledger.trim import trimmable
 from core.policies import BacklogQuota
+from core.topic.backlog import backlog_bytes, needed_from, slowest
 from core.topic.expiry import evict_backlog, expire_before
 from core.topic.seeking import find_by_time
 from core.topic.topic import Topic
@@ -77,7 +78,7 @@ class Housekeeping:
         quotas = topic.policies.backlog_quotas
         size_quota, age_quota = quotas.get("destination_storage"), quotas.get("message_age")
         exceeded: BacklogQuota | None = None
-        if size_quota is not None and 0 <= size_quota.limit_size < topic.backlog_bytes():
+        if size_quota is not None and 0 <= size_quota.limit_size < backlog_bytes(topic):
             exceeded = size_quota
             if size_quota.policy == "consumer_backlog_eviction":
                 await evict_backlog(topic, size_quota.limit_size)
@@ -100,11 +101,11 @@ class Housekeeping:
     @staticmethod
     async def _oldest_before(topic: Topic, since_ms: int) -> bool:
         """Whether the oldest unacknowledged message was published before that."""
-        slowest = topic.slowest()
-        if slowest is None or slowest >= topic.ledger.chain.confirmed:
+        lowest = slowest(topic)
+        if lowest is None or lowest >= topic.ledger.chain.confirmed:
             return False
         first_young = await find_by_time(topic.ledger, since_ms)
-        return topic.ledger.chain.after(slowest) < first_young
+        return topic.ledger.chain.after(lowest) < first_young
 
     async def expire_subscriptions(self, topic: Topic) -> None:
         """A durable subscription that nobody has used for long goes, if the policy says so."""
@@ -124,7 +125,7 @@ class Housekeeping:
         topic.forget_silent_producers()
         topic.once.snapshot_if_idle()
         doomed = trimmable(
-            chain.segments, topic.needed_from(), topic.policies.retention, topic.env.clock.wall_ms()
+            chain.segments, needed_from(topic), topic.policies.retention, topic.env.clock.wall_ms()
         )
         if doomed:
             await topic.ledger.trim(doomed)

@@ -26,6 +26,7 @@ from core.entry.pulsar_metadata import deliver_at_time
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.tail_cache import Slice
+from core.policies import Effective
 from core.topic.consumer import Consumer
 from core.topic.delayed import Delayed
 from core.topic.environment import Environment
@@ -52,6 +53,15 @@ class SharedLimits(Struct, frozen=True):
     delayed_max: int = 500_000
     """Entries waiting for their time, of about 50 bytes each: new reads stop until some are due.
     What was published behind so many waits with them, delayed or not."""
+
+
+def limits_of(policies: Effective) -> SharedLimits:
+    """As they were decided for a topic."""
+    return SharedLimits(
+        unacked_max=policies.max_unacked_per_subscription,
+        delays=policies.delayed_delivery.active,
+        delayed_max=policies.max_delayed_per_subscription,
+    )
 
 
 class Outstanding:

@@ -39,9 +39,10 @@ from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from core.topic.deduplication import CURSOR as DEDUPLICATION
 from core.topic.deduplication import Deduplication, Once
 from core.topic.environment import Environment
-from core.topic.outstanding import SharedLimits
+from core.topic.granting import carry_out, remember
+from core.topic.outstanding import limits_of
 from core.topic.producer import Producer
-from core.topic.producers import Decision, Producers
+from core.topic.producers import NOTHING, Producers
 from core.topic.subscribers import Subscribers
 from core.topic.subscription import Subscription, SubscriptionType
 
@@ -49,8 +50,6 @@ log = logging.getLogger(__name__)
 
 READER_KEPT_MS = 60_000
 """A reader that was sent away by its own seek may come back so much later."""
-EPOCH = "magnetar.topic-epoch"
-"""Property of the ledger: the epoch of exclusive producers."""
 
 
 class Topic:
@@ -101,7 +100,7 @@ class Topic:
             self._add(cursor)
         await self._turn_once()
         self._set_rates()
-        self.producers.epoch = int(self.ledger.properties.get(EPOCH, self.producers.epoch))
+        remember(self.producers, self.ledger)
         self.fenced = False
 
     def _lost(self) -> None:
@@ -110,25 +109,17 @@ class Topic:
         self.env.lost(self)
 
     def _add(self, cursor: Cursor) -> Subscription:
-        subscription = Subscription(self.env, self.ledger, cursor, self._limits())
+        subscription = Subscription(self.env, self.ledger, cursor, limits_of(self.policies))
         self.subscriptions[cursor.name] = subscription
         self._set_rates_of(subscription)
         self.ledger.tailed = True
         return subscription
 
-    def _limits(self) -> SharedLimits:
-        policies = self.policies
-        return SharedLimits(
-            unacked_max=policies.max_unacked_per_subscription,
-            delays=policies.delayed_delivery.active,
-            delayed_max=policies.max_delayed_per_subscription,
-        )
-
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed, for those who are here as well."""
         self.policies = policies
         for subscription in self.subscriptions.values():
-            subscription.set_limits(self._limits(), policies.max_unacked_per_consumer)
+            subscription.set_limits(limits_of(policies), policies.max_unacked_per_consumer)
         self._set_rates()
         self.looks_at_messages = self.once.on or policies.checks_messages
         if policies.deduplication is not self.once.on:
@@ -254,38 +245,15 @@ class Topic:
         """Let a producer in; False if it has to wait for the topic."""
         self.check_producer()
         decision = self.producers.attach(producer, self.policies.max_producers_per_topic)
-        await self._carry_out(decision)
+        await carry_out(decision, self.producers, self.ledger)
         return decision.granted is producer
 
     def detach_producer(self, producer: Producer) -> None:
         """A producer leaves; whoever waited for that is told."""
         self.last_used_ms = self.env.clock.wall_ms()
         decision = self.producers.detach(producer)
-        if decision.granted is not None:
-            self.env.spawn(self._carry_out, decision)
-
-    async def _carry_out(self, decision: Decision) -> None:
-        """Send away, refuse, and grant: an epoch is stored before its holder hears of it.
-
-        If it cannot be stored, its holder is refused, and whoever waits behind it is next.
-        """
-        while True:
-            for producer in decision.evicted:
-                producer.sink.closed_by_broker()
-            for producer, error in decision.refused:
-                producer.sink.refused(error)
-            granted = decision.granted
-            if granted is None:
-                return
-            try:
-                if decision.epoch is not None:
-                    await self.ledger.set_property(EPOCH, str(decision.epoch))
-            except BrokerError as error:
-                decision = self.producers.detach(granted)
-                granted.sink.refused(error)
-            else:
-                granted.sink.granted(decision.epoch)
-                return
+        if decision is not NOTHING:
+            self.env.spawn(carry_out, decision, self.producers, self.ledger)
 
     # -- subscriptions ------------------------------------------------------------------------
 
@@ -417,27 +385,6 @@ class Topic:
                 not one.consumers and not one.cursor.backlog for one in self.subscriptions.values()
             )
         return not self.subscriptions
-
-    def slowest(self) -> Position | None:
-        """The lowest mark-delete position of a durable subscription; None if there is none."""
-        marks = [
-            one.cursor.mark_delete for one in self.subscriptions.values() if one.cursor.durable
-        ]
-        return min(marks, default=None)
-
-    def needed_from(self) -> Position:
-        """The first entry that somebody still needs: a subscription, or deduplication."""
-        chain = self.ledger.chain
-        slowest = self.slowest()
-        mark = slowest if slowest is not None else chain.confirmed
-        return chain.after(min(mark, self.once.mark_delete or mark))
-
-    def backlog_bytes(self) -> int:
-        """How many bytes the slowest subscription has before it, roughly."""
-        slowest = self.slowest()
-        if slowest is None:
-            return 0
-        return self.ledger.bytes_after(slowest)
 
     def hit_quota(self, refusal: QuotaHeld | QuotaExceeded | None) -> None:
         """A backlog quota refuses producers, or no longer does."""

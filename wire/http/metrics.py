@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from core.broker import AnyTopic
 from core.ledger.write_statistics import WriteStatistics
 from core.rates import Outflow
+from core.topic.backlog import backlog_bytes
 from core.topic.statistics import statistics
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
@@ -163,7 +164,7 @@ def _storage(topic: Topic) -> dict[str, float]:
         "pulsar_msg_backlog": sum(each.backlog for each in cursors if each.durable),
         "pulsar_storage_size": size,
         "pulsar_storage_logical_size": size,
-        "pulsar_storage_backlog_size": topic.backlog_bytes(),
+        "pulsar_storage_backlog_size": backlog_bytes(topic),
         "pulsar_storage_backlog_quota_limit": by_size.limit_size if by_size is not None else -1,
         "pulsar_storage_backlog_quota_limit_time": by_age.limit_time if by_age is not None else -1,
         "pulsar_storage_offloaded_size": 0,

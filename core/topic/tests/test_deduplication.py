@@ -10,6 +10,7 @@ from core.testing.bench import Bench, settled
 from core.testing.client import ClientProducer
 from core.testing.entries import entry
 from core.topic import deduplication
+from core.topic.backlog import needed_from
 from core.topic.deduplication import Books, Verdict, counts
 from core.topic.topic import Topic
 
@@ -78,9 +79,9 @@ async def test_notes_are_taken_now_and_then_and_let_entries_go(
     topic = await desk.topic(**ON)
     assert topic.once.notes is not None
     await publish(topic, *range(3))
-    assert topic.needed_from() == (0, 0)
+    assert needed_from(topic) == (0, 0)
     await publish(topic, *range(3, 9))
-    assert topic.needed_from() > (0, 0)
+    assert needed_from(topic) > (0, 0)
     topic.once.notes.snapshot_if_idle()
     assert topic.once.notes.mark_delete == topic.ledger.chain.confirmed
     await desk.flush_cursors()

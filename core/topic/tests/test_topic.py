@@ -17,8 +17,8 @@ from core.ledger.chain import START
 from core.ledger.managed import State
 from core.testing.bench import Bench, Told, settled
 from core.testing.client import ClientConsumer, ClientProducer, attached
+from core.topic.backlog import slowest
 from core.topic.consumer import ConsumerRequest
-from core.topic.producer import AccessMode
 from core.topic.subscription import SubscriptionType
 from core.topic.topic import READER_KEPT_MS, Topic
 
@@ -69,44 +69,6 @@ async def test_a_load_that_fails_half_way_may_be_tried_again(desk: Bench) -> Non
     desk.metadata.get = get  # type: ignore[method-assign]
     again = await desk.topic()
     assert again.subscriptions["s"].cursor.backlog == 1
-
-
-async def test_the_epoch_of_exclusive_producers_is_stored_before_it_is_told(desk: Bench) -> None:
-    topic = await desk.topic()
-    first = ClientProducer("a", AccessMode.EXCLUSIVE)
-    assert await topic.attach_producer(first.producer)
-    assert first.told == [("granted", 0)]
-    second = ClientProducer("b", AccessMode.EXCLUSIVE_WITH_FENCING)
-    await topic.attach_producer(second.producer)
-    assert first.told[1:] == ["closed"]
-    assert second.told == [("granted", 1)]
-    again = await desk.topic()
-    assert again.producers.epoch == 1
-
-
-async def test_an_epoch_that_cannot_be_stored_refuses_and_the_next_in_line_is_asked(
-    desk: Bench,
-) -> None:
-    """Once the one who waited got the topic in the books and was never told."""
-    topic = await desk.topic()
-    holder = ClientProducer("a", AccessMode.EXCLUSIVE)
-    waiters = [ClientProducer(name, AccessMode.WAIT_FOR_EXCLUSIVE) for name in "bc"]
-    await topic.attach_producer(holder.producer)
-    for each in waiters:
-        assert not await topic.attach_producer(each.producer)
-    put, failures = desk.metadata.put, [StorageFailed("no")]
-
-    async def fail_once(path: str, value: bytes, expected: int | None = None) -> int:
-        if failures:
-            raise failures.pop()
-        return await put(path, value, expected)
-
-    desk.metadata.put = fail_once  # type: ignore[method-assign]
-    topic.detach_producer(holder.producer)
-    await settled()
-    assert waiters[0].told == [StorageFailed]
-    assert waiters[1].told == [("granted", 2)]
-    assert topic.producers.all() == [waiters[1].producer]
 
 
 async def test_producers_are_limited_and_quotas_send_them_away(desk: Bench) -> None:
@@ -243,7 +205,7 @@ async def test_a_reader_holds_no_ledger_and_goes_on_behind_what_was_trimmed(desk
     await desk.published(topic, *[b"x"] * 10)
     client = read(topic)
     places = await desk.published(topic, *[b"y"] * 3)
-    assert topic.slowest() is None
+    assert slowest(topic) is None
     await topic.ledger.trim([0])
     await desk.dispatch()
     assert client.take() == places

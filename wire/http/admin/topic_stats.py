@@ -18,6 +18,7 @@ from core.entry.pulsar_metadata import publish_time
 from core.ledger.acks import AckState
 from core.ledger.formats import CursorSnapshot, encode_snapshot
 from core.rates import Outflow
+from core.topic.backlog import backlog_bytes
 from core.topic.consumer import Consumer
 from core.topic.producer import Producer
 from core.topic.statistics import SubscriptionStatistics, statistics
@@ -133,7 +134,7 @@ def _storage(topic: Topic) -> Json:
     by_size, by_age = quotas.get("destination_storage"), quotas.get("message_age")
     return {
         "storageSize": topic.ledger.size,
-        "backlogSize": topic.backlog_bytes(),
+        "backlogSize": backlog_bytes(topic),
         "backlogQuotaLimitSize": by_size.limit_size if by_size is not None else -1,
         "backlogQuotaLimitTime": by_age.limit_time if by_age is not None else -1,
         "offloadedStorageSize": 0,
