@@ -7,7 +7,7 @@ the runs came.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from core.errors import BrokerError
@@ -45,10 +45,10 @@ class Append:
         self.payloads = payloads
         self.counts = counts
         self.done = done
-        self.joined: list[tuple[int, Appended]] = []
+        self.joined: Sequence[tuple[int, Appended]] = ()
         """Where in this one those begin that it took in, and whom of them to tell."""
-        self.size = sum(map(len, payloads))
-        self.headers: list[bytes] = []
+        self.size = len(payloads[0]) if len(payloads) == 1 else sum(map(len, payloads))
+        self.headers: list[bytes] | None = None
         self.entry_id = -1
         self.began = self.written = began
         """When it was brought, and when it was given to storage, in seconds."""
@@ -57,15 +57,16 @@ class Append:
         """Take in runs that came behind this one, nobody of which has joined others before."""
         payloads = self.payloads.copy()  # the list may be the caller's own
         counts = self.counts.copy() if self.counts is not None else None
+        joined = []
         for other in others:
             entries = len(payloads)
             if counts is not None or other.counts is not None:
                 counts = counts or [1] * entries
                 counts += other.counts or [1] * len(other.payloads)
             payloads += other.payloads
-            self.joined.append((entries, other.done))
+            joined.append((entries, other.done))
             self.size += other.size
-        self.payloads, self.counts = payloads, counts
+        self.payloads, self.counts, self.joined = payloads, counts, joined
 
     def tell(self, result: Position | BrokerError) -> None:
         """The position of the first entry, or why nothing is stored, to everybody."""
