@@ -2,7 +2,7 @@
 
 Theory. The state is in memory (`AckState`). It is saved by appending a snapshot to the cursor's own
 small ledger; the znode of the cursor names that ledger, or holds the state itself after a clean
-close (`cursors_ledger_id` -1). Only the last snapshot counts.
+close (`cursor_place.py`). Only the last snapshot counts.
 
     dirty  --flush--> saving --stored--> clean, or dirty again if more came meanwhile
 
@@ -12,8 +12,7 @@ receipt is told only after a snapshot that includes it is stored. A save that fa
 after a pause, or at once when somebody waits for a receipt.
 
 Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
-limit are forgotten, which only delivers again; at most one ledger is named by the znode, and any
-other that was created is deleted.
+limit are forgotten, which only delivers again.
 """
 
 from __future__ import annotations
@@ -21,29 +20,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from typing import Final
-from urllib.parse import quote
 
 import trio
 from msgspec import Struct
 
-from core.errors import (
-    BadVersion,
-    BrokerError,
-    Corrupted,
-    EntryNotFound,
-    Fenced,
-    LedgerNotFound,
-    NotFound,
-)
+from core.errors import BrokerError, Fenced
 from core.ledger import formats
 from core.ledger.acks import AckState, Range
 from core.ledger.chain import Position
+from core.ledger.cursor_place import CursorPlace
 from core.ledger.managed import ManagedLedger
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice
 from core.ledger.trouble import said
 from core.ports.ledger_store import Done, LedgerWriter
-from core.ports.metadata_store import ABSENT
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +76,9 @@ class Cursor:
         self.longs: Mapping[str, int] = {}
         """What whoever owns the cursor wants to be stored with its position."""
         self.last_active_ms = storage.clock.wall_ms()
-        self.path = f"{ledger.path}/{quote(name, safe='')}"
+        self.place = CursorPlace(storage, ledger, name)
         self._storage = storage
         self._ledger = ledger
-        self._version = ABSENT
         self._dirty = False
         """Something is not saved, and the broker (or a pause) will see to it."""
         self._differs = False
@@ -99,9 +88,6 @@ class Cursor:
         self._saving = False
         self._closed = False
         self._writer: LedgerWriter | None = None
-        self._named_ledger_id = -1
-        """The ledger that the znode names."""
-        self._switched_ms = 0
         self._waiters: list[Done] = []
         self._saving_for: list[Done] = []
         self._idle = trio.lowlevel.ParkingLot()
@@ -136,9 +122,9 @@ class Cursor:
             mark_delete=self.mark_delete,
             holes=self.acks.ranges(holes_max),
             backlog=self.backlog,
-            ledger_id=self._named_ledger_id,
+            ledger_id=self.place.ledger_id,
             ledger_last_entry=writer.last_confirmed if writer is not None else -1,
-            ledger_switched_ms=self._switched_ms,
+            ledger_switched_ms=self.place.switched_ms,
         )
 
     def ack_range(self, ledger_id: int, first: int, last: int) -> int:
@@ -204,43 +190,23 @@ class Cursor:
     async def create(self) -> None:
         """A new subscription: it exists when this returns."""
         if self.durable:
-            self._version = await self._storage.metadata.put(self.path, self._named(-1), ABSENT)
+            await self.place.create(self._named(-1))
 
     async def open(self) -> None:
         """Read the state back: from the cursor's ledger, or from the znode."""
-        found = await self._storage.metadata.get(self.path)
-        if found is None:
-            raise NotFound(f"no cursor {self.name} of {self.topic}")
-        self._version = found.version
-        info = formats.decode_cursor(found.value)
+        info = await self.place.find()
         self.properties = dict(info.cursor_properties)
         self.last_active_ms = info.last_active_ms or self.last_active_ms
-        snapshot = info.snapshot
-        if info.cursors_ledger_id >= 0:
-            self._named_ledger_id = info.cursors_ledger_id
-            snapshot = await self._last_snapshot(info.cursors_ledger_id) or snapshot
+        snapshot = await self.place.last_snapshot() or info.snapshot
         self.longs = snapshot.properties
         self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
-
-    async def _last_snapshot(self, ledger_id: int) -> formats.CursorSnapshot | None:
-        """None if there is none: then the znode's own is older, and good."""
-        try:
-            reader = await self._storage.ledgers.open(ledger_id, recover=True)
-            last = reader.last_confirmed
-            if last < 0:
-                return None
-            (entry,) = await reader.read(last, last, 1)
-            return formats.decode_snapshot(entry)
-        except (LedgerNotFound, EntryNotFound, Corrupted) as error:
-            log.error("%s: cursor %s goes back to its znode: %s", self.topic, self.name, error)
-            return None
 
     async def close(self) -> None:
         """Save into the znode, so that opening again costs one read."""
         self._closed = True
         await self._not_saving()
         self._refuse_waiters()
-        if not self.durable or not (self._differs or self._dirty or self._named_ledger_id >= 0):
+        if not self.durable or not (self._differs or self._dirty or self.place.ledger_id >= 0):
             return
         try:
             await self._put(-1)
@@ -254,16 +220,12 @@ class Cursor:
         await self._not_saving()
         if self.durable:
             try:
-                await self._storage.metadata.delete(self.path)
-            except NotFound:
-                pass  # an earlier try got so far
+                await self.place.delete()
             except BrokerError:
                 self._closed = False
                 self._save_again()
                 raise
-            ledger_id, self._named_ledger_id = self._named_ledger_id, -1
             self._dirty = self._differs = False
-            await self._drop_ledger(ledger_id)
         self._refuse_waiters()
 
     async def _not_saving(self) -> None:
@@ -274,15 +236,6 @@ class Cursor:
         waiters, self._waiters = self._waiters, []
         for done in waiters:
             done(Fenced("the subscription is being closed"))
-
-    async def _drop_ledger(self, ledger_id: int) -> None:
-        """Nobody names it any more: at worst it stays and takes room."""
-        if ledger_id < 0:
-            return
-        try:
-            await self._storage.ledgers.delete(ledger_id)
-        except BrokerError as error:
-            log.warning("%s: ledger %d is left over: %s", self.topic, ledger_id, error)
 
     # -- saving -------------------------------------------------------------------------------
 
@@ -355,14 +308,7 @@ class Cursor:
     async def _open_ledger(self) -> None:
         """Begin a fresh ledger, name it in the znode, and save into it."""
         try:
-            writer = await self._storage.ledgers.create(
-                {
-                    "application": b"pulsar",
-                    "component": b"managed-ledger",
-                    "pulsar/managed-ledger": self._ledger.name.encode(),
-                    "pulsar/cursor": self.name.encode(),
-                }
-            )
+            writer = await self.place.begin_ledger()
             await self._put(writer.ledger_id)
         except BrokerError as error:
             self._saved(error)
@@ -371,28 +317,16 @@ class Cursor:
             writer.append([self._snapshot()], self._saved)
 
     async def _put(self, ledger_id: int) -> None:
-        """Have the znode name that ledger (-1: none), and drop the one it named before.
-
-        Shielded: were the call cut off, the version would be lost, and with it the cursor.
-        """
-        before, self._differs = self._named_ledger_id, False
+        """Have the znode say all of it, and name that ledger (-1: none)."""
+        self._differs = False
         try:
-            with trio.CancelScope(shield=True):
-                self._version = await self._storage.metadata.put(
-                    self.path, self._named(ledger_id), self._version
-                )
-        except BrokerError as error:
+            await self.place.name(ledger_id, self._named(ledger_id))
+        except Fenced:
+            self._closed = self._differs = True
+            raise
+        except BrokerError:
             self._differs = True
-            await self._drop_ledger(ledger_id)
-            if not isinstance(error, BadVersion):
-                raise
-            self._closed = True
-            reason = Fenced("another owner has taken this subscription over")
-            self._ledger.let_go(reason)
-            raise reason from error
-        self._named_ledger_id = ledger_id
-        self._switched_ms = self._storage.clock.wall_ms()
-        await self._drop_ledger(before)
+            raise
 
     def _state(self) -> formats.CursorSnapshot:
         return formats.CursorSnapshot(

@@ -152,9 +152,9 @@ async def test_a_close_with_nothing_to_say_writes_nothing(bench_: Bench) -> None
     """Thousands of idle topics are unloaded when the server stops."""
     ledger = await log_of(bench_, 1)
     cursor = await created(bench_, ledger)
-    before = await bench_.metadata.get(cursor.path)
+    before = await bench_.metadata.get(cursor.place.path)
     await cursor.close()
-    assert await bench_.metadata.get(cursor.path) == before
+    assert await bench_.metadata.get(cursor.place.path) == before
 
 
 async def test_close_waits_for_the_save_under_way() -> None:
@@ -288,7 +288,7 @@ async def test_delete_forgets_all_of_it(bench_: Bench) -> None:
     cursor.ack_range(0, 0, 0)
     await bench_.flush_cursors()
     await cursor.delete()
-    assert await bench_.metadata.get(cursor.path) is None
+    assert await bench_.metadata.get(cursor.place.path) is None
     assert list(bench_.ledgers.ledgers) == [0]
 
 
@@ -323,7 +323,7 @@ async def test_a_readers_cursor_is_in_memory_only(bench_: Bench) -> None:
     assert told.times == 1
     await cursor.close()
     await cursor.delete()
-    assert await bench_.metadata.get(cursor.path) is None
+    assert await bench_.metadata.get(cursor.place.path) is None
     assert bench_.dirty_cursors == []
 
 

@@ -1,0 +1,128 @@
+"""Where a cursor is kept: a znode, and the small ledger of snapshots that it names.
+
+A znode that names no ledger (-1) holds the state itself, after a clean close. When to save, and
+what, is the cursor's affair (`cursor.py`).
+
+Invariants: at most one ledger is named by the znode, and any other that was created is deleted;
+what another owner has written is never written over.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from urllib.parse import quote
+
+import trio
+
+from core.errors import (
+    BadVersion,
+    BrokerError,
+    Corrupted,
+    EntryNotFound,
+    Fenced,
+    LedgerNotFound,
+    NotFound,
+)
+from core.ledger import formats
+from core.ledger.managed import ManagedLedger
+from core.ledger.storage import Storage
+from core.ledger.trouble import said
+from core.ports.ledger_store import LedgerWriter
+from core.ports.metadata_store import ABSENT
+
+log = logging.getLogger(__name__)
+
+
+class CursorPlace:
+    """See the module's docstring."""
+
+    __slots__ = ("_cursor", "_ledger", "_storage", "_version", "ledger_id", "path", "switched_ms")
+
+    def __init__(self, storage: Storage, ledger: ManagedLedger, cursor: str) -> None:
+        self.path = f"{ledger.path}/{quote(cursor, safe='')}"
+        self.ledger_id = -1
+        """The ledger that the znode names."""
+        self.switched_ms = 0
+        """When it last named another; 0 for not since it was opened."""
+        self._storage = storage
+        self._ledger = ledger
+        self._cursor = cursor
+        self._version = ABSENT
+
+    async def create(self, value: bytes) -> None:
+        """A znode that was not there."""
+        self._version = await self._storage.metadata.put(self.path, value, ABSENT)
+
+    async def find(self) -> formats.ManagedCursorInfo:
+        """What the znode says; `NotFound` without one."""
+        found = await self._storage.metadata.get(self.path)
+        if found is None:
+            raise NotFound(f"no cursor {self._cursor} of {said(self._ledger.name)}")
+        self._version = found.version
+        info = formats.decode_cursor(found.value)
+        self.ledger_id = max(info.cursors_ledger_id, -1)
+        return info
+
+    async def last_snapshot(self) -> formats.CursorSnapshot | None:
+        """None if there is none: then the znode's own is older, and good."""
+        if self.ledger_id < 0:
+            return None
+        try:
+            reader = await self._storage.ledgers.open(self.ledger_id, recover=True)
+            last = reader.last_confirmed
+            if last < 0:
+                return None
+            (entry,) = await reader.read(last, last, 1)
+            return formats.decode_snapshot(entry)
+        except (LedgerNotFound, EntryNotFound, Corrupted) as error:
+            topic = said(self._ledger.name)
+            log.error("%s: cursor %s goes back to its znode: %s", topic, self._cursor, error)
+            return None
+
+    async def begin_ledger(self) -> LedgerWriter:
+        """A fresh ledger for snapshots, that nothing names yet."""
+        return await self._storage.ledgers.create(
+            {
+                "application": b"pulsar",
+                "component": b"managed-ledger",
+                "pulsar/managed-ledger": self._ledger.name.encode(),
+                "pulsar/cursor": self._cursor.encode(),
+            }
+        )
+
+    async def name(self, ledger_id: int, value: bytes) -> None:
+        """Write the znode, which names that ledger (-1: none), and drop the one it named before.
+
+        `Fenced` if another owner has written it: then the whole log is let go. Shielded: were the
+        call cut off, the version would be lost, and with it the cursor.
+        """
+        try:
+            with trio.CancelScope(shield=True):
+                self._version = await self._storage.metadata.put(self.path, value, self._version)
+        except BrokerError as error:
+            await self._drop(ledger_id)
+            if not isinstance(error, BadVersion):
+                raise
+            reason = Fenced("another owner has taken this subscription over")
+            self._ledger.let_go(reason)
+            raise reason from error
+        before, self.ledger_id = self.ledger_id, ledger_id
+        self.switched_ms = self._storage.clock.wall_ms()
+        await self._drop(before)
+
+    async def delete(self) -> None:
+        """First the znode, then the ledger; whatever an earlier try has left of them."""
+        with suppress(NotFound):  # an earlier try got so far
+            await self._storage.metadata.delete(self.path)
+        ledger_id, self.ledger_id = self.ledger_id, -1
+        await self._drop(ledger_id)
+
+    async def _drop(self, ledger_id: int) -> None:
+        """Nobody names it any more: at worst it stays and takes room."""
+        if ledger_id < 0:
+            return
+        try:
+            await self._storage.ledgers.delete(ledger_id)
+        except BrokerError as error:
+            log.warning("%s: ledger %d is left over: %s", said(self._ledger.name), ledger_id, error)
