@@ -48,18 +48,35 @@ def test_asker_that_never_reads(magnetar_module, bystander, raw):
     long = "no://" + "x" * 4000  # the answers say what is wrong with which name
     questions = b"".join(peer.partitioned_metadata(n, long) for n in range(500))
     with raw(magnetar_module, receive_bytes=4096) as one:
-        one.introduce()
-        one.socket.setblocking(False)
-        sent, full = 0, False
-        while not full and sent < 256 * MIB:
-            try:
-                sent += one.socket.send(questions[sent % len(questions) :])
-            except BlockingIOError:
-                # not writable for as long as the bystander needs for ten messages: it is held
-                for _ in range(10):
-                    bystander.works()
-                full = not select.select([], [one.socket], [], 0)[1]
-        assert full, f"{sent} bytes of questions were read and not one answer was"
+        assert is_held(one.introduce(), questions, bystander)
+
+
+@pytest.mark.parametrize("scheme", ["persistent", "non-persistent"])
+def test_publisher_that_never_reads(magnetar_module, bystander, raw, topic, scheme):
+    """Its receipts pile up as far, and not its messages."""
+    before = rss(magnetar_module)
+    with raw(magnetar_module, receive_bytes=4096) as one:
+        asked = peer.producer(1, 1, f"{scheme}://public/default/{topic}")
+        assert one.introduce().ask(asked).kind == "PRODUCER_SUCCESS"
+        messages = b"".join(peer.send(1, number, b"x") for number in range(500))
+        assert is_held(one, messages, bystander)
+        assert rss(magnetar_module) - before < 48 * MIB
+
+
+def is_held(one, words, bystander) -> bool:
+    """Whether the server stops reading who says these over and over, and hears nothing."""
+    one.socket.setblocking(False)
+    sent = 0
+    while sent < 256 * MIB:
+        try:
+            sent += one.socket.send(words[sent % len(words) :])
+        except BlockingIOError:
+            # not writable for as long as the bystander needs for ten messages: it is held
+            for _ in range(10):
+                bystander.works()
+            if not select.select([], [one.socket], [], 0)[1]:
+                return True
+    return False
 
 
 def test_peer_that_vanishes(magnetar_module, bystander, raw, topic):

@@ -239,6 +239,19 @@ def test_the_directory_is_free_after_a_kill(standalone: Start) -> None:
     wait_for(standalone(), " ready")
 
 
+def test_the_ready_file_of_a_killed_server_goes_with_the_next_start(
+    standalone: Start, tmp_path: Path
+) -> None:
+    """Also when that comes to nothing: whoever waits for the file must not find an old one."""
+    first = standalone()
+    wait_for(first, " ready")
+    first.kill()
+    first.wait()
+    assert (tmp_path / "ready.json").exists()
+    refusal(standalone("--host", "192.0.2.1"))
+    assert not (tmp_path / "ready.json").exists()
+
+
 def test_a_refused_second_server_leaves_the_first_ones_ready_file(
     standalone: Start, tmp_path: Path
 ) -> None:
