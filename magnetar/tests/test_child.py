@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import magnetar
+from magnetar import child
 from magnetar.child import StartError
 from magnetar.folders import sweep
 from magnetar.trouble import OperatorError
@@ -119,6 +120,42 @@ def test_a_port_that_is_given_and_busy_is_no_reason_to_choose_another() -> None:
         port = other.getsockname()[1]
         with pytest.raises(StartError, match="in use"), magnetar.standalone(pulsar_port=port):
             pass
+
+
+def test_a_port_that_was_taken_meanwhile_is_followed_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody may be quicker between the choice of a port and the server's start."""
+    with socket.create_server(("127.0.0.1", 0)) as quicker:
+        choices = [{"pulsar_port": quicker.getsockname()[1]}]
+        choose = child._free_ports
+
+        def choose_badly_once(keys: list[str]) -> dict[str, int]:
+            return choose(keys) | (choices.pop() if choices else {})
+
+        monkeypatch.setattr(child, "_free_ports", choose_badly_once)
+        with magnetar.standalone() as server:
+            assert not choices
+            assert "the port is in use" in server.logs()
+            assert _answers(server.http_url)
+
+
+def test_one_that_does_not_stop_is_killed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    with magnetar.standalone() as server:
+        server.send_signal(signal.SIGSTOP)
+        monkeypatch.setattr(child, "STOP_SECONDS", 0.1)
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.stop()
+        assert not server.running
+
+
+def test_one_that_takes_too_long_to_start_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "START_SECONDS", child.LOOK_SECONDS)
+    with (
+        pytest.raises(StartError, match=r"^not ready within 0\.005 s; the server wrote:"),
+        magnetar.standalone(),
+    ):
+        pass
 
 
 def test_it_dies_with_the_process_that_started_it(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """Listening sockets: which there are, and what is said when one cannot be had."""
 
+import errno
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from magnetar.doors import address, open_doors
+from magnetar.doors import _sentence, address, open_doors
 from magnetar.settings import Settings, load
 from magnetar.trouble import OperatorError
 
@@ -68,6 +70,27 @@ def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
 def test_somebody_elses_address() -> None:
     with pytest.raises(OperatorError, match="this machine does not have that address"):
         open_doors(_settings(host="192.0.2.1"))
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "sentence"),
+    [
+        (
+            errno.EACCES,
+            "http",
+            "not permitted; ports below 1024 need a privilege, choose another --http-port",
+        ),
+        (
+            errno.EPERM,
+            "pulsar_tls",
+            "not permitted; ports below 1024 need a privilege, choose another --pulsar-tls-port",
+        ),
+        (errno.ENOBUFS, "https", os.strerror(errno.ENOBUFS)),
+    ],
+)
+def test_what_this_machine_may_refuse(number: int, name: str, sentence: str) -> None:
+    told = _sentence(name, "127.0.0.1", 443, OSError(number, os.strerror(number)))
+    assert told == f"cannot listen on 127.0.0.1 port 443 for {name}: {sentence}"
 
 
 @pytest.mark.parametrize("host", ["no such host", "x" * 300])

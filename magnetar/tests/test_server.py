@@ -183,7 +183,7 @@ from magnetar.cli import main
 atexit.register(time.sleep, 60)
 main()
 """
-    (tmp_path / "m.toml").write_text("[limits]\ndrain_seconds = 0.1")
+    (tmp_path / "m.toml").write_text("[limits]\ndrain_seconds = 5")
     ports = ("--pulsar-port", 0, "--http-port", 0)
     process = start("-c", code, "standalone", "--config", tmp_path / "m.toml", *ports)
     wait_for(process, " ready")
