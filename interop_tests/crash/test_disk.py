@@ -111,6 +111,27 @@ def test_room_again(connect, topic, tmp_path):
         assert said.count("Producer refused") < 20, "in three seconds, of two clients"
 
 
+@pytest.mark.java
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="the disk is filled at a stroke")
+def test_room_again_in_java(java, topic, topics, tmp_path):
+    """Who comes meanwhile is told what is the matter; who was there goes on by itself."""
+    filler = tmp_path / "filler"
+    with standalone(tmp_path / "data", storage=almost_full(tmp_path)) as server:
+        ready = f"{server.http_url}/readyz"
+        playing = java.start("again.sync", server.pulsar_url, topic)
+        playing.told("midway")
+        try:
+            with filler.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, FILLER_BYTES)
+            until(lambda: httpx.get(ready).status_code == 503)
+            playing.tell("on")
+            heard = java.play("access.create", server.pulsar_url, topics(), patience=2)
+            assert heard == "BrokerPersistenceException"
+        finally:
+            filler.unlink()
+        assert playing.result() == [str(number) for number in range(20)]
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system with room for 128 MB, and a way to give it more."""
