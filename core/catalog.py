@@ -8,7 +8,11 @@ Invariant: what the cache says is what the store said last; a write reaches the 
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
+import trio
 from msgspec import Struct
 
 from core.errors import AlreadyExists, Invalid, NamespaceNotFound, NotAllowed, NotFound
@@ -66,6 +70,8 @@ class Catalog:
         self._cache: dict[str, bytes | None] = {}
         """Values by path; None where there is none. Names are asked for that nobody ever has, so
         there is an end to it: the oldest goes first."""
+        self._locks: dict[NamespaceName, trio.Lock] = {}
+        """Of the namespaces being changed just now."""
         self._changes = 0
         """So that what was read before a change is not kept after it."""
 
@@ -83,6 +89,20 @@ class Catalog:
         ):
             if await self._get(path) is None:
                 await self._put(path, value, ABSENT)
+
+    @asynccontextmanager
+    async def changing(self, namespace: NamespaceName) -> AsyncIterator[None]:
+        """Alone with what a namespace and its topics have decided: what is read is what is changed.
+
+        Policies are read whole and written whole, so two changes at a time would lose one.
+        """
+        lock = self._locks.setdefault(namespace, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._locks.pop(namespace, None)
 
     def _forget(self, path: str) -> None:
         self._changes += 1

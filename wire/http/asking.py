@@ -33,11 +33,12 @@ DISCONNECTED: Final = 499
 class Ask:
     """See the module's docstring."""
 
-    __slots__ = ("front", "request")
+    __slots__ = ("_body", "front", "request")
 
     def __init__(self, front: Front, request: Request) -> None:
         self.front = front
         self.request = request
+        self._body: bytes | None = None
 
     @property
     def broker(self) -> Broker:
@@ -107,6 +108,11 @@ class Ask:
 
     async def body(self) -> bytes:
         """All of it; 413 beyond the limit, and then none of it is kept."""
+        if self._body is None:
+            self._body = await self._received()
+        return self._body
+
+    async def _received(self) -> bytes:
         limit = self.options.body_bytes_max
         parts, size = [], 0
         try:

@@ -32,6 +32,25 @@ Table = Sequence[tuple[str, str, Handler]]
 JSON: Final = "application/json"
 
 
+def alone(handler: Handler) -> Handler:
+    """A handler that has the policies of its namespace to itself; first it has all of its body."""
+
+    async def answer(ask: Ask) -> object:
+        await ask.body()  # at its sender's pace: nobody else waits for that
+        async with ask.broker.catalog.changing(ask.namespace):
+            return await handler(ask)
+
+    return answer
+
+
+def changing(table: Table) -> Table:
+    """A table in which all that is not just asked for is done alone."""
+    return [
+        (methods, path, handler if methods == "GET" else alone(handler))
+        for methods, path, handler in table
+    ]
+
+
 def routes(front: Front, table: Table) -> list[BaseRoute]:
     """The routes of one table, in its order."""
     by_path: dict[str, dict[str, Handler]] = {}

@@ -32,7 +32,7 @@ from core.policies import (
 )
 from core.rate_policies import DispatchRate, PublishRate, SubscribeRate
 from wire.http.asking import Ask
-from wire.http.routes import Handler, Table, not_here, plain_text
+from wire.http.routes import Handler, Table, changing, not_here, plain_text
 
 MEBIBYTE: Final = 1024 * 1024
 DEFAULTS: Final = NamespacePolicies()
@@ -281,7 +281,7 @@ def _table() -> Table:
             ("POST PUT", f"{here}/{name}", put),
             ("DELETE", f"{here}/{name}", remove),
         ]
-    return rows
+    return changing(rows)
 
 
 TABLE: Final[Table] = _table()

@@ -22,7 +22,7 @@ from core.topic.topic import Topic
 from wire.http.admin.namespace_policies import changed, shown, taken
 from wire.http.asking import Ask
 from wire.http.lookup import check_bundle
-from wire.http.routes import Table, not_here, plain_text
+from wire.http.routes import Table, alone, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
     "PERSISTENT": "persistent://",
@@ -217,7 +217,7 @@ TABLE: Final[Table] = (
     ("GET", "/{tenant}", listed),
     ("GET", HERE, get),
     ("PUT", HERE, create),
-    ("DELETE", HERE, delete),
+    ("DELETE", HERE, alone(delete)),
     ("GET", f"{HERE}/topics", topics),
     ("GET", f"{HERE}/bundles", bundles),
     ("PUT", f"{HERE}/unload", unload),
@@ -228,14 +228,14 @@ TABLE: Final[Table] = (
     ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe),
     ("GET", f"{HERE}/permissions", permissions),
     ("GET", f"{HERE}/permissions/subscription", subscription_permissions),
-    ("POST", f"{HERE}/permissions/subscription/{{subscription}}", grant_subscription),
-    ("DELETE", f"{HERE}/permissions/{{subscription}}/{{role}}", revoke_subscription),
-    ("POST", f"{HERE}/permissions/{{role}}", grant),
-    ("DELETE", f"{HERE}/permissions/{{role}}", revoke),
+    ("POST", f"{HERE}/permissions/subscription/{{subscription}}", alone(grant_subscription)),
+    ("DELETE", f"{HERE}/permissions/{{subscription}}/{{role}}", alone(revoke_subscription)),
+    ("POST", f"{HERE}/permissions/{{role}}", alone(grant)),
+    ("DELETE", f"{HERE}/permissions/{{role}}", alone(revoke)),
     ("GET", f"{HERE}/properties", properties),
-    ("PUT", f"{HERE}/properties", set_properties),
-    ("DELETE", f"{HERE}/properties", clear_properties),
+    ("PUT", f"{HERE}/properties", alone(set_properties)),
+    ("DELETE", f"{HERE}/properties", alone(clear_properties)),
     ("GET", f"{HERE}/property/{{key}}", get_property),
-    ("DELETE", f"{HERE}/property/{{key}}", remove_property),
-    ("PUT", f"{HERE}/property/{{key}}/{{value}}", set_property),
+    ("DELETE", f"{HERE}/property/{{key}}", alone(remove_property)),
+    ("PUT", f"{HERE}/property/{{key}}/{{value}}", alone(set_property)),
 )

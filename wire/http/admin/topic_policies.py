@@ -24,7 +24,7 @@ from core.policies import (
 )
 from wire.http.admin.namespace_policies import check, check_rate, check_retention, quota_type
 from wire.http.asking import Ask
-from wire.http.routes import Handler, Table
+from wire.http.routes import Handler, Table, changing
 
 DEFAULTS: Final = TopicPolicies()
 
@@ -202,7 +202,7 @@ def _table() -> Table:
             ("POST PUT", f"{here}/{name}", put),
             ("DELETE", f"{here}/{name}", remove),
         ]
-    return rows
+    return changing(rows)
 
 
 TABLE: Final[Table] = _table()

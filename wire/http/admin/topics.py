@@ -12,7 +12,7 @@ from wire.http.admin import topic_properties
 from wire.http.admin.namespace_policies import changed
 from wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored
 from wire.http.asking import Ask
-from wire.http.routes import Table, not_here
+from wire.http.routes import Table, alone, not_here
 
 
 class LongWork(Struct, frozen=True, rename="camel"):
@@ -154,6 +154,6 @@ TABLE: Final[Table] = (
     ("GET", f"{HERE}/offload", work_status),
     ("PUT", f"{HERE}/offload", offload),
     ("GET", f"{HERE}/permissions", permissions),
-    ("POST", f"{HERE}/permissions/{{role}}", grant),
-    ("DELETE", f"{HERE}/permissions/{{role}}", revoke),
+    ("POST", f"{HERE}/permissions/{{role}}", alone(grant)),
+    ("DELETE", f"{HERE}/permissions/{{role}}", alone(revoke)),
 )

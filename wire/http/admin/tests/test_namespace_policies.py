@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import wait_all_tasks_blocked
 
 from wire.http.admin import topic_policies
@@ -158,3 +159,70 @@ async def test_offloading_is_removed_under_two_names(visitor: Visitor) -> None:
     await visitor.does("POST", f"{HERE}/offloadPolicies", {"x": 1})
     await visitor.does("DELETE", f"{HERE}/removeOffloadPolicies")
     assert await visitor.get(f"{HERE}/offloadPolicies") is None
+
+
+async def test_who_changes_two_things_at_once_changes_both(visitor: Visitor) -> None:
+    """Policies are one value in the store: written at the same time, one was lost."""
+    metadata = visitor.broker.metadata
+    put = metadata.put
+
+    async def slow(path: str, value: bytes, expected: int | None = None) -> int:
+        await wait_all_tasks_blocked()
+        return await put(path, value, expected)
+
+    metadata.put = slow  # type: ignore[method-assign]
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/a")
+    topic = "/admin/v2/persistent/public/default/a"
+    wanted = {
+        f"{HERE}/messageTTL": 60,
+        f"{HERE}/maxProducersPerTopic": 3,
+        f"{HERE}/deduplication": True,
+        f"{HERE}/property/k/v": None,
+        f"{HERE}/permissions/someone": ["produce"],
+        f"{HERE}/backlogQuota": {"limitSize": 10, "policy": "producer_exception"},
+        f"{HERE}/publishRate": {"publishThrottlingRateInMsg": 7},
+        f"{topic}/messageTTL": 5,
+        f"{topic}/maxProducers": 6,
+    }
+    async with trio.open_nursery() as nursery:
+        for path, value in wanted.items():
+            method = "PUT" if "/property/" in path else "POST"
+            nursery.start_soon(visitor.does, method, path, value)
+    found = await visitor.get(HERE)
+    assert found["message_ttl_in_seconds"] == 60
+    assert found["max_producers_per_topic"] == 3
+    assert found["deduplicationEnabled"] is True
+    assert found["properties"] == {"k": "v"}
+    assert found["auth_policies"]["namespace_auth"] == {"someone": ["produce"]}
+    assert found["backlog_quota_map"]["destination_storage"]["limitSize"] == 10
+    assert found["publishMaxMessageRate"]["standalone"]["publishThrottlingRateInMsg"] == 7
+    assert await visitor.get(f"{topic}/messageTTL") == 5
+    assert await visitor.get(f"{topic}/maxProducers") == 6
+
+
+async def test_a_namespace_that_goes_is_not_brought_back_by_a_policy(visitor: Visitor) -> None:
+    here = "/admin/v2/namespaces/public/gone"
+    await visitor.does("PUT", here)
+    metadata = visitor.broker.metadata
+    put, delete = metadata.put, metadata.delete
+    begun, may_go, gone = trio.Event(), trio.Event(), trio.Event()
+
+    async def slow(path: str, expected: int | None = None) -> None:
+        begun.set()
+        await may_go.wait()
+        await delete(path, expected)
+        gone.set()
+
+    async def slower(path: str, value: bytes, expected: int | None = None) -> int:
+        await gone.wait()
+        return await put(path, value, expected)
+
+    metadata.delete = slow  # type: ignore[method-assign]
+    metadata.put = slower  # type: ignore[method-assign]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(visitor.does, "DELETE", here)
+        await begun.wait()
+        nursery.start_soon(visitor.fails, 404, "POST", f"{here}/messageTTL", 60)
+        await wait_all_tasks_blocked()
+        may_go.set()
+    await visitor.fails(404, "GET", here)
