@@ -25,7 +25,7 @@ from core import sampling
 from core.attaching import ATTACH_SECONDS, Marks
 from core.catalog import Catalog
 from core.clock import Clock
-from core.errors import BrokerError, NotAllowed, NotReady, TopicNotFound
+from core.errors import AlreadyExists, BrokerError, NotAllowed, NotReady, TopicNotFound
 from core.housekeeping import Housekeeping
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
@@ -282,7 +282,10 @@ class Broker:
             raise TopicNotFound(f"topic {name} does not exist")
         if creation.partitions:
             await self.check_room(name, creation.partitions)
-            await self.catalog.create_partitioned(name, creation.partitions)
+            try:
+                await self.catalog.create_partitioned(name, creation.partitions)
+            except AlreadyExists:  # somebody else has asked at the same moment
+                return await self.catalog.partitions(name)
         return creation.partitions
 
     async def topics_of(self, namespace: NamespaceName) -> list[str]:

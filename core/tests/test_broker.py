@@ -96,6 +96,30 @@ async def test_partitioned_topics_are_created_by_being_asked_for() -> None:
         assert await broker.partitions_or_create(A, create=True) == 3
 
 
+async def test_whoever_asks_at_the_same_moment_gets_the_same_answer() -> None:
+    """All consumers of a topic may start together, before anybody has created it."""
+    stores, told = Stores(), list[int]()
+    put, may_put = stores.metadata.put, trio.Event()
+
+    async def slow(path: str, value: bytes, expected: int | None = None) -> int:
+        await may_put.wait()
+        return await put(path, value, expected)
+
+    creation = AutoTopicCreation(True, "partitioned", 3)
+    async with running(stores, auto_topic_creation=creation) as broker:
+
+        async def ask() -> None:
+            told.append(await broker.partitions_or_create(A, create=True))
+
+        stores.metadata.put = slow  # type: ignore[method-assign]
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask)
+            await settled()
+            may_put.set()
+        assert told == [3, 3, 3]
+
+
 async def test_nothing_is_created_where_that_is_switched_off() -> None:
     async with running(auto_topic_creation=AutoTopicCreation(False)) as broker:
         for name in (A, VOLATILE):

@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 
 from core import catalog as module
 from core.catalog import Catalog, Tenant
@@ -138,3 +139,21 @@ async def test_names_that_nobody_has_do_not_fill_memory(monkeypatch: pytest.Monk
     for i in range(100):
         assert await catalog.partitions(TopicName.parse(f"t{i}")) == 0
     assert len(catalog._cache) <= 10
+
+
+async def test_a_namespace_is_changed_by_one_at_a_time() -> None:
+    catalog = await opened()
+    other = NamespaceName("public", "other")
+    inside: list[NamespaceName] = []
+
+    async def change(namespace: NamespaceName) -> None:
+        async with catalog.changing(namespace):
+            assert namespace not in inside
+            inside.append(namespace)
+            await trio.testing.wait_all_tasks_blocked()
+            inside.remove(namespace)
+
+    async with trio.open_nursery() as nursery:
+        for namespace in (DEFAULT, DEFAULT, other):
+            nursery.start_soon(change, namespace)
+    assert catalog._locks == {}
