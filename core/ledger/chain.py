@@ -43,6 +43,13 @@ class Chain:
             return self.confirmed[1]
         return segment.entries - 1
 
+    def entries_from(self, position: Position) -> int:
+        """How many entries its ledger has from `position` on, that one counted in any case."""
+        for segment in self.segments:
+            if segment.ledger_id == position[0]:
+                return max(self.last_entry_of(segment) - position[1] + 1, 1)
+        return 1
+
     @property
     def first(self) -> Position:
         """Where the first entry is, or will be."""

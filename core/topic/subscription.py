@@ -86,6 +86,8 @@ class Subscription:
         """Set by the first consumer; a later one may change it while nobody is attached."""
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
+        self._over = False
+        """Deleted, or put away with its topic: fenced for good."""
         self.is_dirty = False
         self.replicated = False
         self.kept_until_ms = 0
@@ -312,15 +314,8 @@ class Subscription:
 
     # -- moving the cursor from outside -------------------------------------------------------
 
-    def reset(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
-        """Everybody is detached, and the cursor stands right behind `mark_delete`."""
-        self.disconnect_all()
-        self.cursor.reset(mark_delete)
-        if partial is not None:
-            self.cursor.ack_bits((partial[0], partial[1]), partial[2], partial[3])
-
     async def seek(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
-        """As `reset`, and it is stored when this returns.
+        """The cursor stands right behind `mark_delete`, which is stored, and everybody is detached.
 
         Clients are sent away only then: one that came again before its request is answered would
         throw away what it is given meanwhile.
@@ -335,7 +330,7 @@ class Subscription:
             await self.cursor.saved()
         finally:
             self.disconnect_all()
-            self.fenced = False
+            self.fenced = self._over
 
     def skip_to(self, position: Position) -> None:
         """Entries up to `position` count as acknowledged (expiry, clear backlog)."""
@@ -364,7 +359,7 @@ class Subscription:
         while entries > 0 and chain.has(position):
             ledger_id, first = position
             # one by one where there are holes, else as much as the ledger has
-            run = 1 if acks.holed else min(entries, self._entries_from(position))
+            run = 1 if acks.holed else min(entries, chain.entries_from(position))
             self.cursor.ack_range(ledger_id, first, first + run - 1)
             entries -= run
             position = acks.next_unacked(position)
@@ -373,14 +368,6 @@ class Subscription:
             self.dispatcher.moved()
         self.look()
 
-    def _entries_from(self, position: Position) -> int:
-        """How many entries its ledger has from `position` on."""
-        chain = self._ledger.chain
-        for segment in chain.segments:
-            if segment.ledger_id == position[0]:
-                return max(chain.last_entry_of(segment) - position[1] + 1, 1)
-        return 1
-
     def may_unsubscribe(self, consumer: Consumer) -> None:
         """Only the last one out may turn off the light."""
         if any(other is not consumer for other in self.consumers):
@@ -388,16 +375,16 @@ class Subscription:
 
     async def delete(self) -> None:
         """End the subscription; whoever is attached is detached."""
-        self.fenced = True
+        self.fenced = self._over = True
         self.disconnect_all()
         try:
             await self.cursor.delete()
         except BrokerError:
-            self.fenced = False
+            self.fenced = self._over = False
             raise
 
     async def close(self) -> None:
         """The topic is unloaded: detach everybody, save the cursor."""
-        self.fenced = True
+        self.fenced = self._over = True
         self.disconnect_all()
         await self.cursor.close()

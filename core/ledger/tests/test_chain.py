@@ -79,3 +79,11 @@ def test_what_is_open_ends_where_it_is_confirmed() -> None:
     assert chain.after((2, 2)) == (2, 3), "nobody knows yet that the next one comes in ledger 9"
     chain.segments[-1].entries, chain.confirmed = 1, (9, 0)
     assert chain.normal((2, 3)) == (9, 0)
+
+
+@given(CHAINS, POSITIONS)
+def test_entries_from_is_what_its_ledger_still_has(chain: Chain, wanted: Position) -> None:
+    behind = [known for known in all_of(chain) if known[0] == wanted[0] and known >= wanted]
+    if wanted in behind:
+        assert chain.entries_from(wanted) == len(behind)
+    assert chain.entries_from(wanted) >= 1

@@ -73,7 +73,7 @@ async def test_reset_sends_everybody_away_and_begins_there(desk: Bench) -> None:
     b = await attached(topic, FAILOVER, name="b")
     await desk.dispatch()
     a.ack(*places)
-    topic.subscriptions["s"].reset(places[1])
+    await topic.subscriptions["s"].seek(places[1])
     assert a.told == ["active", "closed"]
     assert b.told == ["passive", "closed"], "nobody becomes active on the way out"
     again = await attached(topic, EXCLUSIVE)
@@ -86,7 +86,7 @@ async def test_reset_into_a_batch(desk: Bench) -> None:
     topic.ledger.append([b"batch"], [3], Told())
     await settled()
     await topic.subscription("s")
-    topic.subscriptions["s"].reset(START, (0, 0, 0b100, 3))
+    await topic.subscriptions["s"].seek(START, (0, 0, 0b100, 3))
     a = await attached(topic, EXCLUSIVE)
     await desk.dispatch()
     assert a.bits == {(0, 0): 0b100}
@@ -127,6 +127,22 @@ async def test_a_seek_that_cannot_be_stored_still_sends_everybody_away(desk: Ben
         await topic.subscriptions["s"].seek(START)
     assert a.told == ["closed"]
     await attached(topic, SHARED)
+
+
+@pytest.mark.parametrize("end", ["delete", "close"])
+async def test_a_seek_opens_nothing_that_has_ended_meanwhile(slow_desk: Bench, end: str) -> None:
+    topic = await slow_desk.topic()
+    await attached(topic, SHARED)
+    subscription = topic.subscriptions["s"]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(subscription.seek, START)
+        await settled()
+        nursery.start_soon(getattr(subscription, end))
+        await settled()
+        slow_desk.ledgers.sync()
+    assert subscription.fenced
+    with pytest.raises(NotReady):
+        await attached(topic, SHARED)
 
 
 async def test_skip_counts_what_is_not_acknowledged(desk: Bench) -> None:

@@ -11,7 +11,7 @@ from core import administration
 from core.errors import Invalid
 from wire.http.admin import topic_properties
 from wire.http.asking import Ask, plain
-from wire.http.routes import Table
+from wire.http.routes import Table, alone
 
 
 class PartitionedTopic(Struct, frozen=True, rename="camel"):
@@ -71,7 +71,7 @@ async def create_missing(ask: Ask) -> None:
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
     ("PUT", f"{HERE}/partitions", create),
-    ("POST", f"{HERE}/partitions", grow),
+    ("POST", f"{HERE}/partitions", alone(grow)),
     ("GET", f"{HERE}/partitions", get),
     ("DELETE", f"{HERE}/partitions", delete),
     ("POST", f"{HERE}/createMissedPartitions", create_missing),
