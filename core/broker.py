@@ -50,6 +50,8 @@ TOPICS_PER_REST = 100
 """Topics looked at, for one reason or another, before the loop gets its turn."""
 POLICIES_PER_REST = 10
 """Topics that are told new policies before it does: those are worked out for each."""
+DISPATCH_SECONDS_MAX = 0.005
+"""Delivering to one subscription after the other, before the rest of a sweep has its turn."""
 
 
 def _always(_topic: AnyTopic) -> bool:
@@ -356,9 +358,18 @@ class Broker:
         self._soon()
 
     def dispatch(self) -> None:
-        """A hook of the link: serve every subscription that asked for a look."""
+        """A hook of the link: serve the subscriptions that asked for a look.
+
+        Hundreds may ask at once. Those whose turn does not come in time are first in the next
+        sweep, so that reading, storing and sending go on in between.
+        """
         dirty, self._dirty = self._dirty, []
-        for subscription in dirty:
+        until = self.clock.monotonic() + DISPATCH_SECONDS_MAX
+        for at, subscription in enumerate(dirty):
+            if at and self.clock.monotonic() >= until:
+                self._dirty[:0] = dirty[at:]
+                self._soon()
+                return
             try:
                 if subscription.dispatch():
                     subscription.look()

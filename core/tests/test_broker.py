@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from core.broker import DISPATCH_SECONDS_MAX
 from core.errors import (
     NamespaceNotFound,
     NotAllowed,
@@ -16,7 +17,7 @@ from core.policies import AutoTopicCreation, NamespacePolicies
 from core.testing.bench import settled, stored
 from core.testing.broker import Stores, running
 from core.testing.client import attached
-from core.topic.subscription import SubscriptionType
+from core.topic.subscription import Subscription, SubscriptionType
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 
@@ -330,3 +331,28 @@ async def test_acknowledgements_are_stored_before_long(autojump_clock: object) -
         again = await broker.topic(A)
         assert isinstance(again, Topic)
         assert again.subscriptions["s"].cursor.mark_delete == places[0]
+
+
+async def test_many_subscriptions_do_not_hold_up_the_sweep() -> None:
+    stores, served = Stores(), list[str]()
+    async with running(stores) as broker:
+        topic = await broker.topic(A)
+        assert isinstance(topic, Topic)
+        for name in "abc":
+            await attached(topic, SubscriptionType.SHARED, subscription=name)
+            subscription = topic.subscriptions[name]
+
+            def slowly(subscription: Subscription = subscription) -> bool:
+                subscription.is_dirty = False
+                served.append(subscription.name)
+                stores.clock.forward(DISPATCH_SECONDS_MAX * 0.6)
+                return False
+
+            subscription.dispatch = slowly  # type: ignore[method-assign]
+        broker.dispatch()
+        assert served == ["a", "b"]
+        topic.subscriptions["a"].look()
+        broker.dispatch()
+        assert served == ["a", "b", "c", "a"], "who had to wait is first"
+        broker.dispatch()
+        assert len(served) == 4
