@@ -14,6 +14,7 @@ import trio
 
 from core.broker import AnyTopic, Broker
 from core.errors import AlreadyExists, BrokerError, Invalid, NotAllowed, TopicNotFound
+from core.listing import topics_of
 from core.names import NamespaceName, TopicName
 
 LOADS_AT_ONCE: Final = 100
@@ -110,7 +111,7 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
     """An empty namespace, or by force one with everything in it."""
     await broker.catalog.policies(namespace)
     with broker.going.one_more(str(namespace)):
-        topics = [TopicName.parse(full) for full in await broker.topics_of(namespace)]
+        topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
         if topics and not force:
             raise AlreadyExists(f"namespace {namespace} still has topics")
         for name in topics:

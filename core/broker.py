@@ -32,6 +32,7 @@ from core.ledger.managed import ManagedLedger
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import TailCache
 from core.ledger.trim import RollLimits
+from core.listing import topics_of
 from core.names import NamespaceName, TopicName
 from core.policies import BrokerDefaults
 from core.ports.ledger_store import LedgerStore
@@ -46,10 +47,8 @@ log = logging.getLogger(__name__)
 
 AnyTopic = Topic | VolatileTopic
 
-TOPICS_PER_REST = 100
-"""Topics looked at, for one reason or another, before the loop gets its turn."""
 POLICIES_PER_REST = 10
-"""Topics that are told new policies before it does: those are worked out for each."""
+"""Topics that are told new policies before the loop gets its turn: they are worked out for each."""
 DISPATCH_SECONDS_MAX = 0.005
 """Delivering to one subscription after the other, before the rest of a sweep has its turn."""
 
@@ -252,7 +251,7 @@ class Broker:
         """
         limit = (await self.catalog.effective(name)).max_topics_per_namespace
         if limit and not name.system:
-            present = len(await self.topics_of(name.namespace))
+            present = len(await topics_of(self, name.namespace))
             if present + topics > limit:
                 raise NotAllowed(f"namespace {name.namespace} has as many topics as it may")
 
@@ -289,27 +288,6 @@ class Broker:
             except AlreadyExists:  # somebody else has asked at the same moment
                 return await self.catalog.partitions(name)
         return creation.partitions
-
-    async def topics_of(self, namespace: NamespaceName) -> list[str]:
-        """Full names of every topic, partitions as the topics they are, system topics left out."""
-        path = f"/managed-ledgers/{namespace}/persistent"
-        names: dict[str, None] = {}  # nearly sorted from the start, so that sorting is no pause
-        for count, encoded in enumerate(await self.metadata.children(path)):
-            if count % TOPICS_PER_REST == 0:
-                await trio.lowlevel.checkpoint()
-            name = TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}")
-            if not name.system:
-                names[name.full] = None
-        for base, partitions in (await self.catalog.partitioned_of(namespace)).items():
-            await trio.lowlevel.checkpoint()
-            if not base.system:
-                names |= dict.fromkeys(f"{base}-partition-{index}" for index in range(partitions))
-        for count, topic in enumerate(list(self.topics.values())):
-            if count % TOPICS_PER_REST == 0:
-                await trio.lowlevel.checkpoint()
-            if topic.name.namespace == namespace and not topic.name.system:
-                names[topic.name.full] = None
-        return sorted(names)
 
     async def unload(self, name: TopicName) -> None:
         """Send everybody away; whoever comes again loads it anew."""

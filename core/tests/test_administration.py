@@ -18,6 +18,7 @@ from core.errors import (
     NotFound,
     TopicNotFound,
 )
+from core.listing import topics_of
 from core.metadata.memory import MemoryMetadata
 from core.names import NamespaceName, TopicName
 from core.policies import AutoTopicCreation, BrokerDefaults
@@ -55,7 +56,7 @@ async def test_a_topic_is_created_by_order_where_nobody_else_may(broker: Broker)
 
 async def test_all_partitions_are_there_at_once(broker: Broker) -> None:
     await administration.create_partitioned(broker, A, 3)
-    assert await broker.topics_of(NAMESPACE) == [A.partition(i).full for i in range(3)]
+    assert await topics_of(broker, NAMESPACE) == [A.partition(i).full for i in range(3)]
     await administration.grow_partitioned(broker, A, 4)
     assert [topic.name for topic in await administration.loaded(broker, A)] == [
         A.partition(index) for index in range(4)
@@ -72,9 +73,9 @@ async def test_a_partitioned_topic_in_use_stays_whole(broker: Broker) -> None:
     await topic.subscription("s")  # type: ignore[union-attr, misc]  # it is persistent
     with pytest.raises(NotAllowed):
         await administration.delete_partitioned(broker, A, force=False)
-    assert len(await broker.topics_of(NAMESPACE)) == 2
+    assert len(await topics_of(broker, NAMESPACE)) == 2
     await administration.delete_partitioned(broker, A, force=True)
-    assert await broker.topics_of(NAMESPACE) == []
+    assert await topics_of(broker, NAMESPACE) == []
     with pytest.raises(NotFound):
         await administration.partitions_of(broker, A)
 

@@ -12,6 +12,7 @@ from core.errors import (
     TopicNotFound,
 )
 from core.ledger.managed import State
+from core.listing import topics_of
 from core.names import NamespaceName, TopicName
 from core.policies import AutoTopicCreation, NamespacePolicies
 from core.testing.bench import settled, stored
@@ -78,7 +79,7 @@ async def test_partitions_are_what_was_promised() -> None:
             await broker.topic(A)
         assert await broker.partitions_or_create(A, create=True) == 2
         assert await broker.partitions_or_create(A.partition(0), create=True) == 0
-        assert await broker.topics_of(DEFAULT) == [A.partition(i).full for i in range(2)]
+        assert await topics_of(broker, DEFAULT) == [A.partition(i).full for i in range(2)]
 
 
 async def test_topics_without_partitions_are_created_by_attaching_only() -> None:
@@ -259,7 +260,7 @@ async def test_stopping_unloads_everything_and_loads_nothing_more() -> None:
         with pytest.raises(NotReady):
             await broker.topic(A)
     async with running(stores) as broker:
-        assert await broker.topics_of(DEFAULT) == [A.full]
+        assert await topics_of(broker, DEFAULT) == [A.full]
         await broker.topic(A, create=False)
 
 
@@ -268,7 +269,7 @@ async def test_volatile_topics_are_there_while_they_are_loaded() -> None:
         topic = await broker.topic(VOLATILE)
         assert isinstance(topic, VolatileTopic)
         assert await broker.exists(VOLATILE)
-        assert await broker.topics_of(DEFAULT) == [VOLATILE.full]
+        assert await topics_of(broker, DEFAULT) == [VOLATILE.full]
         await broker.delete(VOLATILE)
         assert not await broker.exists(VOLATILE)
 

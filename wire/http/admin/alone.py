@@ -12,6 +12,7 @@ from typing import Any, Final
 from starlette.exceptions import HTTPException
 
 from core.errors import NotFound
+from core.listing import topics_of
 from core.names import TopicName
 from wire.http.admin.reaching import each_stored, having
 from wire.http.asking import Ask
@@ -80,7 +81,7 @@ async def hash_positions(ask: Ask) -> dict[str, Any]:
     asked = ",".join(ask.request.query_params.getlist("topics")).split(",")
     names = [TopicName.parse(name).full for name in asked if name]
     if not names:
-        names = await ask.broker.topics_of(ask.namespace)
+        names = await topics_of(ask.broker, ask.namespace)
     return {
         "namespace": str(ask.namespace),
         "bundle": ask.part("bundle"),

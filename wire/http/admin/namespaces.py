@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from core import administration
 from core.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
+from core.listing import topics_of
 from core.names import TopicName
 from core.policies import AuthPolicies, Bundles, NamespacePolicies
 from core.topic.topic import Topic
@@ -64,7 +65,7 @@ async def topics(ask: Ask) -> list[str]:
     wanted = MODES.get(ask.text("mode", "PERSISTENT").upper())
     if wanted is None:
         raise Invalid("mode must be PERSISTENT, NON_PERSISTENT or ALL")
-    return [name for name in await ask.broker.topics_of(ask.namespace) if name.startswith(wanted)]
+    return [name for name in await topics_of(ask.broker, ask.namespace) if name.startswith(wanted)]
 
 
 # -- bundles -----------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ async def unsubscribe(ask: Ask) -> None:
 async def _persistent_topics(ask: Ask) -> AsyncIterator[Topic]:
     """One after the other, those that are not loaded as well."""
     await ask.broker.catalog.policies(ask.namespace)
-    for count, name in enumerate(await ask.broker.topics_of(ask.namespace)):
+    for count, name in enumerate(await topics_of(ask.broker, ask.namespace)):
         if count % TOPICS_PER_REST == 0:
             await trio.lowlevel.checkpoint()
         if name.startswith(MODES["PERSISTENT"]):

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from core import administration
+from core.listing import topics_of
 from core.policies import AuthPolicies
 from wire.http.admin import topic_properties
 from wire.http.admin.namespace_policies import changed
@@ -29,7 +30,7 @@ async def listed(ask: Ask) -> list[str]:
     """Full names, partitions as the topics they are."""
     await ask.broker.catalog.policies(ask.namespace)
     begin = f"{ask.domain}://"
-    return [name for name in await ask.broker.topics_of(ask.namespace) if name.startswith(begin)]
+    return [name for name in await topics_of(ask.broker, ask.namespace) if name.startswith(begin)]
 
 
 async def partitioned(ask: Ask) -> list[str]:

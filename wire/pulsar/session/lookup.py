@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from core.checksum import crc32c
 from core.errors import InvalidName, NamespaceNotFound, NotReady, Overloaded, TopicNotFound
+from core.listing import topics_of
 from core.names import NamespaceName, TopicName
 from wire.pulsar import events, replies
 
@@ -89,7 +90,7 @@ async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfN
     namespace = NamespaceName.parse(event.namespace)
     if not await session.broker.catalog.has_namespace(namespace):
         raise NamespaceNotFound(f"namespace {namespace} does not exist")
-    names = await session.broker.topics_of(namespace)
+    names = await topics_of(session.broker, namespace)
     if event.mode is not events.TopicsMode.ALL:
         persistent = event.mode is events.TopicsMode.PERSISTENT
         names = [name for name in names if TopicName.parse(name).persistent is persistent]
