@@ -136,12 +136,17 @@ def check_entity(kind: str, name: str) -> None:
         )
 
 
+def check_length(kind: str, name: str) -> None:
+    """Raise unless a name that clients give themselves (`kind`, for the text) is short enough."""
+    if _utf8_length(name) > NAME_BYTES_MAX:
+        raise InvalidName(f"the name of a {kind} may have at most {NAME_BYTES_MAX} bytes")
+
+
 def check_subscription(name: str) -> None:
     """Raise unless users may create a subscription of that name."""
     if not name:
         raise InvalidName("the name of a subscription must not be empty")
-    if _utf8_length(name) > NAME_BYTES_MAX:
-        raise InvalidName(f"the name of a subscription may have at most {NAME_BYTES_MAX} bytes")
+    check_length("subscription", name)
     if name in (".", ".."):
         raise InvalidName(f"{name!r} cannot name a subscription")
     if name in RESERVED_SUBSCRIPTIONS or name.startswith(RESERVED_SUBSCRIPTION_PREFIX):

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.dispatch.murmur import KEY_BYTES_CACHED_MAX, murmur3
+from core.checksum import crc32c
+from core.dispatch.murmur import KEY_BYTES_CACHED_MAX, KEY_BYTES_HASHED_MAX, murmur3
 
 
 # the published vectors of MurmurHash3_x86_32 with seed 0, their sign bit removed
@@ -47,6 +48,17 @@ def plain(data: bytes) -> int:
     return (h ^ h >> 16) & 0x7FFFFFFF
 
 
-@given(st.binary(max_size=KEY_BYTES_CACHED_MAX) | st.binary(min_size=KEY_BYTES_CACHED_MAX + 1))
+@given(
+    st.binary(max_size=KEY_BYTES_CACHED_MAX)
+    | st.binary(min_size=KEY_BYTES_CACHED_MAX + 1, max_size=KEY_BYTES_HASHED_MAX)
+)
 def test_short_cuts_change_nothing(data: bytes) -> None:
     assert murmur3(data) == plain(data)
+
+
+def test_very_long_keys_are_divided_by_their_checksum() -> None:
+    """A megabyte took a quarter of a second, with the one loop in it."""
+    longest = bytes(range(256)) * (KEY_BYTES_HASHED_MAX // 256)
+    assert murmur3(longest) == plain(longest)
+    assert murmur3(longest + b"x") == crc32c(longest + b"x") & 0x7FFFFFFF
+    assert len({murmur3(longest + bytes((last,))) % 65_536 for last in range(256)}) > 250

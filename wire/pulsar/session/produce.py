@@ -17,6 +17,7 @@ from core.errors import (
     ProducerBusy,
 )
 from core.ledger.chain import START
+from core.names import check_length
 from core.topic.producer import AccessMode, Producer, ProducerRequest
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
@@ -55,6 +56,7 @@ def on_producer(session: PulsarSession, event: events.Producer) -> None:
         return
     if producer_id in coming:
         raise NotReady("the producer is already being attached on this connection")
+    check_length("producer", event.name)
     coming[producer_id] = event.request_id
     session.wait_for(_produce, event)
 

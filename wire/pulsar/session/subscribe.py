@@ -16,7 +16,7 @@ from core.errors import (
     SubscriptionNotFound,
 )
 from core.ledger.chain import START, Position
-from core.names import check_subscription
+from core.names import check_length, check_subscription
 from core.topic.consumer import Attachment, ConsumerRequest
 from core.topic.seeking import find_by_time, mark_before
 from core.topic.subscription import SubscriptionType
@@ -51,6 +51,7 @@ def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
     if consumer_id in coming:
         raise NotReady("the consumer is already being attached on this connection")
     check_subscription(event.subscription)
+    check_length("consumer", event.consumer_name)
     coming[consumer_id] = event.request_id
     session.wait_for(_subscribe, event)
 

@@ -191,3 +191,18 @@ async def test_a_quota_holds_from_the_first_producer_on(
     heard = await client.says_one(peer.producer(1, 7, "t"))
     told = heard.body.error if heard.kind == "ERROR" else None
     assert told == code
+
+
+async def test_names_of_clients_have_an_end(stage: Stage) -> None:
+    """They are kept, hashed a hundred times each, and stored with what was sent."""
+    client = await stage.player()
+    heard = await client.says(
+        peer.producer(1, 1, "t", producer_name="p" * 4_097),
+        peer.subscribe(2, 1, "t", "s", consumer_name="c" * 4_097),
+    )
+    assert [(each.kind, each.body.error) for each in heard] == [("ERROR", pb.InvalidTopicName)] * 2
+    heard = await client.says(
+        peer.producer(3, 1, "t", producer_name="p" * 4_096),
+        peer.subscribe(4, 1, "t", "s", consumer_name="c" * 4_096),
+    )
+    assert sorted(kinds(heard)) == ["PRODUCER_SUCCESS", "SUCCESS"]
