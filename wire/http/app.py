@@ -26,6 +26,7 @@ import trio
 from core.broker import Broker
 from wire.http.exposition import Family
 from wire.http.front import Front, HttpOptions
+from wire.http.room import Room
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,8 @@ async def serve_http(
     try:
         await _first_connection([sock for sock, _ in sockets])
         log.info("the first HTTP connection: loading the web server")
-        front = Front(broker, options, extra_metrics)
+        room = Room(options.connections_max)
+        front = Front(broker, options, extra_metrics, room=room)
         server = await trio.to_thread.run_sync(_load, front)
         await server(sockets)
     finally:
@@ -60,7 +62,7 @@ def _load(front: Front) -> Callable[[Sequence[Door]], Awaitable[None]]:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
     from wire.http import stack
 
-    return partial(stack.serve, front.options, stack.application(front))
+    return partial(stack.serve, front, stack.application(front))
 
 
 async def _first_connection(sockets: Sequence[socket.socket]) -> None:

@@ -15,6 +15,7 @@ from core.broker import Broker
 from core.clock import SystemClock
 from wire.http.exposition import Family
 from wire.http.pauses import Pauses
+from wire.http.room import Room
 from wire.http.round_trip import HealthCheck
 
 
@@ -118,5 +119,7 @@ class Front(Struct, frozen=True):
     """Metrics of parts that HTTP does not know: the link, the storage tier."""
     health: HealthCheck = field(default_factory=HealthCheck)
     """Shared by all who ask."""
+    room: Room = field(default_factory=Room)
+    """How many are served, and refused."""
     pauses: Pauses = field(default_factory=lambda: Pauses(SystemClock()))
     """The same."""

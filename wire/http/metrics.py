@@ -25,7 +25,7 @@ from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileSubscription
 from wire.http.asking import Ask
-from wire.http.exposition import CONTENT_TYPE, Family, gauge, label_text, pieces
+from wire.http.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, pieces
 from wire.http.last_times import LastTimes
 from wire.http.metric_names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
 from wire.http.routes import Table
@@ -95,6 +95,12 @@ def _broker(ask: Ask) -> list[Family]:
     version.add(1, label_text(labels))
     return [
         version,
+        gauge("magnetar_http_connections", "HTTP connections being served", ask.front.room.served),
+        counter(
+            "magnetar_http_connections_refused_total",
+            "HTTP connections over the limit",
+            ask.front.room.refused,
+        ),
         gauge(
             "magnetar_http_pause_seconds_max",
             "The longest step of an HTTP request since the start",

@@ -37,7 +37,7 @@ class Room:
 
     __slots__ = ("_count_max", "refused", "refusing", "served")
 
-    def __init__(self, count_max: int) -> None:
+    def __init__(self, count_max: int = 1_000) -> None:
         self._count_max = count_max
         self.served = self.refusing = 0
         """Just now."""

@@ -31,8 +31,7 @@ from core.errors import BrokerError
 from wire.http import health, lookup, metrics
 from wire.http.admin import tables
 from wire.http.errors import status_of
-from wire.http.front import Front, HttpOptions
-from wire.http.room import Room
+from wire.http.front import Front
 from wire.http.routes import mounted, refusal, routes
 
 log = logging.getLogger(__name__)
@@ -111,13 +110,13 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 # -- serving -----------------------------------------------------------------------------------
 
 
-async def serve(options: HttpOptions, application: ASGIApp, doors: Sequence[Door]) -> None:
+async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> None:
     """Accept and answer until cancelled. The sockets are ours from here on."""
+    options, room = front.options, front.room
     config = _config(options.idle_seconds)
     app: Any = application  # the two libraries spell the types of ASGI differently
     wrapped = wrap_app(app, options.body_bytes_max, "asgi")
     context = WorkerContext(None)
-    room = Room(options.connections_max)
 
     async def handle(stream: Any) -> None:
         try:

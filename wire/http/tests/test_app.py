@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import ssl
 import subprocess
@@ -136,8 +137,10 @@ async def test_more_connections_than_allowed_are_refused() -> None:
             for stream in silent:
                 await stream.aclose()
             while answer.status_code == 503:  # until the server has noticed
-                answer = await client.get("/healthz")
-            assert answer.text == "ok"
+                answer = await client.get("/metrics")
+            assert "magnetar_http_connections 1\n" in answer.text
+            (refused,) = re.findall(r"magnetar_http_connections_refused_total (\d+)", answer.text)
+            assert int(refused) >= 1
 
 
 async def test_a_connection_too_many_over_tls_is_closed(
