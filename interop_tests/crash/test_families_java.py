@@ -100,8 +100,10 @@ def test_retry(begun):
 def test_counts(begun):
     seen = begun["counts"].result()
     assert seen["before"] == [0, 1, 2]
-    first = seen["after"][0]
-    assert seen["after"] == [first, first + 1, first + 2]
+    # the first of these may have lain in the client's queue before the server went
+    second, third = seen["after"][1:]
+    assert third == second + 1
+    assert third <= 2
 
 
 def test_fencing(begun):

@@ -390,7 +390,9 @@ def redelivery_counts(at):
         message = consumer.receive(RECEIVE_MS)
         counts.append(message.redelivery_count())
         consumer.negative_acknowledge(message)
-    assert counts == list(range(counts[0], counts[0] + 3))
+    # the first of these may have lain in the client's queue before the server went
+    assert counts[2] == counts[1] + 1
+    assert counts[2] <= 2
 
 
 # -- who may write -------------------------------------------------------------------------------
