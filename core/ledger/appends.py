@@ -28,6 +28,7 @@ class Append:
         "counts",
         "done",
         "entry_id",
+        "first_index",
         "headers",
         "joined",
         "payloads",
@@ -49,7 +50,7 @@ class Append:
         """Where in this one those begin that it took in, and whom of them to tell."""
         self.size = len(payloads[0]) if len(payloads) == 1 else sum(map(len, payloads))
         self.headers: list[bytes] | None = None
-        self.entry_id = -1
+        self.entry_id = self.first_index = -1
         self.began = self.written = began
         """When it was brought, and when it was given to storage, in seconds."""
 
@@ -67,6 +68,11 @@ class Append:
             joined.append((entries, other.done))
             self.size += other.size
         self.payloads, self.counts, self.joined = payloads, counts, joined
+
+    def index_of(self, entry_id: int) -> int:
+        """The index of the first message in an entry of this run, once it has been written."""
+        place = entry_id - self.entry_id
+        return self.first_index + (place if self.counts is None else sum(self.counts[:place]))
 
     def tell(self, result: Position | BrokerError) -> None:
         """The position of the first entry, or why nothing is stored, to everybody."""

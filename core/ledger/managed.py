@@ -125,6 +125,8 @@ class ManagedLedger:
         self._opened_ms = 0
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
+        self._telling: Append | None = None
+        """Whose positions are being told, or were told last."""
         self._readers = Readers(storage.ledgers)
         self._metadata_lock = trio.Lock()
         self._ending_lock = trio.Lock()
@@ -245,6 +247,17 @@ class ManagedLedger:
                 self._storage.gather(self)
         return append.size
 
+    def index_told(self, position: Position) -> int:
+        """The index of the first message at a position that a `done` is just being told."""
+        telling = self._telling
+        assert telling is not None, "nobody has been told anything yet"
+        return telling.index_of(position[1])
+
+    @property
+    def confirmed_index(self) -> int:
+        """All messages with a lower index may be read."""
+        return self._in_flight[0].first_index if self._in_flight else self.next_index
+
     def write(self) -> None:
         """Give storage what was appended since the last time, in as few runs as may be."""
         if self.state is not WRITING:
@@ -257,6 +270,7 @@ class ManagedLedger:
         assert writer is not None
         entries, counts = len(append.payloads), append.counts
         self.written_ms = now_ms = self._storage.clock.wall_ms()
+        append.first_index = self.next_index
         append.headers = header.headers(entries, counts, now_ms, self.next_index)
         self.next_index += entries if counts is None else sum(counts)
         self._in_flight.append(append)
@@ -283,6 +297,7 @@ class ManagedLedger:
         if self.tailed and self.state is not CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
+        self._telling = append
         append.tell((segment.ledger_id, first))
         self._advanced()
         if self.state is not WRITING:

@@ -11,6 +11,7 @@ States: a topic is `open` from the end of `load` until `close` or `delete` begin
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from urllib.parse import unquote
 
 import trio
@@ -64,6 +65,8 @@ class Topic:
         self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
         self.subscriptions: dict[str, Subscription] = {}
         self.producers = Producers()
+        self._watchers: list[Callable[[], None]] = []
+        """Called whenever more may be read."""
         self.fenced = True
         self.quota_hit: QuotaHeld | QuotaExceeded | None = None
         """Set while a backlog quota refuses producers."""
@@ -228,6 +231,16 @@ class Topic:
         """More may be read: everybody who waits at the tail has work."""
         for subscription in self.subscriptions.values():
             subscription.look()
+        for watcher in list(self._watchers):
+            watcher()
+
+    def watch(self, news: Callable[[], None]) -> None:
+        """Have `news` called whenever more may be read, until `unwatch`: for readers by index."""
+        self._watchers.append(news)
+        self.ledger.tailed = True
+
+    def unwatch(self, news: Callable[[], None]) -> None:
+        self._watchers.remove(news)
 
     def check_producer(self) -> None:
         """Whether anybody may attach to write now."""

@@ -1,0 +1,37 @@
+"""What a Kafka producer sent, as an entry. Pure.
+
+    u32 size | metadata | record batch as it came
+
+Metadata is that of a Pulsar message, without a checksum (the batch has its own): producer `kafka`,
+publish time, the number of records, and the property `entry.format=kafka`, by which other servers'
+tools know it too. The number counts offsets, not records: a batch that was compacted has holes.
+
+Invariant: a batch is never taken apart here.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from typing import Final
+
+from core.varints import varint
+
+_SIZE: Final = Layout(">I")
+_BEGIN: Final = b"\x0a\x05kafka\x10\x00\x18"
+"""Producer name, sequence id, and the tag of the publish time, as nobody else writes them."""
+_FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"
+_COUNT: Final = b"\x58"
+
+
+def wrapped(batch: bytes, offsets: int, now_ms: int) -> bytes:
+    """The entry for a batch that takes so many offsets."""
+    metadata = b"".join((_BEGIN, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
+    return b"".join((_SIZE.pack(len(metadata)), metadata, batch))
+
+
+def batch_in(tail: bytes) -> bytes | None:
+    """The batch in what is behind the broker's header; None if it is no Kafka producer's."""
+    if tail[4 : 4 + len(_BEGIN)] != _BEGIN:
+        return None
+    (size,) = _SIZE.unpack_from(tail)
+    return tail[4 + size :]

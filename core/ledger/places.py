@@ -1,0 +1,77 @@
+"""Where in a log the message with a given index stands.
+
+A list of ledgers says the index of the first message of each, so the ledger is found at once; in it,
+headers of single entries are read until the entry is found. Who reads on from there knows the next
+place without asking; `Places` remembers the last few such.
+
+Invariant: a place is right or absent: entries never move, and trimmed ones are looked up anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import OrderedDict
+from typing import Final
+
+from core.entry import header
+from core.ledger.chain import Position, Segment
+from core.ledger.managed import ManagedLedger
+
+REMEMBERED_MAX: Final = 256
+"""Places of one log: a reader each."""
+
+
+class Places:
+    """See the module's docstring."""
+
+    def __init__(self, ledger: ManagedLedger) -> None:
+        self._ledger = ledger
+        self._known: OrderedDict[int, Position] = OrderedDict()
+
+    @property
+    def first_index(self) -> int:
+        """The lowest index that is still there, or the next one if nothing is."""
+        for segment in self._ledger.chain.segments:
+            if segment.entries:
+                return segment.first_index
+        return self._ledger.next_index
+
+    def note(self, index: int, position: Position) -> None:
+        """The entry at `position` begins with `index`."""
+        self._known[index] = position
+        self._known.move_to_end(index)
+        while len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+
+    async def find(self, index: int) -> Position:
+        """The entry that holds the message, or the first behind it if there is none with it.
+
+        `index` is between `first_index` and the log's `confirmed_index`.
+        """
+        known = self._known.get(index)
+        if known is not None and self._ledger.chain.normal(known) == known:
+            return known
+        segments = [one for one in self._ledger.chain.segments if one.entries]
+        place = bisect_right(segments, index, key=lambda one: one.first_index) - 1
+        segment = segments[max(place, 0)]
+        return self._ledger.chain.normal((segment.ledger_id, await self._within(segment, index)))
+
+    async def _within(self, segment: Segment, index: int) -> int:
+        """The first entry of a ledger whose last message has that index or a higher one."""
+        low, high = 0, segment.entries
+        while low < high:
+            middle = (low + high) // 2
+            if await self._last_index((segment.ledger_id, middle)) < index:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def _last_index(self, position: Position) -> int:
+        cached = self._ledger.cached(position)
+        if cached is not None:
+            part, at = cached
+            if part.headers is not None:
+                return header.read(part.headers[at]).index
+            return header.read(part.payloads[at]).index
+        return header.read((await self._ledger.read(position, 1, 1)).payloads[0]).index
