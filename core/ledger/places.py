@@ -1,8 +1,8 @@
 """Where in a log the message with a given index stands.
 
-A list of ledgers says the index of the first message of each, so the ledger is found at once; in it,
-headers of single entries are read until the entry is found. Who reads on from there knows the next
-place without asking; `Places` remembers the last few such.
+A list of ledgers says the index of the first message of each, so the ledger is found at once; in
+it, headers of single entries are read until the entry is found. Who reads on from there knows the
+next place without asking; `Places` remembers the last few such.
 
 Invariant: a place is right or absent: entries never move, and trimmed ones are looked up anew.
 """
