@@ -1,0 +1,94 @@
+"""Kafka's error codes, and which of them stands for an error of ours.
+
+The table names every leaf of `core.errors` (a test sees to it). Clients act on codes: some they try
+again after a while, some make them look for another broker first, the rest they raise.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from core import errors
+
+UNKNOWN: Final = -1
+NONE: Final = 0
+OFFSET_OUT_OF_RANGE: Final = 1
+CORRUPT_MESSAGE: Final = 2
+UNKNOWN_TOPIC: Final = 3
+LEADER_NOT_AVAILABLE: Final = 5
+NOT_LEADER: Final = 6
+OFFSET_METADATA_TOO_LARGE: Final = 12
+ILLEGAL_GENERATION: Final = 22
+INCONSISTENT_GROUP_PROTOCOL: Final = 23
+INVALID_GROUP_ID: Final = 24
+UNKNOWN_MEMBER_ID: Final = 25
+INVALID_SESSION_TIMEOUT: Final = 26
+REBALANCE_IN_PROGRESS: Final = 27
+NON_EMPTY_GROUP: Final = 68
+GROUP_ID_NOT_FOUND: Final = 69
+MEMBER_ID_REQUIRED: Final = 79
+GROUP_MAX_SIZE_REACHED: Final = 81
+FENCED_INSTANCE_ID: Final = 82
+REQUEST_TIMED_OUT: Final = 7
+MESSAGE_TOO_LARGE: Final = 10
+COORDINATOR_NOT_AVAILABLE: Final = 15
+INVALID_TOPIC: Final = 17
+TOPIC_AUTHORIZATION_FAILED: Final = 29
+INVALID_TIMESTAMP: Final = 32
+UNSUPPORTED_SASL_MECHANISM: Final = 33
+UNSUPPORTED_VERSION: Final = 35
+TOPIC_ALREADY_EXISTS: Final = 36
+INVALID_PARTITIONS: Final = 37
+INVALID_REQUEST: Final = 42
+OUT_OF_ORDER: Final = 45
+INVALID_PRODUCER_EPOCH: Final = 47
+POLICY_VIOLATION: Final = 44
+STORAGE_ERROR: Final = 56
+SASL_AUTHENTICATION_FAILED: Final = 58
+UNSUPPORTED_COMPRESSION: Final = 76
+THROTTLING_QUOTA_EXCEEDED: Final = 89
+RESOURCE_NOT_FOUND: Final = 91
+INVALID_RECORD: Final = 87
+UNKNOWN_TOPIC_ID: Final = 100
+
+CODES: Final[Mapping[type[errors.BrokerError], int]] = {
+    errors.TopicNotFound: UNKNOWN_TOPIC,
+    errors.SubscriptionNotFound: RESOURCE_NOT_FOUND,
+    errors.ConsumerNotFound: RESOURCE_NOT_FOUND,
+    errors.NamespaceNotFound: UNKNOWN_TOPIC,
+    errors.LedgerNotFound: STORAGE_ERROR,
+    errors.EntryNotFound: STORAGE_ERROR,
+    errors.AlreadyExists: TOPIC_ALREADY_EXISTS,
+    # Both are tried again by clients, which is what a lost race asks for.
+    errors.BadVersion: REQUEST_TIMED_OUT,
+    errors.ConsumerBusy: POLICY_VIOLATION,
+    errors.ProducerBusy: POLICY_VIOLATION,
+    errors.ProducerFenced: POLICY_VIOLATION,
+    errors.HashRangeTaken: INVALID_REQUEST,
+    errors.SubscriptionBusy: REQUEST_TIMED_OUT,
+    errors.NotAllowed: POLICY_VIOLATION,
+    errors.Invalid: INVALID_REQUEST,
+    errors.InvalidName: INVALID_TOPIC,
+    errors.ChecksumMismatch: CORRUPT_MESSAGE,
+    errors.Terminated: POLICY_VIOLATION,
+    errors.Unsupported: UNSUPPORTED_VERSION,
+    errors.Unauthenticated: SASL_AUTHENTICATION_FAILED,
+    errors.Unauthorized: TOPIC_AUTHORIZATION_FAILED,
+    errors.IncompatibleSchema: INVALID_RECORD,
+    # Makes clients ask again where the topic is, which is here, a moment later.
+    errors.NotReady: NOT_LEADER,
+    errors.Overloaded: THROTTLING_QUOTA_EXCEEDED,
+    errors.QuotaHeld: THROTTLING_QUOTA_EXCEEDED,
+    errors.QuotaExceeded: POLICY_VIOLATION,
+    errors.Fenced: NOT_LEADER,
+    errors.StorageFailed: STORAGE_ERROR,
+    errors.StorageFull: STORAGE_ERROR,
+    errors.Corrupted: STORAGE_ERROR,
+}
+
+
+def code_of(error: errors.BrokerError) -> int:
+    """Kafka's code for an error of ours."""
+    for kind in type(error).__mro__:
+        if kind in CODES:
+            return CODES[kind]
+    return UNKNOWN

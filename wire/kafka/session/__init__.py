@@ -1,0 +1,1 @@
+"""What Kafka's requests mean to the broker."""
