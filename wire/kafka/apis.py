@@ -1,0 +1,192 @@
+"""The table of requests: by key, what is asked, what is answered, and in which versions.
+
+From the bytes of a frame to a request, and from a response to the bytes of a frame. The functions
+for a version are compiled when it is first spoken: a start, and clients that all speak one version,
+do not pay for the others. What of this table is *served* is the session's business; what is here
+can be read and written.
+
+Invariant: whatever the bytes, decoding raises nothing but `WireError`. Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Final, NamedTuple
+
+from core.errors import WireError
+from wire.kafka.codec import reading
+from wire.kafka.codec.declare import Request, Response
+from wire.kafka.codec.decoding import Decode, decoder
+from wire.kafka.codec.encoding import Encode, encoder
+from wire.kafka.messages import (
+    basics,
+    configs,
+    consumer_groups,
+    groups,
+    offsets,
+    records,
+    sasl,
+    topics,
+    transactions,
+)
+
+API_VERSIONS: Final = basics.ApiVersionsRequest.KEY
+
+
+class Api(NamedTuple):
+    """One kind of request, and its response."""
+
+    request: type[Request]
+    response: type[Response]
+
+    @property
+    def name(self) -> str:
+        return self.request.__name__.removesuffix("Request")
+
+    def knows(self, version: int) -> bool:
+        first, last = self.request.VERSIONS
+        return first <= version <= last
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether sizes are varints, and structures and headers end with tagged fields."""
+        return version >= self.request.FLEXIBLE
+
+
+_LIST: Final = (
+    Api(records.ProduceRequest, records.ProduceResponse),
+    Api(records.FetchRequest, records.FetchResponse),
+    Api(records.ListOffsetsRequest, records.ListOffsetsResponse),
+    Api(basics.MetadataRequest, basics.MetadataResponse),
+    Api(offsets.OffsetCommitRequest, offsets.OffsetCommitResponse),
+    Api(offsets.OffsetFetchRequest, offsets.OffsetFetchResponse),
+    Api(basics.FindCoordinatorRequest, basics.FindCoordinatorResponse),
+    Api(groups.JoinGroupRequest, groups.JoinGroupResponse),
+    Api(groups.HeartbeatRequest, groups.HeartbeatResponse),
+    Api(groups.LeaveGroupRequest, groups.LeaveGroupResponse),
+    Api(groups.SyncGroupRequest, groups.SyncGroupResponse),
+    Api(groups.DescribeGroupsRequest, groups.DescribeGroupsResponse),
+    Api(groups.ListGroupsRequest, groups.ListGroupsResponse),
+    Api(sasl.SaslHandshakeRequest, sasl.SaslHandshakeResponse),
+    Api(basics.ApiVersionsRequest, basics.ApiVersionsResponse),
+    Api(topics.CreateTopicsRequest, topics.CreateTopicsResponse),
+    Api(topics.DeleteTopicsRequest, topics.DeleteTopicsResponse),
+    Api(records.DeleteRecordsRequest, records.DeleteRecordsResponse),
+    Api(transactions.InitProducerIdRequest, transactions.InitProducerIdResponse),
+    Api(records.OffsetForLeaderEpochRequest, records.OffsetForLeaderEpochResponse),
+    Api(transactions.AddPartitionsToTxnRequest, transactions.AddPartitionsToTxnResponse),
+    Api(transactions.AddOffsetsToTxnRequest, transactions.AddOffsetsToTxnResponse),
+    Api(transactions.EndTxnRequest, transactions.EndTxnResponse),
+    Api(transactions.WriteTxnMarkersRequest, transactions.WriteTxnMarkersResponse),
+    Api(transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse),
+    Api(configs.DescribeConfigsRequest, configs.DescribeConfigsResponse),
+    Api(configs.AlterConfigsRequest, configs.AlterConfigsResponse),
+    Api(topics.DescribeLogDirsRequest, topics.DescribeLogDirsResponse),
+    Api(sasl.SaslAuthenticateRequest, sasl.SaslAuthenticateResponse),
+    Api(topics.CreatePartitionsRequest, topics.CreatePartitionsResponse),
+    Api(groups.DeleteGroupsRequest, groups.DeleteGroupsResponse),
+    Api(topics.ElectLeadersRequest, topics.ElectLeadersResponse),
+    Api(configs.IncrementalAlterConfigsRequest, configs.IncrementalAlterConfigsResponse),
+    Api(topics.ListPartitionReassignmentsRequest, topics.ListPartitionReassignmentsResponse),
+    Api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse),
+    Api(basics.DescribeClusterRequest, basics.DescribeClusterResponse),
+    Api(transactions.DescribeProducersRequest, transactions.DescribeProducersResponse),
+    Api(transactions.DescribeTransactionsRequest, transactions.DescribeTransactionsResponse),
+    Api(transactions.ListTransactionsRequest, transactions.ListTransactionsResponse),
+    Api(
+        consumer_groups.ConsumerGroupHeartbeatRequest,
+        consumer_groups.ConsumerGroupHeartbeatResponse,
+    ),
+    Api(
+        consumer_groups.ConsumerGroupDescribeRequest,
+        consumer_groups.ConsumerGroupDescribeResponse,
+    ),
+    Api(basics.DescribeTopicPartitionsRequest, basics.DescribeTopicPartitionsResponse),
+)
+
+APIS: Final = {api.request.KEY: api for api in _LIST}
+
+
+class Header(NamedTuple):
+    """What stands before every request."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    end: int
+    """Where the request begins."""
+
+
+_REQUEST_HEADER: Final = struct.Struct(">hhih")
+_RESPONSE_HEADER: Final = struct.Struct(">ii")
+_NO_TAGS: Final = b"\0"
+
+
+def decode_header(data: bytes, at: int) -> Header:
+    """The header of a request that we know, or of ApiVersions in any version."""
+    try:
+        key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data, at)
+        at += _REQUEST_HEADER.size
+        client_id = None
+        if size >= 0:
+            # Of this size even in flexible headers: brokers must read it before they know better.
+            if size > len(data) - at:
+                raise reading.beyond("client_id")
+            client_id = data[at : at + size].decode()
+            at += size
+        if _api(key, version).is_flexible(version):
+            at = reading.skip_tags(data, at)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise WireError(f"the header of a request: {error}") from error
+    return Header(key, version, correlation_id, client_id, at)
+
+
+def decode_request(key: int, version: int, data: bytes, at: int) -> Request | None:
+    """The request behind its header; None for ApiVersions in a version that we do not know.
+
+    Such a client is to be answered all the same, so that it comes back with one that we do.
+    """
+    if not _api(key, version).knows(version):
+        return None
+    request: Request
+    request, _ = _decoder(key, version)(data, at)
+    return request
+
+
+def encode_response(key: int, version: int, correlation_id: int, response: Response) -> list[bytes]:
+    """A whole frame, in pieces."""
+    pieces = _encoder(key, version)(response)
+    tags = _NO_TAGS if _has_tags(key, version) else b""
+    size = 4 + len(tags) + sum(map(len, pieces))
+    return [_RESPONSE_HEADER.pack(size, correlation_id) + tags, *pieces]
+
+
+def _api(key: int, version: int) -> Api:
+    """What is asked; raises for what we do not know, but for any version of ApiVersions."""
+    api = APIS.get(key)
+    if api is None:
+        raise WireError(f"no request has the key {key}")
+    if not api.knows(version) and key != API_VERSIONS:
+        raise WireError(f"{api.name} has no version {version} here")
+    return api
+
+
+@cache
+def _decoder(key: int, version: int) -> Decode:
+    api = _api(key, version)
+    return decoder(api.request, version, api.is_flexible(version))
+
+
+@cache
+def _encoder(key: int, version: int) -> Encode:
+    api = _api(key, version)
+    # Only ApiVersions comes in versions that we do not know; all clients understand its first.
+    spoken = version if api.knows(version) else 0
+    return encoder(api.response, spoken, api.is_flexible(spoken))
+
+
+@cache
+def _has_tags(key: int, version: int) -> bool:
+    """Whether the response's header is of the newer kind; that of ApiVersions never is."""
+    return key != API_VERSIONS and _api(key, version).is_flexible(version)

@@ -1,0 +1,181 @@
+"""How a message is declared: a class, its fields in the order of the wire, and when each is there.
+
+    class FetchPartition(Message):
+        partition: Int32
+        current_leader_epoch: Annotated[Int32, since(9)] = -1
+
+A field without a word on versions is in all of them. One that is not has a default, which it has in
+the others. `String | None` may be null; `nullable(3)` says since when, if not from the beginning.
+Tagged fields (`tagged(0)`) follow all others, and are left out when they have their default.
+
+`decoding.py` and `encoding.py` read this; nobody else needs more than the classes. Pure.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from functools import cache
+from typing import Annotated, Any, ClassVar, Final
+
+import msgspec
+
+LATEST: Final = 32767
+NO_UUID: Final = bytes(16)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A type of the protocol that is no structure."""
+
+    name: str
+    layout: str = ""
+    """For `struct`; empty if its size varies."""
+
+
+class Since(msgspec.Struct, frozen=True):
+    version: int
+
+
+class Until(msgspec.Struct, frozen=True):
+    version: int
+    """The last that has it."""
+
+
+class Nullable(msgspec.Struct, frozen=True):
+    since: int
+
+
+class Tagged(msgspec.Struct, frozen=True):
+    number: int
+
+
+def since(version: int) -> Since:
+    """There from this version on."""
+    return Since(version)
+
+
+def until(version: int) -> Until:
+    """There up to this version."""
+    return Until(version)
+
+
+def nullable(version: int) -> Nullable:
+    """May be null from this version on."""
+    return Nullable(version)
+
+
+def tagged(number: int) -> Tagged:
+    """Behind all others, with a number, if it is there at all."""
+    return Tagged(number)
+
+
+Bool = Annotated[bool, Kind("bool", "?")]
+Int8 = Annotated[int, Kind("int8", "b")]
+Int16 = Annotated[int, Kind("int16", "h")]
+Int32 = Annotated[int, Kind("int32", "i")]
+Int64 = Annotated[int, Kind("int64", "q")]
+Uuid = Annotated[bytes, Kind("uuid", "16s")]
+String = Annotated[str, Kind("string")]
+Bytes = Annotated[bytes, Kind("bytes")]
+
+
+class ByName(msgspec.StructMeta):
+    """Fields are given by name, so that they may stand in the order of the wire.
+
+    msgspec has `kw_only` for that, but no class inherits it; this says it once for all of them.
+    """
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
+    ) -> ByName:
+        return super().__new__(mcs, name, bases, namespace, kw_only=True, **options)
+
+
+@typing.dataclass_transform(kw_only_default=True)
+class Message(msgspec.Struct, metaclass=ByName):
+    """A structure of the protocol: a whole message, or a part of one."""
+
+
+class Request(Message):
+    """What a client asks."""
+
+    KEY: ClassVar[int]
+    VERSIONS: ClassVar[tuple[int, int]]
+    """The first and the last that we know."""
+    FLEXIBLE: ClassVar[int] = LATEST
+    """The first in the newer form: sizes are varints, and structures end with tagged fields."""
+
+
+class Response(Message):
+    """What it is answered; key and versions are those of its request."""
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field, as its class declares it."""
+
+    name: str
+    kind: Kind | type[Message]
+    array: bool
+    since: int
+    until: int
+    null_since: int | None
+    """None for never."""
+    tag: int | None
+    default: Any
+
+    def is_in(self, version: int) -> bool:
+        return self.since <= version <= self.until
+
+    def may_be_null(self, version: int) -> bool:
+        return self.null_since is not None and version >= self.null_since
+
+
+@cache
+def fields_of(message: type[Message]) -> tuple[Field, ...]:
+    """The fields of a class, in the order of the wire."""
+    hints = typing.get_type_hints(message, include_extras=True)
+    defaults = {one.name: one for one in msgspec.structs.fields(message)}
+    return tuple(
+        _field(name, hints[name], _default(defaults[name])) for name in message.__struct_fields__
+    )
+
+
+def _default(info: msgspec.structs.FieldInfo) -> Any:
+    if info.default is not msgspec.NODEFAULT:
+        return info.default
+    if info.default_factory is not msgspec.NODEFAULT:
+        return info.default_factory()
+    return msgspec.NODEFAULT
+
+
+def _field(name: str, hint: Any, default: Any) -> Field:
+    hint, marks = _unwrapped(hint)
+    optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    if optional:
+        (hint,) = [one for one in typing.get_args(hint) if one is not type(None)]
+        hint, more = _unwrapped(hint)
+        marks += more
+    array = typing.get_origin(hint) is list
+    if array:
+        hint, more = _unwrapped(typing.get_args(hint)[0])
+        marks += more
+    found = {type(mark): mark for mark in marks}
+    null_since = found[Nullable].since if Nullable in found else 0
+    return Field(
+        name,
+        kind=found.get(Kind, hint),
+        array=array,
+        since=found[Since].version if Since in found else 0,
+        until=found[Until].version if Until in found else LATEST,
+        null_since=null_since if optional else None,
+        tag=found[Tagged].number if Tagged in found else None,
+        default=default,
+    )
+
+
+def _unwrapped(hint: Any) -> tuple[Any, list[Any]]:
+    """What is annotated, and with what."""
+    if typing.get_origin(hint) is not Annotated:
+        return hint, []
+    inner, *marks = typing.get_args(hint)
+    return inner, marks

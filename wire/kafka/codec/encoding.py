@@ -1,0 +1,141 @@
+"""From a declaration to an encoder: its source for one version of a message, compiled.
+
+The other half of `decoding.py`, where the theory stands. An encoder returns pieces, so that nobody
+copies records only to put a few bytes in front of them. It trusts its caller: a value that the
+version cannot say (null where there is no null, a number too large) ends in Python's own error.
+Pure.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from wire.kafka.codec.declare import Field, Kind, Message
+from wire.kafka.codec.source import (
+    Source,
+    codes,
+    element_of,
+    is_fixed,
+    of_version,
+    runs,
+    size_code,
+)
+
+Encode = Callable[[Any], list[bytes]]
+"""Takes a value; returns its bytes in pieces, for whoever sends them to join."""
+
+
+@cache
+def encoder(message: type[Message], version: int, flexible: bool) -> Encode:
+    """The function that writes this version of a message."""
+    return _source(message, version, flexible).compiled("encode")
+
+
+def source_of(message: type[Message], version: int, flexible: bool) -> str:
+    """The function as text, for whoever wants to read what runs."""
+    return "\n".join(_source(message, version, flexible).lines)
+
+
+def _source(message: type[Message], version: int, flexible: bool) -> Source:
+    source = Source(version, flexible)
+    source.add(0, "def encode(value):")
+    source.add(1, "out = []", "add = out.append")
+    _message(source, 1, message, "value")
+    source.add(1, "return out")
+    return source
+
+
+def _message(source: Source, depth: int, message: type[Message], value: str) -> None:
+    plain, tagged = of_version(message, source.version)
+    for fixed, run in runs(plain):
+        if fixed:
+            _run(source, depth, run, value)
+        else:
+            for field in run:
+                _field(source, depth, field, f"{value}.{field.name}")
+    if source.flexible and tagged:
+        _tags(source, depth, tagged, value)
+    elif source.flexible:
+        source.add(depth, 'add(b"\\0")')
+
+
+def _run(source: Source, depth: int, run: list[Field], value: str) -> None:
+    """Neighbours of fixed size."""
+    name, _ = source.layout(codes(run), "pack")
+    given = ", ".join(f"{value}.{field.name}" for field in run)
+    source.add(depth, f"add({name}({given}))")
+
+
+def _field(source: Source, depth: int, field: Field, value: str) -> None:
+    """One field of any kind; `value` is the expression that gives it."""
+    if isinstance(field.kind, Kind) and is_fixed(field):
+        name, _ = source.layout(field.kind.layout, "pack")
+        source.add(depth, f"add({name}({value}))")
+        return
+    given = source.local(field.name)
+    source.add(depth, f"{given} = {value}")
+    if field.array:
+        inside = _null(source, depth, field, given)
+        _elements(source, inside, field, given)
+    elif isinstance(field.kind, Kind):
+        inside = _null(source, depth, field, given)
+        if field.kind.name == "string":
+            source.add(inside, f"{given} = {given}.encode()")
+        _size(source, inside, field, given)
+        source.add(inside, f"add({given})")
+    else:
+        _structure(source, depth, field, field.kind, given)
+
+
+def _null(source: Source, depth: int, field: Field, given: str) -> int:
+    """Write null for None, if that may be; returns how deep to go on for all else."""
+    if not field.may_be_null(source.version):
+        return depth
+    null = b"\0" if source.flexible else struct.pack(">" + size_code(field), -1)
+    source.add(depth, f"if {given} is None:")
+    source.add(depth + 1, f"add({null!r})")
+    source.add(depth, "else:")
+    return depth + 1
+
+
+def _size(source: Source, depth: int, field: Field, given: str) -> None:
+    if source.flexible:
+        source.add(depth, f"add(writing.varint(len({given}) + 1))")
+    else:
+        name, _ = source.layout(size_code(field), "pack")
+        source.add(depth, f"add({name}(len({given})))")
+
+
+def _elements(source: Source, depth: int, field: Field, given: str) -> None:
+    _size(source, depth, field, given)
+    item = source.local("item")
+    source.add(depth, f"for {item} in {given}:")
+    element = element_of(field)
+    if isinstance(element.kind, Kind):
+        _field(source, depth + 1, element, item)
+    else:
+        _message(source, depth + 1, element.kind, item)
+
+
+def _structure(source: Source, depth: int, field: Field, kind: type[Message], given: str) -> None:
+    if field.may_be_null(source.version) and field.tag is None:
+        source.add(depth, f"if {given} is None:", '    add(b"\\xff")', "else:")
+        depth += 1
+        source.add(depth, 'add(b"\\x01")')
+    _message(source, depth, kind, given)
+
+
+def _tags(source: Source, depth: int, tagged: list[Field], value: str) -> None:
+    """Those that have not their default; each is written into a list of its own."""
+    outer, found = source.local("outer"), source.local("tagged")
+    source.add(depth, f"{found} = []", f"{outer} = add")
+    for field in tagged:
+        inner = source.local("inner")
+        source.add(depth, f"if {value}.{field.name} != {field.default!r}:")
+        source.add(depth + 1, f"{inner} = []", f"add = {inner}.append")
+        _field(source, depth + 1, field, f"{value}.{field.name}")
+        source.add(depth + 1, f"{found}.append(({field.tag}, {inner}))")
+    source.add(depth, f"add = {outer}", f"add(writing.tags({found}))")

@@ -1,0 +1,33 @@
+"""What compiled encoders call: numbers whose size varies, and tagged fields. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+SHORT: Final = [_varint(number) for number in range(1024)]
+"""Most sizes are small."""
+
+
+def varint(number: int) -> bytes:
+    """Unsigned."""
+    return SHORT[number] if number < len(SHORT) else _varint(number)
+
+
+def tags(fields: Sequence[tuple[int, list[bytes]]]) -> bytes:
+    """Tagged fields in their order: how many, then number, size, value of each."""
+    pieces = [varint(len(fields))]
+    for number, value in fields:
+        joined = b"".join(value)
+        pieces += (varint(number), varint(len(joined)), joined)
+    return b"".join(pieces)

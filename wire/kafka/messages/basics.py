@@ -1,0 +1,262 @@
+"""What every client asks first: what we speak, which topics there are, and who serves them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    NO_UUID,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Request,
+    Response,
+    String,
+    Uuid,
+    nullable,
+    since,
+    tagged,
+    until,
+)
+
+
+class ApiVersionsRequest(Request):
+    """Which requests do you serve, in which versions?"""
+
+    KEY = 18
+    VERSIONS = (0, 4)
+    FLEXIBLE = 3
+
+    client_software_name: Annotated[String, since(3)] = ""
+    client_software_version: Annotated[String, since(3)] = ""
+
+
+class SupportedApi(Message):
+    """A request that is served, from its first version to its last."""
+
+    api_key: Int16
+    min_version: Int16
+    max_version: Int16
+
+
+class SupportedFeature(Message):
+    """A feature of the cluster, and the levels of it that we know."""
+
+    name: String
+    min_version: Int16
+    max_version: Int16
+
+
+class FinalizedFeature(Message):
+    """A feature that is switched on in the whole cluster, and at which levels."""
+
+    name: String
+    max_version_level: Int16
+    min_version_level: Int16
+
+
+class ApiVersionsResponse(Response):
+    """What we serve. Its header is always the oldest: who asks may not know any other."""
+
+    error_code: Int16
+    api_keys: list[SupportedApi]
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    supported_features: Annotated[list[SupportedFeature], since(3), tagged(0)] = []
+    finalized_features_epoch: Annotated[Int64, since(3), tagged(1)] = -1
+    finalized_features: Annotated[list[FinalizedFeature], since(3), tagged(2)] = []
+    zk_migration_ready: Annotated[Bool, since(3), tagged(3)] = False
+
+
+class FindTopic(Message):
+    """A topic to find, by name or, with no name, by id."""
+
+    topic_id: Annotated[Uuid, since(10)] = NO_UUID
+    name: Annotated[String | None, nullable(10)]
+
+
+class MetadataRequest(Request):
+    """Where are these topics? Null means all of them; in version 0 an empty list does."""
+
+    KEY = 3
+    VERSIONS = (0, 13)
+    FLEXIBLE = 9
+
+    topics: Annotated[list[FindTopic] | None, nullable(1)]
+    allow_auto_topic_creation: Annotated[Bool, since(4)] = True
+    include_cluster_authorized_operations: Annotated[Bool, since(8), until(10)] = False
+    include_topic_authorized_operations: Annotated[Bool, since(8)] = False
+
+
+class FoundBroker(Message):
+    """Where one broker listens."""
+
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: Annotated[String | None, since(1)] = None
+
+
+class FoundPartition(Message):
+    """Who leads a partition, and who has copies."""
+
+    error_code: Int16
+    partition_index: Int32
+    leader_id: Int32
+    leader_epoch: Annotated[Int32, since(7)] = -1
+    replica_nodes: list[Int32]
+    isr_nodes: list[Int32]
+    offline_replicas: Annotated[list[Int32], since(5)] = []
+
+
+class FoundTopic(Message):
+    """A topic with all its partitions, or why it was not found."""
+
+    error_code: Int16
+    name: Annotated[String | None, nullable(12)]
+    topic_id: Annotated[Uuid, since(10)] = NO_UUID
+    is_internal: Annotated[Bool, since(1)] = False
+    partitions: list[FoundPartition]
+    topic_authorized_operations: Annotated[Int32, since(8)] = -2147483648
+
+
+class MetadataResponse(Response):
+    """The brokers, and the topics that were asked for."""
+
+    throttle_time_ms: Annotated[Int32, since(3)] = 0
+    brokers: list[FoundBroker]
+    cluster_id: Annotated[String | None, since(2)] = None
+    controller_id: Annotated[Int32, since(1)] = -1
+    topics: list[FoundTopic]
+    cluster_authorized_operations: Annotated[Int32, since(8), until(10)] = -2147483648
+    error_code: Annotated[Int16, since(13)] = 0
+
+
+class FindCoordinatorRequest(Request):
+    """Who coordinates this group or transaction? From version 4 on, these."""
+
+    KEY = 10
+    VERSIONS = (0, 6)
+    FLEXIBLE = 3
+
+    key: Annotated[String, until(3)] = ""
+    key_type: Annotated[Int8, since(1)] = 0
+    coordinator_keys: Annotated[list[String], since(4)] = []
+
+
+class FoundCoordinator(Message):
+    """Who coordinates one of them."""
+
+    key: String
+    node_id: Int32
+    host: String
+    port: Int32
+    error_code: Int16
+    error_message: String | None = None
+
+
+class FindCoordinatorResponse(Response):
+    """The one who does, or from version 4 on one for each."""
+
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    error_code: Annotated[Int16, until(3)] = 0
+    error_message: Annotated[String | None, since(1), until(3)] = None
+    node_id: Annotated[Int32, until(3)] = 0
+    host: Annotated[String, until(3)] = ""
+    port: Annotated[Int32, until(3)] = 0
+    coordinators: Annotated[list[FoundCoordinator], since(4)] = []
+
+
+class DescribeClusterRequest(Request):
+    """Who belongs to the cluster?"""
+
+    KEY = 60
+    VERSIONS = (0, 2)
+    FLEXIBLE = 0
+
+    include_cluster_authorized_operations: Bool
+    endpoint_type: Annotated[Int8, since(1)] = 1
+    include_fenced_brokers: Annotated[Bool, since(2)] = False
+
+
+class DescribedBroker(Message):
+    """Where one broker listens."""
+
+    broker_id: Int32
+    host: String
+    port: Int32
+    rack: String | None = None
+    is_fenced: Annotated[Bool, since(2)] = False
+
+
+class DescribeClusterResponse(Response):
+    """The cluster and its brokers."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    error_message: String | None = None
+    endpoint_type: Annotated[Int8, since(1)] = 1
+    cluster_id: String
+    controller_id: Int32 = -1
+    brokers: list[DescribedBroker]
+    cluster_authorized_operations: Int32 = -2147483648
+
+
+class DescribeTopic(Message):
+    """A topic to describe."""
+
+    name: String
+
+
+class TopicCursor(Message):
+    """From which partition of which topic to go on."""
+
+    topic_name: String
+    partition_index: Int32
+
+
+class DescribeTopicPartitionsRequest(Request):
+    """Describe topics, so many partitions at a time."""
+
+    KEY = 75
+    VERSIONS = (0, 0)
+    FLEXIBLE = 0
+
+    topics: list[DescribeTopic]
+    response_partition_limit: Int32 = 2000
+    cursor: TopicCursor | None = None
+
+
+class DescribedPartition(Message):
+    """Who leads a partition, and who has copies."""
+
+    error_code: Int16
+    partition_index: Int32
+    leader_id: Int32
+    leader_epoch: Int32 = -1
+    replica_nodes: list[Int32]
+    isr_nodes: list[Int32]
+    eligible_leader_replicas: list[Int32] | None = None
+    last_known_elr: list[Int32] | None = None
+    offline_replicas: list[Int32]
+
+
+class DescribedTopic(Message):
+    """A topic and its partitions, or why there are none."""
+
+    error_code: Int16
+    name: String | None
+    topic_id: Uuid
+    is_internal: Bool = False
+    partitions: list[DescribedPartition]
+    topic_authorized_operations: Int32 = -2147483648
+
+
+class DescribeTopicPartitionsResponse(Response):
+    """Topics, and where to go on if there is more."""
+
+    throttle_time_ms: Int32 = 0
+    topics: list[DescribedTopic]
+    next_cursor: TopicCursor | None = None

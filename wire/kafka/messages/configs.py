@@ -1,0 +1,145 @@
+"""Configuration of topics, brokers and groups."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    Request,
+    Response,
+    String,
+    since,
+)
+from wire.kafka.messages.parts import ConfigValue
+
+
+class DescribeResource(Message):
+    """A topic, broker or group; no keys means all that it has."""
+
+    resource_type: Int8
+    resource_name: String
+    configuration_keys: list[String] | None
+
+
+class DescribeConfigsRequest(Request):
+    """How are these configured?"""
+
+    KEY = 32
+    VERSIONS = (1, 4)
+    FLEXIBLE = 4
+
+    resources: list[DescribeResource]
+    include_synonyms: Bool = False
+    include_documentation: Annotated[Bool, since(3)] = False
+
+
+class DescribedSynonym(Message):
+    """Where else the setting may come from, and what it is there."""
+
+    name: String
+    value: String | None
+    source: Int8
+
+
+class DescribedConfig(Message):
+    """One setting, and where it comes from."""
+
+    name: String
+    value: String | None
+    read_only: Bool
+    config_source: Int8 = -1
+    is_sensitive: Bool
+    synonyms: list[DescribedSynonym]
+    config_type: Annotated[Int8, since(3)] = 0
+    documentation: Annotated[String | None, since(3)] = None
+
+
+class DescribedResource(Message):
+    """All settings of one of them."""
+
+    error_code: Int16
+    error_message: String | None
+    resource_type: Int8
+    resource_name: String
+    configs: list[DescribedConfig]
+
+
+class DescribeConfigsResponse(Response):
+    """How they are configured."""
+
+    throttle_time_ms: Int32 = 0
+    results: list[DescribedResource]
+
+
+class AlterResource(Message):
+    """All that one of them is to have; what is not named goes back to its default."""
+
+    resource_type: Int8
+    resource_name: String
+    configs: list[ConfigValue]
+
+
+class AlterConfigsRequest(Request):
+    """Configure these anew."""
+
+    KEY = 33
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    resources: list[AlterResource]
+    validate_only: Bool
+
+
+class AlteredResource(Message):
+    """Whether one of them is changed."""
+
+    error_code: Int16
+    error_message: String | None
+    resource_type: Int8
+    resource_name: String
+
+
+class AlterConfigsResponse(Response):
+    """Which are changed."""
+
+    throttle_time_ms: Int32 = 0
+    responses: list[AlteredResource]
+
+
+class ChangeConfig(Message):
+    """Set (0), remove (1), append to (2) or subtract from (3) one setting."""
+
+    name: String
+    config_operation: Int8
+    value: String | None
+
+
+class ChangeResource(Message):
+    """Changes to one of them; what is not named stays."""
+
+    resource_type: Int8
+    resource_name: String
+    configs: list[ChangeConfig]
+
+
+class IncrementalAlterConfigsRequest(Request):
+    """Change these settings."""
+
+    KEY = 44
+    VERSIONS = (0, 1)
+    FLEXIBLE = 1
+
+    resources: list[ChangeResource]
+    validate_only: Bool
+
+
+class IncrementalAlterConfigsResponse(Response):
+    """Which are changed."""
+
+    throttle_time_ms: Int32 = 0
+    responses: list[AlteredResource]

@@ -1,0 +1,248 @@
+"""Consumer groups of the classic protocol, and what tools ask of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    Bool,
+    Bytes,
+    Int16,
+    Int32,
+    Message,
+    Request,
+    Response,
+    String,
+    nullable,
+    since,
+    until,
+)
+
+
+class JoinProtocol(Message):
+    """A way to assign that the member knows, and what it says under it."""
+
+    name: String
+    metadata: Bytes
+
+
+class JoinGroupRequest(Request):
+    """Let me in. Answered when all members are there."""
+
+    KEY = 11
+    VERSIONS = (0, 9)
+    FLEXIBLE = 6
+
+    group_id: String
+    session_timeout_ms: Int32
+    rebalance_timeout_ms: Annotated[Int32, since(1)] = -1
+    member_id: String
+    group_instance_id: Annotated[String | None, since(5)] = None
+    protocol_type: String
+    protocols: list[JoinProtocol]
+    reason: Annotated[String | None, since(8)] = None
+
+
+class JoinedMember(Message):
+    """A member, as the leader gets to know it."""
+
+    member_id: String
+    group_instance_id: Annotated[String | None, since(5)] = None
+    metadata: Bytes
+
+
+class JoinGroupResponse(Response):
+    """A new generation; its leader is told of all the members."""
+
+    throttle_time_ms: Annotated[Int32, since(2)] = 0
+    error_code: Int16
+    generation_id: Int32 = -1
+    protocol_type: Annotated[String | None, since(7)] = None
+    protocol_name: Annotated[String | None, nullable(7)]
+    leader: String
+    skip_assignment: Annotated[Bool, since(9)] = False
+    member_id: String
+    members: list[JoinedMember]
+
+
+class SyncAssignment(Message):
+    """What the leader gives to one member."""
+
+    member_id: String
+    assignment: Bytes
+
+
+class SyncGroupRequest(Request):
+    """What is mine? From the leader: this is what everybody gets."""
+
+    KEY = 14
+    VERSIONS = (0, 5)
+    FLEXIBLE = 4
+
+    group_id: String
+    generation_id: Int32
+    member_id: String
+    group_instance_id: Annotated[String | None, since(3)] = None
+    protocol_type: Annotated[String | None, since(5)] = None
+    protocol_name: Annotated[String | None, since(5)] = None
+    assignments: list[SyncAssignment]
+
+
+class SyncGroupResponse(Response):
+    """What this member gets."""
+
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    error_code: Int16
+    protocol_type: Annotated[String | None, since(5)] = None
+    protocol_name: Annotated[String | None, since(5)] = None
+    assignment: Bytes
+
+
+class HeartbeatRequest(Request):
+    """I am still here."""
+
+    KEY = 12
+    VERSIONS = (0, 4)
+    FLEXIBLE = 4
+
+    group_id: String
+    generation_id: Int32
+    member_id: String
+    group_instance_id: Annotated[String | None, since(3)] = None
+
+
+class HeartbeatResponse(Response):
+    """Whether the generation still stands."""
+
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    error_code: Int16
+
+
+class LeaveMember(Message):
+    """A member that leaves, or is shown out by a tool."""
+
+    member_id: String
+    group_instance_id: String | None = None
+    reason: Annotated[String | None, since(5)] = None
+
+
+class LeaveGroupRequest(Request):
+    """These members leave; before version 3 only the one who says so."""
+
+    KEY = 13
+    VERSIONS = (0, 5)
+    FLEXIBLE = 4
+
+    group_id: String
+    member_id: Annotated[String, until(2)] = ""
+    members: Annotated[list[LeaveMember], since(3)] = []
+
+
+class LeftMember(Message):
+    """Whether one member is gone."""
+
+    member_id: String
+    group_instance_id: String | None = None
+    error_code: Int16
+
+
+class LeaveGroupResponse(Response):
+    """Who is gone."""
+
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    error_code: Int16
+    members: Annotated[list[LeftMember], since(3)] = []
+
+
+class DescribeGroupsRequest(Request):
+    """Describe these groups."""
+
+    KEY = 15
+    VERSIONS = (0, 6)
+    FLEXIBLE = 5
+
+    groups: list[String]
+    include_authorized_operations: Annotated[Bool, since(3)] = False
+
+
+class DescribedMember(Message):
+    """A member, what it said when it joined, and what it was given."""
+
+    member_id: String
+    group_instance_id: Annotated[String | None, since(4)] = None
+    client_id: String
+    client_host: String
+    member_metadata: Bytes
+    member_assignment: Bytes
+
+
+class DescribedGroup(Message):
+    """A group and its members."""
+
+    error_code: Int16
+    error_message: Annotated[String | None, since(6)] = None
+    group_id: String
+    group_state: String
+    protocol_type: String
+    protocol_data: String
+    members: list[DescribedMember]
+    authorized_operations: Annotated[Int32, since(3)] = -2147483648
+
+
+class DescribeGroupsResponse(Response):
+    """The groups that were asked for."""
+
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    groups: list[DescribedGroup]
+
+
+class ListGroupsRequest(Request):
+    """Which groups are there, in these states and of these types?"""
+
+    KEY = 16
+    VERSIONS = (0, 5)
+    FLEXIBLE = 3
+
+    states_filter: Annotated[list[String], since(4)] = []
+    types_filter: Annotated[list[String], since(5)] = []
+
+
+class ListedGroup(Message):
+    """A group."""
+
+    group_id: String
+    protocol_type: String
+    group_state: Annotated[String, since(4)] = ""
+    group_type: Annotated[String, since(5)] = ""
+
+
+class ListGroupsResponse(Response):
+    """The groups that are coordinated here."""
+
+    throttle_time_ms: Annotated[Int32, since(1)] = 0
+    error_code: Int16
+    groups: list[ListedGroup]
+
+
+class DeleteGroupsRequest(Request):
+    """Delete these groups, and what they have committed."""
+
+    KEY = 42
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    groups_names: list[String]
+
+
+class DeletedGroup(Message):
+    """Whether one group is gone."""
+
+    group_id: String
+    error_code: Int16
+
+
+class DeleteGroupsResponse(Response):
+    """Which groups are gone."""
+
+    throttle_time_ms: Int32 = 0
+    results: list[DeletedGroup]

@@ -1,0 +1,165 @@
+"""What groups have committed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    NO_UUID,
+    Bool,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Request,
+    Response,
+    String,
+    Uuid,
+    nullable,
+    since,
+    until,
+)
+from wire.kafka.messages.parts import PartitionError, TopicErrors
+
+
+class CommitPartition(Message):
+    """The offset to go on from in one partition, and a note of the client."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(6)] = -1
+    committed_metadata: String | None
+
+
+class CommitTopic(Message):
+    """Partitions of one topic; from version 10 on by id."""
+
+    name: Annotated[String, until(9)] = ""
+    topic_id: Annotated[Uuid, since(10)] = NO_UUID
+    partitions: list[CommitPartition]
+
+
+class OffsetCommitRequest(Request):
+    """A group is done with all before these offsets."""
+
+    KEY = 8
+    VERSIONS = (2, 10)
+    FLEXIBLE = 8
+
+    group_id: String
+    generation_id_or_member_epoch: Int32 = -1
+    member_id: String
+    group_instance_id: Annotated[String | None, since(7)] = None
+    retention_time_ms: Annotated[Int64, until(4)] = -1
+    topics: list[CommitTopic]
+
+
+class CommittedTopic(Message):
+    """What was kept for partitions of one topic."""
+
+    name: Annotated[String, until(9)] = ""
+    topic_id: Annotated[Uuid, since(10)] = NO_UUID
+    partitions: list[PartitionError]
+
+
+class OffsetCommitResponse(Response):
+    """What was kept."""
+
+    throttle_time_ms: Annotated[Int32, since(3)] = 0
+    topics: list[CommittedTopic]
+
+
+class FetchOffsetsTopic(Message):
+    """Partitions of one topic; from version 10 on by id."""
+
+    name: Annotated[String, until(9)] = ""
+    topic_id: Annotated[Uuid, since(10)] = NO_UUID
+    partition_indexes: list[Int32]
+
+
+class FetchOffsetsGroup(Message):
+    """A group, and the topics to look at; null means all of them."""
+
+    group_id: String
+    member_id: Annotated[String | None, since(9)] = None
+    member_epoch: Annotated[Int32, since(9)] = -1
+    topics: list[FetchOffsetsTopic] | None
+
+
+class OffsetFetchRequest(Request):
+    """What has this group committed? From version 8 on, these."""
+
+    KEY = 9
+    VERSIONS = (1, 10)
+    FLEXIBLE = 6
+
+    group_id: Annotated[String, until(7)] = ""
+    topics: Annotated[list[FetchOffsetsTopic] | None, until(7), nullable(2)] = []
+    groups: Annotated[list[FetchOffsetsGroup], since(8)] = []
+    require_stable: Annotated[Bool, since(7)] = False
+
+
+class FetchedOffsetsPartition(Message):
+    """What was committed for one partition; -1 if nothing was."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Annotated[Int32, since(5)] = -1
+    metadata: String | None
+    error_code: Int16
+
+
+class FetchedOffsetsTopic(Message):
+    """What was committed for partitions of one topic."""
+
+    name: Annotated[String, until(9)] = ""
+    topic_id: Annotated[Uuid, since(10)] = NO_UUID
+    partitions: list[FetchedOffsetsPartition]
+
+
+class FetchedOffsetsGroup(Message):
+    """What one group has committed."""
+
+    group_id: String
+    topics: list[FetchedOffsetsTopic]
+    error_code: Int16
+
+
+class OffsetFetchResponse(Response):
+    """What was committed, from version 8 on for each group."""
+
+    throttle_time_ms: Annotated[Int32, since(3)] = 0
+    topics: Annotated[list[FetchedOffsetsTopic], until(7)] = []
+    error_code: Annotated[Int16, since(2), until(7)] = 0
+    groups: Annotated[list[FetchedOffsetsGroup], since(8)] = []
+
+
+class DeleteOffsetsPartition(Message):
+    """A partition to forget."""
+
+    partition_index: Int32
+
+
+class DeleteOffsetsTopic(Message):
+    """Partitions of one topic to forget."""
+
+    name: String
+    partitions: list[DeleteOffsetsPartition]
+
+
+class OffsetDeleteRequest(Request):
+    """Forget what a group has committed for these partitions."""
+
+    KEY = 47
+    VERSIONS = (0, 0)
+
+    group_id: String
+    topics: list[DeleteOffsetsTopic]
+
+
+class OffsetDeleteResponse(Response):
+    """What is forgotten."""
+
+    error_code: Int16
+    throttle_time_ms: Int32 = 0
+    topics: list[TopicErrors]

@@ -1,0 +1,344 @@
+"""Producing, fetching, and where records are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    NO_UUID,
+    Bytes,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Request,
+    Response,
+    String,
+    Uuid,
+    since,
+    tagged,
+    until,
+)
+from wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
+
+
+class ProducePartition(Message):
+    """Records for one partition, as the client packed them."""
+
+    index: Int32
+    records: Bytes | None
+
+
+class ProduceTopic(Message):
+    """Records for partitions of one topic."""
+
+    name: String
+    partition_data: list[ProducePartition]
+
+
+class ProduceRequest(Request):
+    """Append these records. With `acks` 0 nobody waits for an answer, and none may be sent."""
+
+    KEY = 0
+    VERSIONS = (3, 12)
+    FLEXIBLE = 9
+
+    transactional_id: String | None = None
+    acks: Int16
+    timeout_ms: Int32
+    topic_data: list[ProduceTopic]
+
+
+class RefusedRecord(Message):
+    """A record for which its whole batch was refused, and why."""
+
+    batch_index: Int32
+    batch_index_error_message: String | None = None
+
+
+class ProducedPartition(Message):
+    """Where the records of one partition went, or why they did not."""
+
+    index: Int32
+    error_code: Int16
+    base_offset: Int64
+    log_append_time_ms: Int64 = -1
+    log_start_offset: Annotated[Int64, since(5)] = -1
+    record_errors: Annotated[list[RefusedRecord], since(8)] = []
+    error_message: Annotated[String | None, since(8)] = None
+    current_leader: Annotated[LeaderIdAndEpoch | None, since(10), tagged(0)] = None
+
+
+class ProducedTopic(Message):
+    """What became of one topic's records."""
+
+    name: String
+    partition_responses: list[ProducedPartition]
+
+
+class ProduceResponse(Response):
+    """What became of all the records."""
+
+    responses: list[ProducedTopic]
+    throttle_time_ms: Int32 = 0
+    node_endpoints: Annotated[list[NodeEndpoint], since(10), tagged(0)] = []
+
+
+class ReplicaState(Message):
+    """Which follower asks; a consumer leaves it out."""
+
+    replica_id: Int32 = -1
+    replica_epoch: Int64 = -1
+
+
+class FetchPartition(Message):
+    """From where to fetch in one partition, and how much at most."""
+
+    partition: Int32
+    current_leader_epoch: Annotated[Int32, since(9)] = -1
+    fetch_offset: Int64
+    last_fetched_epoch: Annotated[Int32, since(12)] = -1
+    log_start_offset: Annotated[Int64, since(5)] = -1
+    partition_max_bytes: Int32
+    replica_directory_id: Annotated[Uuid, since(17), tagged(0)] = NO_UUID
+
+
+class FetchTopic(Message):
+    """Partitions of one topic to fetch from; from version 13 on by id."""
+
+    topic: Annotated[String, until(12)] = ""
+    topic_id: Annotated[Uuid, since(13)] = NO_UUID
+    partitions: list[FetchPartition]
+
+
+class ForgetTopic(Message):
+    """Partitions that leave the session."""
+
+    topic: Annotated[String, until(12)] = ""
+    topic_id: Annotated[Uuid, since(13)] = NO_UUID
+    partitions: list[Int32]
+
+
+class FetchRequest(Request):
+    """Send me records: wait so long for so many bytes."""
+
+    KEY = 1
+    VERSIONS = (4, 17)
+    FLEXIBLE = 12
+
+    cluster_id: Annotated[String | None, since(12), tagged(0)] = None
+    replica_id: Annotated[Int32, until(14)] = -1
+    replica_state: Annotated[ReplicaState | None, since(15), tagged(1)] = None
+    max_wait_ms: Int32
+    min_bytes: Int32
+    max_bytes: Int32 = 2147483647
+    isolation_level: Int8 = 0
+    session_id: Annotated[Int32, since(7)] = 0
+    session_epoch: Annotated[Int32, since(7)] = -1
+    topics: list[FetchTopic]
+    forgotten_topics_data: Annotated[list[ForgetTopic], since(7)] = []
+    rack_id: Annotated[String, since(11)] = ""
+
+
+class DivergingEpoch(Message):
+    """Where the log of a follower leaves that of its leader."""
+
+    epoch: Int32 = -1
+    end_offset: Int64 = -1
+
+
+class SnapshotId(Message):
+    """A snapshot to fetch instead; only for logs of metadata."""
+
+    end_offset: Int64 = -1
+    epoch: Int32 = -1
+
+
+class AbortedTransaction(Message):
+    """A producer whose records are void from this offset to its next marker."""
+
+    producer_id: Int64
+    first_offset: Int64
+
+
+class FetchedPartition(Message):
+    """Whole batches from one partition, and where its log ends."""
+
+    partition_index: Int32
+    error_code: Int16
+    high_watermark: Int64
+    last_stable_offset: Int64 = -1
+    log_start_offset: Annotated[Int64, since(5)] = -1
+    diverging_epoch: Annotated[DivergingEpoch | None, since(12), tagged(0)] = None
+    current_leader: Annotated[LeaderIdAndEpoch | None, since(12), tagged(1)] = None
+    snapshot_id: Annotated[SnapshotId | None, since(12), tagged(2)] = None
+    aborted_transactions: list[AbortedTransaction] | None
+    preferred_read_replica: Annotated[Int32, since(11)] = -1
+    records: Bytes | None
+
+
+class FetchedTopic(Message):
+    """Records from partitions of one topic."""
+
+    topic: Annotated[String, until(12)] = ""
+    topic_id: Annotated[Uuid, since(13)] = NO_UUID
+    partitions: list[FetchedPartition]
+
+
+class FetchResponse(Response):
+    """Records, in the order of the partitions that have some."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Annotated[Int16, since(7)] = 0
+    session_id: Annotated[Int32, since(7)] = 0
+    responses: list[FetchedTopic]
+    node_endpoints: Annotated[list[NodeEndpoint], since(16), tagged(0)] = []
+
+
+class ListOffsetsPartition(Message):
+    """A partition and a time; -1 is its end, -2 its beginning."""
+
+    partition_index: Int32
+    current_leader_epoch: Annotated[Int32, since(4)] = -1
+    timestamp: Int64
+
+
+class ListOffsetsTopic(Message):
+    """Partitions of one topic to look at."""
+
+    name: String
+    partitions: list[ListOffsetsPartition]
+
+
+class ListOffsetsRequest(Request):
+    """Which offset had these partitions at that time?"""
+
+    KEY = 2
+    VERSIONS = (1, 10)
+    FLEXIBLE = 6
+
+    replica_id: Int32
+    isolation_level: Annotated[Int8, since(2)] = 0
+    topics: list[ListOffsetsTopic]
+    timeout_ms: Annotated[Int32, since(10)] = 0
+
+
+class ListedOffsetsPartition(Message):
+    """The first offset that is not older, and its time; -1 if there is none."""
+
+    partition_index: Int32
+    error_code: Int16
+    timestamp: Int64 = -1
+    offset: Int64 = -1
+    leader_epoch: Annotated[Int32, since(4)] = -1
+
+
+class ListedOffsetsTopic(Message):
+    """Offsets in partitions of one topic."""
+
+    name: String
+    partitions: list[ListedOffsetsPartition]
+
+
+class ListOffsetsResponse(Response):
+    """The offsets at those times."""
+
+    throttle_time_ms: Annotated[Int32, since(2)] = 0
+    topics: list[ListedOffsetsTopic]
+
+
+class EndEpochPartition(Message):
+    """A partition, and an epoch of its leaders."""
+
+    partition: Int32
+    current_leader_epoch: Int32 = -1
+    leader_epoch: Int32
+
+
+class EndEpochTopic(Message):
+    """Partitions of one topic to look at."""
+
+    topic: String
+    partitions: list[EndEpochPartition]
+
+
+class OffsetForLeaderEpochRequest(Request):
+    """Where did that epoch end? So a consumer finds out whether the log was cut under it."""
+
+    KEY = 23
+    VERSIONS = (2, 4)
+    FLEXIBLE = 4
+
+    replica_id: Annotated[Int32, since(3)] = -2
+    topics: list[EndEpochTopic]
+
+
+class EndedEpochPartition(Message):
+    """The last epoch up to the one asked for, and where it ended."""
+
+    error_code: Int16
+    partition: Int32
+    leader_epoch: Int32 = -1
+    end_offset: Int64 = -1
+
+
+class EndedEpochTopic(Message):
+    """Where epochs ended in partitions of one topic."""
+
+    topic: String
+    partitions: list[EndedEpochPartition]
+
+
+class OffsetForLeaderEpochResponse(Response):
+    """The ends of those epochs."""
+
+    throttle_time_ms: Int32 = 0
+    topics: list[EndedEpochTopic]
+
+
+class DeleteRecordsPartition(Message):
+    """Where a partition is to begin; -1 is its end."""
+
+    partition_index: Int32
+    offset: Int64
+
+
+class DeleteRecordsTopic(Message):
+    """Partitions of one topic to cut."""
+
+    name: String
+    partitions: list[DeleteRecordsPartition]
+
+
+class DeleteRecordsRequest(Request):
+    """Delete the records before these offsets."""
+
+    KEY = 21
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    topics: list[DeleteRecordsTopic]
+    timeout_ms: Int32
+
+
+class DeletedRecordsPartition(Message):
+    """Where a partition begins now."""
+
+    partition_index: Int32
+    low_watermark: Int64
+    error_code: Int16
+
+
+class DeletedRecordsTopic(Message):
+    """Where partitions of one topic begin now."""
+
+    name: String
+    partitions: list[DeletedRecordsPartition]
+
+
+class DeleteRecordsResponse(Response):
+    """Where all of them begin now."""
+
+    throttle_time_ms: Int32 = 0
+    topics: list[DeletedRecordsTopic]

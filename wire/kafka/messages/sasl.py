@@ -1,0 +1,50 @@
+"""Who a client is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    Bytes,
+    Int16,
+    Int64,
+    Request,
+    Response,
+    String,
+    since,
+)
+
+
+class SaslHandshakeRequest(Request):
+    """I want to prove who I am by this mechanism."""
+
+    KEY = 17
+    VERSIONS = (0, 1)
+
+    mechanism: String
+
+
+class SaslHandshakeResponse(Response):
+    """Go on, or one of these instead."""
+
+    error_code: Int16
+    mechanisms: list[String]
+
+
+class SaslAuthenticateRequest(Request):
+    """A step of the mechanism."""
+
+    KEY = 36
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    auth_bytes: Bytes
+
+
+class SaslAuthenticateResponse(Response):
+    """The next step, or how long the client may stay."""
+
+    error_code: Int16
+    error_message: String | None
+    auth_bytes: Bytes
+    session_lifetime_ms: Annotated[Int64, since(1)] = 0

@@ -1,0 +1,38 @@
+"""What consumers say inside JoinGroup and SyncGroup, against kio."""
+
+from importlib import import_module
+
+import pytest
+from hypothesis import given
+
+from wire.kafka.codec.decoding import decoder
+from wire.kafka.codec.encoding import encoder
+from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from wire.kafka.messages.tests.oracle import FEW, compare_with_kio, values
+
+VERSIONS = [
+    *((ConsumerSubscription, "subscription", version) for version in range(4)),
+    *((ConsumerAssignment, "assignment", version) for version in range(4)),
+]
+
+
+@pytest.mark.parametrize(("message", "name", "version"), VERSIONS)
+def test_kio_reads_and_writes_the_same(message, name, version):
+    schemas = import_module(f"kio.schema.consumer_protocol_{name}.v{version}")
+    theirs = getattr(schemas, f"ConsumerProtocol{name.title()}")
+
+    @FEW
+    @given(values(message, version))
+    def compare(value):
+        data = b"".join(encoder(message, version, False)(value))
+        assert decoder(message, version, False)(data, 0) == (value, len(data))
+        compare_with_kio(theirs, value, data, version)
+
+    compare()
+
+
+@pytest.mark.parametrize("message", [ConsumerSubscription, ConsumerAssignment])
+def test_no_version_is_left_out(message):
+    tried = [version for each, _, version in VERSIONS if each is message]
+    first, last = message.VERSIONS
+    assert tried == list(range(first, last + 1))

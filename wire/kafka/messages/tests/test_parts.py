@@ -1,0 +1,26 @@
+"""Parts are kept apart only while several messages have them."""
+
+import pytest
+
+from wire.kafka.apis import APIS
+from wire.kafka.codec.declare import Kind, Message, fields_of
+from wire.kafka.messages import embedded, parts
+
+SHARED = [
+    each for each in vars(parts).values() if getattr(each, "__module__", "") == parts.__name__
+]
+MESSAGES = [
+    *(side for api in APIS.values() for side in api),
+    embedded.ConsumerSubscription,
+    embedded.ConsumerAssignment,
+]
+
+
+def parts_of(message: type[Message]) -> set[type[Message]]:
+    inner = {field.kind for field in fields_of(message) if not isinstance(field.kind, Kind)}
+    return inner.union(*(parts_of(each) for each in inner))
+
+
+@pytest.mark.parametrize("part", SHARED)
+def test_a_shared_part_is_shared(part):
+    assert sum(part in parts_of(message) for message in MESSAGES) > 1

@@ -1,0 +1,274 @@
+"""Making, changing and removing topics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    NO_UUID,
+    Bool,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Request,
+    Response,
+    String,
+    Uuid,
+    nullable,
+    since,
+    tagged,
+    until,
+)
+from wire.kafka.messages.parts import ConfigValue, TopicIndexes, TopicPartitions
+
+
+class CreateAssignment(Message):
+    """Brokers that are to have one partition."""
+
+    partition_index: Int32
+    broker_ids: list[Int32]
+
+
+class CreateTopic(Message):
+    """A topic to make; -1 partitions or copies means as many as usual."""
+
+    name: String
+    num_partitions: Int32
+    replication_factor: Int16
+    assignments: list[CreateAssignment]
+    configs: list[ConfigValue]
+
+
+class CreateTopicsRequest(Request):
+    """Make these topics, or only say whether you would."""
+
+    KEY = 19
+    VERSIONS = (2, 7)
+    FLEXIBLE = 5
+
+    topics: list[CreateTopic]
+    timeout_ms: Int32 = 60000
+    validate_only: Bool = False
+
+
+class CreatedConfig(Message):
+    """A setting that the new topic has."""
+
+    name: String
+    value: String | None = None
+    read_only: Bool
+    config_source: Int8 = -1
+    is_sensitive: Bool
+
+
+class CreatedTopic(Message):
+    """A topic that was made, or why it was not."""
+
+    name: String
+    topic_id: Annotated[Uuid, since(7)] = NO_UUID
+    error_code: Int16
+    error_message: String | None
+    topic_config_error_code: Annotated[Int16, since(5), tagged(0)] = 0
+    num_partitions: Annotated[Int32, since(5)] = -1
+    replication_factor: Annotated[Int16, since(5)] = -1
+    configs: Annotated[list[CreatedConfig] | None, since(5)] = []
+
+
+class CreateTopicsResponse(Response):
+    """What was made."""
+
+    throttle_time_ms: Int32 = 0
+    topics: list[CreatedTopic]
+
+
+class DeleteTopic(Message):
+    """A topic to delete, by name or, with no name, by id."""
+
+    name: String | None = None
+    topic_id: Uuid
+
+
+class DeleteTopicsRequest(Request):
+    """Delete these topics; before version 6 they are plain names."""
+
+    KEY = 20
+    VERSIONS = (1, 6)
+    FLEXIBLE = 4
+
+    topics: Annotated[list[DeleteTopic], since(6)] = []
+    topic_names: Annotated[list[String], until(5)] = []
+    timeout_ms: Int32
+
+
+class DeletedTopic(Message):
+    """Whether one topic is gone."""
+
+    name: Annotated[String | None, nullable(6)]
+    topic_id: Annotated[Uuid, since(6)] = NO_UUID
+    error_code: Int16
+    error_message: Annotated[String | None, since(5)] = None
+
+
+class DeleteTopicsResponse(Response):
+    """What is gone."""
+
+    throttle_time_ms: Int32 = 0
+    responses: list[DeletedTopic]
+
+
+class CreatePartitionsAssignment(Message):
+    """Brokers that are to have one new partition."""
+
+    broker_ids: list[Int32]
+
+
+class CreatePartitionsTopic(Message):
+    """How many partitions a topic is to have."""
+
+    name: String
+    count: Int32
+    assignments: list[CreatePartitionsAssignment] | None
+
+
+class CreatePartitionsRequest(Request):
+    """Give these topics more partitions."""
+
+    KEY = 37
+    VERSIONS = (0, 3)
+    FLEXIBLE = 2
+
+    topics: list[CreatePartitionsTopic]
+    timeout_ms: Int32
+    validate_only: Bool
+
+
+class CreatedPartitionsTopic(Message):
+    """Whether one topic has them."""
+
+    name: String
+    error_code: Int16
+    error_message: String | None = None
+
+
+class CreatePartitionsResponse(Response):
+    """Which topics have them."""
+
+    throttle_time_ms: Int32 = 0
+    results: list[CreatedPartitionsTopic]
+
+
+class ListPartitionReassignmentsRequest(Request):
+    """Which of these partitions are on the move? Null means all."""
+
+    KEY = 46
+    VERSIONS = (0, 0)
+    FLEXIBLE = 0
+
+    timeout_ms: Int32 = 60000
+    topics: list[TopicIndexes] | None = None
+
+
+class MovedPartition(Message):
+    """Where a partition is, comes to, and leaves."""
+
+    partition_index: Int32
+    replicas: list[Int32]
+    adding_replicas: list[Int32]
+    removing_replicas: list[Int32]
+
+
+class MovedTopic(Message):
+    """Partitions of one topic that are on the move."""
+
+    name: String
+    partitions: list[MovedPartition]
+
+
+class ListPartitionReassignmentsResponse(Response):
+    """What is on the move."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    error_message: String | None
+    topics: list[MovedTopic]
+
+
+class ElectLeadersRequest(Request):
+    """Give these partitions their proper leaders. Null means all."""
+
+    KEY = 43
+    VERSIONS = (0, 2)
+    FLEXIBLE = 2
+
+    election_type: Annotated[Int8, since(1)] = 0
+    topic_partitions: list[TopicPartitions] | None
+    timeout_ms: Int32 = 60000
+
+
+class ElectedPartition(Message):
+    """Whether one partition has a new leader."""
+
+    partition_id: Int32
+    error_code: Int16
+    error_message: String | None
+
+
+class ElectedTopic(Message):
+    """Which partitions of one topic have new leaders."""
+
+    topic: String
+    partition_result: list[ElectedPartition]
+
+
+class ElectLeadersResponse(Response):
+    """What became of the elections."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Annotated[Int16, since(1)] = 0
+    replica_election_results: list[ElectedTopic]
+
+
+class DescribeLogDirsRequest(Request):
+    """How much room do these partitions take? Null means all."""
+
+    KEY = 35
+    VERSIONS = (1, 4)
+    FLEXIBLE = 2
+
+    topics: list[TopicPartitions] | None
+
+
+class DescribedLogDirPartition(Message):
+    """The size of one partition."""
+
+    partition_index: Int32
+    partition_size: Int64
+    offset_lag: Int64
+    is_future_key: Bool
+
+
+class DescribedLogDirTopic(Message):
+    """The partitions of one topic in a directory."""
+
+    name: String
+    partitions: list[DescribedLogDirPartition]
+
+
+class DescribedLogDir(Message):
+    """A directory, what is in it, and its disk."""
+
+    error_code: Int16
+    log_dir: String
+    topics: list[DescribedLogDirTopic]
+    total_bytes: Annotated[Int64, since(4)] = -1
+    usable_bytes: Annotated[Int64, since(4)] = -1
+
+
+class DescribeLogDirsResponse(Response):
+    """The directories of this broker."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Annotated[Int16, since(3)] = 0
+    results: list[DescribedLogDir]
