@@ -65,6 +65,8 @@ class Group:
         self._expected: dict[str, float] = {}
         """Ids that were given out, and until when their owners may come back with them."""
         self._round_ends = NEVER
+        self._gathers = False
+        """A first round: it goes on until its end, for others may come."""
 
     # -- joining ------------------------------------------------------------------------------
 
@@ -163,12 +165,13 @@ class Group:
                 self._tell_synced(member, Synced(error_code=REBALANCE_IN_PROGRESS))
             self.state = State.JOINING
             wait = max(one.request.rebalance_seconds for one in self.members.values())
-            self._round_ends = now + (self._first_delay_seconds if first else wait)
-            if first and self._first_delay_seconds:
-                return
+            self._gathers = first and self._first_delay_seconds > 0
+            self._round_ends = now + (self._first_delay_seconds if self._gathers else wait)
         self._end_round_if_complete(now)
 
     def _end_round_if_complete(self, now: float) -> None:
+        if self._gathers:
+            return
         if all(member.join_waits is not None for member in self.members.values()):
             self._end_round(now)
 
@@ -177,7 +180,7 @@ class Group:
         for member in list(self.members.values()):
             if member.join_waits is None and member.instance_id is None:
                 self._drop(member)
-        self._round_ends = NEVER
+        self._round_ends, self._gathers = NEVER, False
         self.generation += 1
         if not self.members:
             self._become_empty(now)

@@ -1,0 +1,244 @@
+"""Rounds of a group: who comes, who goes, who is told what, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from wire.kafka import errors
+from wire.kafka.groups.group import Group, State
+from wire.kafka.groups.member import Joined, Joining, Synced
+
+
+class Desk:
+    """A group, a clock, and what its members hear."""
+
+    def __init__(self, delay: float = 0.0, size_max: int = 10) -> None:
+        self.group = Group("g", size_max, delay)
+        self.now = 100.0
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        instance: str | None = None,
+        protocols: tuple[tuple[str, bytes], ...] = (("range", b"r"),),
+        kind: str = "consumer",
+        id_required: bool = False,
+    ) -> list[Joined]:
+        told: list[Joined] = []
+        request = Joining(
+            member_id=member_id,
+            instance_id=instance,
+            client_id="client",
+            host="/127.0.0.1",
+            session_seconds=10.0,
+            rebalance_seconds=60.0,
+            protocol_type=kind,
+            protocols=protocols,
+            id_required=id_required,
+        )
+        self.group.join(request, self.now, told.append)
+        return told
+
+    def sync(
+        self, member: Joined, assignments: dict[str, bytes] | None = None, generation: int = 0
+    ) -> list[Synced]:
+        told: list[Synced] = []
+        self.group.sync(
+            member.member_id,
+            generation or member.generation,
+            None,
+            assignments or {},
+            self.now,
+            told.append,
+        )
+        return told
+
+    def beat(self, member: Joined) -> int:
+        return self.group.heartbeat(member.member_id, member.generation, None, self.now)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.group.tick(self.now)
+
+    def pair(self) -> tuple[Joined, Joined]:
+        """A stable group of two; the first leads."""
+        (alone,) = self.join()
+        waiting = self.join()
+        (first,) = self.join(alone.member_id)
+        (second,) = waiting
+        mine = self.sync(second)
+        (task,) = self.sync(first, {first.member_id: b"1", second.member_id: b"2"})
+        assert (task.assignment, mine[0].assignment) == (b"1", b"2")
+        assert self.group.state is State.STABLE
+        return first, second
+
+
+def test_the_first_leads_and_is_told_at_once() -> None:
+    desk = Desk()
+    (first,) = desk.join()
+    assert (first.error_code, first.generation, first.leader) == (0, 1, first.member_id)
+    assert first.members == ((first.member_id, None, b"r"),)
+    (task,) = desk.sync(first, {first.member_id: b"all"})
+    assert task.assignment == b"all"
+
+
+def test_a_second_has_everybody_come_again() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    assert first.generation == second.generation == 2
+    assert len(first.members) == 2
+    assert second.members == ()
+    assert (desk.beat(first), desk.beat(second)) == (errors.NONE, errors.NONE)
+
+
+def test_who_waits_for_a_task_hears_of_a_new_round() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    third = desk.join()
+    assert desk.beat(first) == errors.REBALANCE_IN_PROGRESS
+    assert desk.sync(first)[0].error_code == errors.REBALANCE_IN_PROGRESS
+    (again,) = [desk.join(first.member_id), desk.join(second.member_id)][0]
+    waiting = desk.sync(third[0])
+    desk.join()
+    assert waiting[0].error_code == errors.REBALANCE_IN_PROGRESS
+    assert again.generation == 3
+
+
+def test_a_newcomer_comes_again_with_its_id() -> None:
+    desk = Desk()
+    (told,) = desk.join(id_required=True)
+    assert told.error_code == errors.MEMBER_ID_REQUIRED
+    assert desk.group.state is State.EMPTY
+    (joined,) = desk.join(told.member_id, id_required=True)
+    assert (joined.error_code, joined.member_id) == (0, told.member_id)
+    (told,) = desk.join(id_required=True)
+    desk.wait(11)
+    assert desk.join(told.member_id)[0].error_code == errors.UNKNOWN_MEMBER_ID
+
+
+def test_who_does_not_come_again_is_out() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    waiting = desk.join()
+    for _ in range(7):
+        desk.beat(first)
+        desk.beat(second)
+        desk.wait(9)
+    assert waiting[0].generation == 3
+    assert list(desk.group.members) == [waiting[0].member_id]
+    assert desk.beat(first) == errors.UNKNOWN_MEMBER_ID
+
+
+def test_silence() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    desk.wait(9)
+    assert desk.beat(first) == errors.NONE
+    desk.wait(2)
+    assert list(desk.group.members) == [first.member_id]
+    assert desk.beat(first) == errors.REBALANCE_IN_PROGRESS
+    assert desk.beat(second) == errors.UNKNOWN_MEMBER_ID
+    desk.wait(11)
+    assert desk.group.state is State.EMPTY
+
+
+def test_leaving() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    assert desk.group.leave(second.member_id, None, desk.now) == errors.NONE
+    assert desk.group.leave(second.member_id, None, desk.now) == errors.UNKNOWN_MEMBER_ID
+    (alone,) = desk.join(first.member_id)
+    assert alone.generation == 3
+    assert desk.group.leave(alone.member_id, None, desk.now) == errors.NONE
+    assert desk.group.state is State.EMPTY
+
+
+def test_a_leader_that_leaves_has_a_successor() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    desk.group.leave(first.member_id, None, desk.now)
+    (alone,) = desk.join(second.member_id)
+    assert alone.leader == second.member_id
+
+
+def test_who_asks_again_with_nothing_new_is_told_the_same() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    (same,) = desk.join(second.member_id)
+    assert same.generation == second.generation
+    assert desk.group.state is State.STABLE
+    assert desk.join(first.member_id) == [], "the leader begins a round"
+    assert desk.group.state is State.JOINING
+
+
+def test_generations_and_commits() -> None:
+    desk = Desk()
+    first, _ = desk.pair()
+    group = desk.group
+    assert group.may_commit(first.member_id, 2, None, desk.now) == errors.NONE
+    assert group.may_commit(first.member_id, 1, None, desk.now) == errors.ILLEGAL_GENERATION
+    assert group.may_commit("nobody", 2, None, desk.now) == errors.UNKNOWN_MEMBER_ID
+    assert desk.sync(first, generation=1)[0].error_code == errors.ILLEGAL_GENERATION
+    desk.join()
+    assert group.may_commit(first.member_id, 2, None, desk.now) == errors.NONE
+
+
+def test_protocols() -> None:
+    desk = Desk()
+    both = (("sticky", b"s"), ("range", b"r"))
+    (first,) = desk.join(protocols=both)
+    assert desk.join(protocols=(("other", b""),))[0].error_code == (
+        errors.INCONSISTENT_GROUP_PROTOCOL
+    )
+    assert desk.join(kind="connect")[0].error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    waiting = desk.join(protocols=(("range", b"r2"), ("other", b"")))
+    (again,) = desk.join(first.member_id, protocols=both)
+    assert (again.protocol, waiting[0].protocol) == ("range", "range")
+    assert {metadata for _, _, metadata in again.members} == {b"r", b"r2"}
+
+
+def test_size() -> None:
+    desk = Desk(size_max=1)
+    desk.join()
+    assert desk.join()[0].error_code == errors.GROUP_MAX_SIZE_REACHED
+
+
+def test_the_first_may_wait_for_others() -> None:
+    desk = Desk(delay=3)
+    first, second = desk.join(), desk.join()
+    assert first == second == []
+    desk.wait(3)
+    assert first[0].generation == second[0].generation == 1
+
+
+def test_a_static_member_comes_back_without_a_round() -> None:
+    desk = Desk()
+    (first,) = desk.join(instance="one")
+    desk.sync(first, {first.member_id: b"1"})
+    (back,) = desk.join(instance="one")
+    assert (back.generation, back.skip_assignment) == (1, True)
+    assert back.member_id != first.member_id
+    assert desk.group.state is State.STABLE
+    assert desk.group.heartbeat(first.member_id, 1, "one", desk.now) == (errors.FENCED_INSTANCE_ID)
+    assert desk.group.heartbeat(back.member_id, 1, "one", desk.now) == errors.NONE
+    assert desk.sync(back)[0].assignment == b"1"
+    assert desk.group.leave("", "one", desk.now) == errors.NONE
+    assert desk.group.leave("", "one", desk.now) == errors.UNKNOWN_MEMBER_ID
+
+
+def test_a_group_that_is_deleted() -> None:
+    desk = Desk()
+    first, _ = desk.pair()
+    waiting = desk.join()
+    desk.group.die()
+    assert waiting[0].error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.beat(first) == errors.UNKNOWN_MEMBER_ID
+    assert desk.join()[0].error_code == errors.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("protocols", [(), (("range", b""),)])
+def test_requests_that_name_nothing(protocols: tuple[tuple[str, bytes], ...]) -> None:
+    kind = "" if protocols else "consumer"
+    (told,) = Desk().join(kind=kind, protocols=protocols)
+    assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL

@@ -1,0 +1,120 @@
+"""Once, in order: what five batches under way may do to each other."""
+
+import pytest
+
+from wire.kafka import batches
+from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER
+from wire.kafka.producers import (
+    PRODUCERS_MAX,
+    REMEMBERED_BATCHES,
+    Producers,
+    Refused,
+    Remembered,
+)
+from wire.kafka.tests.batch import batch
+
+
+def header(first: int, count: int = 1, *, producer: int = 7, epoch: int = 0) -> batches.Header:
+    data = batch(*[b"x"] * count, producer=(producer, epoch, first))
+    return batches.header_of(data)
+
+
+def come(known: Producers, *, offset: int, first: int, count: int = 1) -> Remembered:
+    """A batch that is new, and stored at once."""
+    made, before = known.come(header(first, count))
+    assert not before
+    known.stored(made, offset)
+    return made
+
+
+def refusal(known: Producers, wanted: batches.Header) -> int:
+    with pytest.raises(Refused) as caught:
+        known.come(wanted)
+    return caught.value.code
+
+
+def test_one_behind_the_other_and_each_again() -> None:
+    known = Producers()
+    for place in range(REMEMBERED_BATCHES):
+        come(known, offset=10 * place, first=2 * place, count=2)
+    for place in range(REMEMBERED_BATCHES):
+        again, before = known.come(header(2 * place, 2))
+        assert (before, again.offset) == (True, 10 * place)
+    come(known, offset=99, first=2 * REMEMBERED_BATCHES)
+    assert refusal(known, header(0, 2)) == OUT_OF_ORDER, "too long ago"
+
+
+@pytest.mark.parametrize("first", [0, 4, 6, 7])
+def test_out_of_order(first: int) -> None:
+    known = Producers()
+    come(known, offset=0, first=3, count=2)
+    if first == 4:
+        assert refusal(known, header(4)) == OUT_OF_ORDER, "half of it was there"
+    else:
+        assert refusal(known, header(first)) == OUT_OF_ORDER
+    come(known, offset=2, first=5)
+
+
+def test_nothing_is_known_so_any_number_may_come() -> None:
+    come(Producers(), offset=0, first=1_000)
+
+
+def test_after_the_highest_number_comes_zero() -> None:
+    known = Producers()
+    come(known, offset=0, first=2**31 - 2, count=2)
+    come(known, offset=2, first=0)
+    known = Producers()
+    come(known, offset=0, first=2**31 - 1, count=3)
+    come(known, offset=3, first=2)
+
+
+def test_epochs() -> None:
+    known = Producers()
+    come(known, offset=0, first=5)
+    assert refusal(known, header(1, epoch=1)) == OUT_OF_ORDER, "a new epoch begins with 0"
+    known.come(header(0, epoch=1))
+    assert refusal(known, header(6)) == INVALID_PRODUCER_EPOCH
+
+
+def test_again_before_it_is_stored() -> None:
+    known = Producers()
+    told: list[tuple[int, int]] = []
+    made, _ = known.come(header(0))
+    again, before = known.come(header(0))
+    assert before
+    assert again is made
+    again.waiting.append(lambda code, offset: told.append((code, offset)))
+    known.stored(made, 42)
+    assert told == [(0, 42)]
+
+
+def test_what_failed_and_what_came_behind_it_may_come_again() -> None:
+    known = Producers()
+    come(known, offset=0, first=0)
+    second, _ = known.come(header(1))
+    third, _ = known.come(header(2))
+    told: list[tuple[int, int]] = []
+    second.waiting.append(lambda code, offset: told.append((code, offset)))
+    known.failed(7, second, 56)
+    known.failed(7, third, 56)
+    assert told == [(56, -1)]
+    come(known, offset=1, first=1)
+    come(known, offset=2, first=2)
+
+
+def test_what_is_found_in_the_log() -> None:
+    known = Producers()
+    known.note(header(0, 3), 100)
+    known.note(header(3), 103)
+    known.note(header(0, producer=-1), 104)
+    again, before = known.come(header(3))
+    assert (before, again.offset) == (True, 103)
+    come(known, offset=105, first=4)
+
+
+def test_the_silent_are_forgotten() -> None:
+    known = Producers()
+    for producer in range(PRODUCERS_MAX + 1):
+        known.come(header(3, producer=producer))
+    known.come(header(9, producer=0))
+    assert refusal(known, header(9, producer=2)) == OUT_OF_ORDER
