@@ -110,6 +110,23 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 # -- serving -----------------------------------------------------------------------------------
 
 
+class Connection(TCPServer):
+    """One connection, which ends with its client: Hypercorn's would go on to wait for a request of
+    a client that has gone, and keep its place from others for as long as an idle one may stay.
+    """
+
+    _gone = False
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        self._gone = True
+        await self.idle_task.stop()
+
+    async def _idle_timeout(self) -> None:
+        if not self._gone:
+            await super()._idle_timeout()
+
+
 async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> None:
     """Accept and answer until cancelled. The sockets are ours from here on."""
     options, room = front.options, front.room
@@ -120,7 +137,7 @@ async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> No
 
     async def handle(stream: Any) -> None:
         try:
-            await TCPServer(wrapped, config, context, ConnectionState({}), stream).run()
+            await Connection(wrapped, config, context, ConnectionState({}), stream).run()
         except Exception:
             log.exception("an HTTP connection failed")
 

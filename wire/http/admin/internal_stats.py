@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from core import administration
+from core.dates import iso_date
 from core.ledger.chain import Position
 from core.topic.statistics import statistics
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from wire.http.admin.reaching import each_stored, stored
 from wire.http.asking import Ask
-from wire.http.dates import iso_date
 from wire.http.routes import Table
 
 Json = dict[str, Any]

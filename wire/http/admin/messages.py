@@ -15,6 +15,7 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from core.dates import iso_date
 from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import message_count
 from core.errors import EntryNotFound, Invalid, LedgerNotFound
@@ -23,7 +24,6 @@ from core.topic.seeking import find_by_time, mark_before
 from core.topic.topic import Topic
 from wire.http.admin.reaching import MessageId, Target, message_id, stored, subscription_of
 from wire.http.asking import Ask
-from wire.http.dates import iso_date
 from wire.http.decompress import CODECS, decompress
 from wire.http.front import MessageMetadata, StoredMessage
 from wire.http.routes import Table, not_here

@@ -13,6 +13,7 @@ import trio
 
 from core import administration
 from core.broker import AnyTopic
+from core.dates import iso_date
 from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import publish_time
 from core.ledger.acks import AckState
@@ -28,7 +29,6 @@ from core.topic.volatile import VolatileSubscription, VolatileTopic
 from wire.http.admin.reaching import one
 from wire.http.admin.summing import Sum
 from wire.http.asking import Ask
-from wire.http.dates import iso_date
 from wire.http.last_times import LastTimes
 from wire.http.routes import Table, not_here
 

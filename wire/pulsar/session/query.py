@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from core.dates import iso_date
 from core.errors import NotAllowed, TopicNotFound
 from wire.pulsar import events, refusals, replies
 from wire.pulsar.session.away import ask
@@ -40,7 +41,7 @@ async def _tell_stats(
                 unacked=consumer.unacked,
                 blocked_on_unacked=consumer.blocked,
                 address=consumer.request.address,
-                connected_since=str(consumer.connected_ms),
+                connected_since=iso_date(consumer.connected_ms) or "",
                 subscription_type=subscription.kind,
                 backlog=subscription.cursor.backlog,
             ),

@@ -69,14 +69,14 @@ async def test_who_pays_for_long_hears_that_the_server_lives(
         stage.stores.clock.forward(10)
         await trio.sleep(10)
         told += [(each.kind, client.line.paused) for each in await client.hears()]
-    assert told == [("PING", PAUSE_RATE)] * 2, "after 20 s, and after 40"
+    assert told == [("PONG", PAUSE_RATE)] * 2, "after 20 s, and after 40"
     stage.stores.clock.forward(1)
     await trio.sleep(20)
     assert (kinds(await client.hears()), client.line.paused) == ([], 0)
     client.feed(*sends(51, 1))
     stage.stores.clock.forward(20)
     client.feed(*sends(52, 30))
-    assert kinds(await client.hears())[0] == "PING", "many short waits are as bad as a long one"
+    assert kinds(await client.hears())[0] == "PONG", "many short waits are as bad as a long one"
 
 
 async def test_connections_share_the_rate_of_a_topic(

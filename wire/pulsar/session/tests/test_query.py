@@ -11,6 +11,7 @@ async def test_how_a_consumer_is_doing(stage: Stage) -> None:
     await client.hears()
     heard = await client.says_one(peer.consumer_stats(9, 3))
     assert (heard.kind, heard.body.request_id) == ("CONSUMER_STATS_RESPONSE", 9)
+    assert heard.body.connected_since == "2023-11-14T22:13:20.000+00:00"
     heard = await client.says_one(peer.consumer_stats(10, 99))
     assert heard.kind == "CONSUMER_STATS_RESPONSE"
     assert heard.body.error_code == pb.ConsumerNotFound
