@@ -198,9 +198,17 @@ async def open_embedded(
                 yield store
         finally:
             shelves.entry_log.abandon()
-            shelves.locations.close()
-            shelves.ledgers.close()
+            for index in (shelves.locations, shelves.ledgers):
+                _close(index)
             shelves.reader.close()
+
+
+def _close(index: LocationIndex | LedgersIndex) -> None:
+    """A full disk does not take its last words; what they would have said the journal has."""
+    try:
+        index.close()
+    except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
+        log.error("an index did not close cleanly: %s", error)
 
 
 async def _identify(

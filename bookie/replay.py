@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from bookie.checkpoint import Shelves, make_durable, write_out
@@ -15,7 +16,7 @@ from bookie.directories import read_last_mark
 from bookie.entries import Run
 from bookie.entry_log.writer import log_ids
 from bookie.journal import files, format
-from bookie.journal.scan import RottenError, scan
+from bookie.journal.scan import RottenError, left_over, scan
 from bookie.ledgers_index import LedgerRow
 from bookie.write_cache import Half
 from core.errors import Corrupted
@@ -52,9 +53,7 @@ def _read(path: Path, offset: int, target: _Target) -> None:
     try:
         if not format.read_header(os.pread(fd, format.HEADER_BYTES, 0)):
             return
-        for item in scan(
-            lambda start, size: os.pread(fd, size, start), max(offset, format.HEADER_BYTES)
-        ):
+        for item in _items(path, fd, max(offset, format.HEADER_BYTES)):
             if isinstance(item, Run):
                 target.entries(item)
             else:
@@ -65,6 +64,20 @@ def _read(path: Path, offset: int, target: _Target) -> None:
         raise Corrupted(f"{path}: {error}") from error
     finally:
         os.close(fd)
+
+
+def _items(path: Path, fd: int, offset: int) -> Iterator[Run | format.Note]:
+    def read(start: int, size: int) -> bytes:
+        return os.pread(fd, size, start)
+
+    end = yield from scan(read, offset)
+    if left_over(read, end):
+        log.warning(
+            "%s: read up to %d, and not what stands behind that. A crash in the middle of writing "
+            "leaves it so; after anything else the disk has lost something",
+            path,
+            end,
+        )
 
 
 class _Target:

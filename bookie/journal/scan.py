@@ -6,7 +6,7 @@ more (records that were stored but not yet acknowledged), never less and never i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Final
 
 from bookie import entries
@@ -15,6 +15,8 @@ from bookie.journal import format
 WINDOW_BYTES: Final = 4 * 1024 * 1024
 TEAR_BYTES_MAX: Final = 16 * 1024 * 1024
 """More than any group has. Bytes further behind a break than this were written after it."""
+LEFT_OVER_BYTES: Final = 1024 * 1024
+"""So far behind its end a journal is looked at, which costs a start nothing that shows."""
 RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
 
 Read = Callable[[int, int], bytes]
@@ -29,8 +31,8 @@ class RottenError(ValueError):
         self.offset = offset
 
 
-def scan(read: Read, start: int) -> Iterator[entries.Run | format.Note]:
-    """Runs and notes from `start` on, in the order they were written."""
+def scan(read: Read, start: int) -> Generator[entries.Run | format.Note, None, int]:
+    """Runs and notes from `start` on, in the order they were written; returns where that ends."""
     window = _Window(read, start)
     while (word := window.word()) != 0:
         if word == format.PADDING:
@@ -40,11 +42,11 @@ def scan(read: Read, start: int) -> Iterator[entries.Run | format.Note]:
         if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
             if _anything_after(read, window.offset + TEAR_BYTES_MAX):
                 raise RottenError(window.offset)
-            return
+            break
         kind = format.kind(window.data, window.position)
         if kind < 0:
             if kind not in format.KINDS and not _group_follows(read, window.offset):
-                return  # the head of a note whose end did not reach the disk
+                break  # the head of a note whose end did not reach the disk
             yield format.parse_note(window.data[window.position + 4 : end])
             window.position = end
             continue
@@ -53,8 +55,19 @@ def scan(read: Read, start: int) -> Iterator[entries.Run | format.Note]:
             yield run
             end = window.position + run.offsets[-1]
         if not whole:
-            return
+            break
         window.position = end
+    return window.offset
+
+
+def left_over(read: Read, end: int) -> bool:
+    """Whether something stands not far behind the end of a scan.
+
+    A group that a crash tore leaves that, and was never acknowledged; so does a disk that lost what
+    it held, and that is worth a word.
+    """
+    window = read(end, LEFT_OVER_BYTES)
+    return window.count(0) != len(window)
 
 
 def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, bool]:

@@ -9,6 +9,7 @@ import trio.testing
 
 from bookie.embedded import open_embedded
 from bookie.journal import files
+from bookie.ledgers_index import LedgersIndex
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
 from core.errors import (
@@ -35,6 +36,16 @@ def opened(directory, metadata, settings=SETTINGS, on_fatal=pytest.fail):
 async def test_contract(tmp_path, check, settings):
     async with opened(tmp_path, DictMetadata(), settings) as store:
         await check(store)
+
+
+async def test_an_index_that_cannot_close_is_told_and_stops_nothing(tmp_path, monkeypatch, caplog):
+    def full(index):
+        raise Exception("IO error: No space left on device")
+
+    async with opened(tmp_path, DictMetadata()):
+        monkeypatch.setattr(LedgersIndex, "close", full)
+    (told,) = caplog.messages
+    assert "did not close cleanly: IO error: No space left" in told
 
 
 async def test_where_direct_writes_do_not_work(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 
 from bookie import entries
 from bookie.journal import format
-from bookie.journal.scan import TEAR_BYTES_MAX, WINDOW_BYTES, RottenError, scan
+from bookie.journal.scan import TEAR_BYTES_MAX, WINDOW_BYTES, RottenError, left_over, scan
 
 ZEROS_AHEAD = 4096
 
@@ -54,6 +54,28 @@ LAST_FOUND = [
 ]
 WHOLE = journal(FIRST, LAST)
 LAST_START = len(journal(FIRST)) - ZEROS_AHEAD
+
+
+def end_of(data):
+    """Where a scan ends, and whether anything stands behind that."""
+
+    def read(offset, size):
+        return data[offset : offset + size]
+
+    items = scan(read, 512)
+    while True:
+        try:
+            next(items)
+        except StopIteration as stop:
+            return stop.value, left_over(read, stop.value)
+
+
+def test_what_stands_behind_the_end_is_seen():
+    assert end_of(WHOLE) == (len(WHOLE) - ZEROS_AHEAD, False)
+    assert end_of(WHOLE[: len(WHOLE) - ZEROS_AHEAD]) == (len(WHOLE) - ZEROS_AHEAD, False)
+    assert end_of(WHOLE[:512] + bytes(512) + WHOLE[1024:]) == (512, True)
+    torn = WHOLE[: LAST_START + 40] + bytes(200) + WHOLE[LAST_START + 240 :]
+    assert end_of(torn) == (LAST_START, True)
 
 
 def test_all_is_found():
