@@ -11,7 +11,7 @@ exceed `bytes_max` by at most the run added last.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
+from collections import OrderedDict
 
 JOIN_ENTRIES_MAX = 64
 """A run takes in its successors up to this many entries."""
@@ -87,7 +87,7 @@ class Tail:
         else:
             runs.append(run)
             self._sizes.append(size)
-            self._cache.added(self, size)
+            self._cache.added(self, run, size)
         self._cache.evict()
 
     @staticmethod
@@ -132,13 +132,9 @@ class Tail:
             self._dropped = 0
         return size
 
-    @property
-    def holds(self) -> bool:
-        return len(self._runs) > self._dropped
-
     def clear(self) -> None:
         """Forget everything (the topic is unloaded or truncated)."""
-        self._cache.removed(self, sum(self._sizes[self._dropped :]))
+        self._cache.removed(self._runs[self._dropped :], sum(self._sizes[self._dropped :]))
         self._runs = []
         self._sizes = []
         self._dropped = 0
@@ -157,20 +153,21 @@ class TailCache:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
-        self._order: deque[Tail] = deque()
-        """A mention for each run, oldest first."""
+        self._order: OrderedDict[Slice, Tail] = OrderedDict()
+        """Each run and whose it is, oldest first. A plain dict would be slow to tell its oldest."""
 
-    def added(self, tail: Tail, size: int) -> None:
-        self._order.append(tail)
+    def added(self, tail: Tail, run: Slice, size: int) -> None:
+        self._order[run] = tail
         self.bytes += size
 
-    def removed(self, tail: Tail, size: int) -> None:
-        # thousands of idle topics are unloaded one by one: what holds nothing has no mention
-        if tail.holds:
-            self._order = deque(other for other in self._order if other is not tail)
+    def removed(self, runs: list[Slice], size: int) -> None:
+        # a stop unloads thousands of topics one by one: none may cost what all of them hold
+        for run in runs:
+            del self._order[run]
         self.bytes -= size
 
     def evict(self) -> None:
         """Drop the oldest runs until the budget is kept."""
         while self.bytes > self.bytes_max and self._order:
-            self.bytes -= self._order.popleft().drop_oldest()
+            _run, tail = self._order.popitem(last=False)
+            self.bytes -= tail.drop_oldest()

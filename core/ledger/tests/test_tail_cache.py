@@ -1,5 +1,7 @@
 """One budget for all tails, oldest first."""
 
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +66,35 @@ def test_the_oldest_of_all_topics_goes_first() -> None:
     assert cache.bytes == 10
     b.add(run(2, 1, bytes(10), counts=[1]))
     assert (found(b, 2, 0), cache.bytes) == (bytes(10), 20)
+
+
+def steps_of(tail: Tail) -> int:
+    """How many calls, and turns of generators, clearing it takes."""
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        tail.clear()
+    finally:
+        sys.setprofile(before)
+    return steps
+
+
+def test_unloading_a_topic_costs_what_it_holds() -> None:
+    """A stop with 10,000 topics took all its time for looking at the runs of the others."""
+    cache = TailCache(1 << 20)
+    tails = [Tail(cache) for _ in range(1000)]
+    alone = Tail(TailCache(1 << 20))
+    for tail in (*tails, alone):
+        tail.add(run(1, 0, b"x", counts=[1]))
+    assert steps_of(tails[500]) == steps_of(alone)
+    assert steps_of(tails[500]) <= steps_of(Tail(cache)), "and nothing when it holds nothing"
+    assert cache.bytes == 999
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.booleans()), max_size=80))
