@@ -32,7 +32,7 @@ from core.ledger.cursor_place import CursorPlace
 from core.ledger.managed import ManagedLedger
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice
-from core.ledger.trouble import said
+from core.ledger.trouble import Trouble, said
 from core.ports.ledger_store import Done, LedgerWriter
 
 log = logging.getLogger(__name__)
@@ -87,6 +87,7 @@ class Cursor:
         """The next snapshot goes into a fresh ledger, named by a fresh znode."""
         self._saving = False
         self._closed = False
+        self._trouble = Trouble()
         self._writer: LedgerWriter | None = None
         self._waiters: list[Done] = []
         self._saving_for: list[Done] = []
@@ -288,13 +289,21 @@ class Cursor:
         for done in waiters:
             done(error)
         if error is not None:
-            log.warning("%s: cursor %s is not saved: %s", self.topic, self.name, error)
+            self._trouble.began(self._said, "is not saved", error)
             self._writer = None
             self._save_again()
-        elif self._waiters:
+            return
+        if self._trouble.kind is not None:
+            self._trouble.ended(self._said)
+        if self._waiters:
             self.flush()
         elif self._dirty:
             self._storage.cursor_dirty(self)
+
+    @property
+    def _said(self) -> str:
+        """What it is called in logs."""
+        return f"{self.topic}: cursor {self.name}"
 
     def _save_again(self) -> None:
         if not self._closed:

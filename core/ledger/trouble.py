@@ -1,4 +1,4 @@
-"""What is said of a log that cannot be written, and what a log is called when something is said.
+"""What is said of a log or cursor that cannot be written, and what a log is called in logs.
 
 Each change is logged, not each attempt: clients send again what was refused, as quickly as they
 may. A failure of another kind than the last one is a change as well.
@@ -29,7 +29,7 @@ def said(ledger_name: str) -> str:
 
 
 class Trouble:
-    """Of one log. Nothing is wrong to begin with."""
+    """Of one log, or one cursor. Nothing is wrong to begin with."""
 
     __slots__ = ("kind",)
 

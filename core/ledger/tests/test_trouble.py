@@ -3,8 +3,11 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from trio.testing import MockClock
 
 from core.errors import StorageFailed
+from core.ledger.chain import START
+from core.ledger.cursor import RETRY_SECONDS, Cursor
 from core.testing.bench import Bench, Told, bench, settled
 
 
@@ -37,6 +40,32 @@ async def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
         "persistent://public/default/t: a write failed: the disk is full",
         "persistent://public/default/t: cannot open a ledger: gone",
         "persistent://public/default/t: is written again",
+    ]
+
+
+async def test_a_cursor_that_cannot_be_saved_says_so_once(
+    mock_clock: MockClock, desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is tried every second, and a disk may be full for a night."""
+    cursor = Cursor(desk.storage, await desk.ledger(), "s", START, durable=True)
+    await cursor.create()
+
+    async def try_again() -> None:
+        mock_clock.jump(RETRY_SECONDS)
+        await settled()
+
+    desk.ledgers.create_failure = StorageFailed("the disk is full")
+    cursor.ack_range(0, 0, 0)
+    await desk.flush_cursors()
+    for _ in range(3):
+        await try_again()
+    desk.ledgers.create_failure = None
+    await try_again()
+    cursor.ack_range(0, 1, 1)
+    await desk.flush_cursors()
+    assert caplog.messages == [
+        "persistent://public/default/t: cursor s: is not saved: the disk is full",
+        "persistent://public/default/t: cursor s: is written again",
     ]
 
 
