@@ -32,9 +32,10 @@ from core.topic.single import affordable
 from core.topic.source import EntrySource
 from core.topic.toll import Toll
 
-TURN_ENTRIES_MAX: Final = 2_000
-"""Entries looked at in one turn: deciding by key costs more than by turn."""
-LOOK_ENTRIES_MAX: Final = 500
+TURN_ENTRIES_MAX: Final = 400
+"""Entries looked at in one turn: deciding by key costs more than by turn, 10 to 20 us where no two
+keys are the same, and others are not to wait longer than some milliseconds."""
+LOOK_ENTRIES_MAX: Final = 200
 """Entries looked at in one decision."""
 
 

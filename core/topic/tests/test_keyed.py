@@ -14,10 +14,10 @@ from core.dispatch.key_shared import sticky_hash
 from core.errors import HashRangeTaken, SubscriptionBusy
 from core.ledger.chain import Position
 from core.ledger.trim import RollLimits
-from core.testing.bench import Bench, bench
+from core.testing.bench import Bench, bench, settled
 from core.testing.client import ClientConsumer, attached
 from core.testing.entries import entry
-from core.topic.keyed import KeyedDispatcher
+from core.topic.keyed import TURN_ENTRIES_MAX, KeyedDispatcher
 from core.topic.subscription import SubscriptionType
 from core.topic.topic import Topic
 
@@ -301,3 +301,18 @@ async def test_a_dispatch_costs_nothing_for_what_is_held_back() -> None:
     for name, of_few, of_many in zip(("new", "nothing", "held"), few, many, strict=True):
         # heaps grow by four levels while their contents grow sixteenfold
         assert of_many < of_few * 1.25, f"{name}: {of_few} grew to {of_many}"
+
+
+async def test_a_turn_has_an_end() -> None:
+    """Where no two keys are the same an entry takes 20 us, and others wait."""
+    async with bench(RollLimits()) as desk:
+        topic = await desk.topic()
+        client = await attached(topic, KEYED)
+        payloads = [entry(key=b"%d" % number) for number in range(900)]
+        topic.publish(payloads, None, lambda _result: None)
+        await settled()
+        subscription, turns = topic.subscriptions["s"], []
+        while subscription.dispatch():
+            turns.append(len(client.take()))
+        assert turns == [TURN_ENTRIES_MAX] * 2
+        assert len(client.take()) == 900 - 2 * TURN_ENTRIES_MAX
