@@ -8,7 +8,7 @@ from core.errors import WireError
 from wire.kafka.apis import APIS, decode_header, decode_request
 from wire.kafka.codec.decoding import decoder
 from wire.kafka.codec.encoding import encoder
-from wire.kafka.tests.samples import sample
+from wire.kafka.messages.tests.samples import full
 
 VERSIONS = [
     pytest.param(side, version, api.is_flexible(version), id=f"{side.__name__}-v{version}")
@@ -21,7 +21,7 @@ BYTES = {0x00, 0x01, 0x7F, 0x80, 0xFF}
 
 @pytest.mark.parametrize(("message", "version", "flexible"), VERSIONS)
 def test_a_message_that_is_cut_off_anywhere(message, version, flexible):
-    value = sample(message, version)
+    value = full(message, version)
     data = b"".join(encoder(message, version, flexible)(value))
     decode = decoder(message, version, flexible)
     assert decode(data, 0) == (value, len(data))
@@ -32,7 +32,7 @@ def test_a_message_that_is_cut_off_anywhere(message, version, flexible):
 
 @pytest.mark.parametrize(("message", "version", "flexible"), VERSIONS)
 def test_a_message_with_one_wrong_byte(message, version, flexible):
-    data = b"".join(encoder(message, version, flexible)(sample(message, version)))
+    data = b"".join(encoder(message, version, flexible)(full(message, version)))
     decode = decoder(message, version, flexible)
     for at in range(len(data)):
         for byte in BYTES:

@@ -3,12 +3,13 @@
 from importlib import import_module
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from wire.kafka.codec.decoding import decoder
 from wire.kafka.codec.encoding import encoder
 from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
 from wire.kafka.messages.tests.oracle import FEW, compare_with_kio, values
+from wire.kafka.messages.tests.samples import full, sparse
 
 VERSIONS = [
     *((ConsumerSubscription, "subscription", version) for version in range(4)),
@@ -22,6 +23,8 @@ def test_kio_reads_and_writes_the_same(message, name, version):
     theirs = getattr(schemas, f"ConsumerProtocol{name.title()}")
 
     @FEW
+    @example(full(message, version))
+    @example(sparse(message, version))
     @given(values(message, version))
     def compare(value):
         data = b"".join(encoder(message, version, False)(value))
