@@ -20,6 +20,7 @@ from core.errors import Invalid, InvalidName
 from core.names import NamespaceName, TopicName, check_subscription
 from core.policies import decode
 from wire.http.front import Front, HttpOptions
+from wire.http.reached import as_reached
 
 Kind = TypeVar("Kind")
 
@@ -46,7 +47,8 @@ class Ask:
 
     @property
     def options(self) -> HttpOptions:
-        return self.front.options
+        """With the addresses as whoever asks can reach them."""
+        return as_reached(self.front.options, self.request)
 
     # -- the path -----------------------------------------------------------------------------
 
@@ -113,7 +115,7 @@ class Ask:
         return self._body
 
     async def _received(self) -> bytes:
-        limit = self.options.body_bytes_max
+        limit = self.front.options.body_bytes_max
         parts, size = [], 0
         try:
             async with aclosing(self.request.stream()) as stream:
