@@ -42,8 +42,10 @@ class EntryLogWriter:
         self._size_max = size_max
         self._direct = direct_works(directory)
         self._file: BlockFile | None = None
+        self._given = False
+        """Whether anything in the log being written was given to read."""
         self._ledgers: dict[int, int] = {}
-        self._aside: list[BlockFile] = []
+        self._aside: list[int] = []
         """Logs that ended in a failure and hold what the next sync must cover."""
         self._failed = False
         self._next_id = self._first_free_id()
@@ -77,15 +79,16 @@ class EntryLogWriter:
         """Give everybody what was appended to read; it is not durable by that."""
         if self._file is not None:
             self._file.flush()
+            self._given = True
 
     def sync(self) -> None:
         """Make all that was appended durable."""
         if self._file is not None:
-            self._file.flush()
+            self.flush()
             self._sync(self._file.fd)
         while self._aside:
-            self._sync(self._aside[-1].fd)
-            self._aside.pop().close()
+            self._sync(self._aside[-1])
+            os.close(self._aside.pop())
 
     def _sync(self, fd: int) -> None:
         """Never tried again: the page cache may have dropped what it failed to write, and so has
@@ -115,21 +118,29 @@ class EntryLogWriter:
         self._forget()
 
     def set_aside(self) -> None:
-        """Write no more to this log, it failed in the middle; what it holds is synced with the
-        next one.
+        """Write no more to this log, it failed in the middle. What it holds is synced with the next
+        one, if anything of it was ever given to read; else it is gone, or a disk that stays full
+        would have another one each second.
         """
         if self._file is not None:
-            self._aside.append(self._file)
+            if self._given:
+                self._aside.append(self._file.fd)
+            else:
+                self._file.close()
+                (self.directory / format.file_name(self.log_id)).unlink()
         self._forget()
 
     def abandon(self) -> None:
         """Leave it all as it is. What was not synced is nobody's to rely on."""
-        self.set_aside()
+        if self._file is not None:
+            self._file.close()
+        self._forget()
         while self._aside:
-            self._aside.pop().close()
+            os.close(self._aside.pop())
 
     def _forget(self) -> None:
         self._file = None
+        self._given = False
         self.log_id = -1
         self._ledgers = {}
 

@@ -150,6 +150,20 @@ def test_what_was_flushed_can_be_read_before_it_is_synced(tmp_path):
     reader.close()
 
 
+def test_a_log_that_nobody_was_given_is_gone_when_it_fails(tmp_path):
+    """A disk that stays full is tried each second: nothing gathers."""
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for _ in range(20):
+        writer.append(run(1, 0, b"x"))
+        writer.set_aside()
+    assert log_ids(tmp_path) == []
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before
+    assert writer.append(run(1, 0, b"x")) >> 32 == 20, "ids only grow"
+    writer.abandon()
+
+
 def test_a_log_set_aside_is_synced_with_the_next(tmp_path, monkeypatch):
     synced = []
     monkeypatch.setattr(writer_module, "sync_file", lambda fd: synced.append(os.fstat(fd).st_ino))
