@@ -12,7 +12,7 @@ import uuid
 import warnings
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import kio.index
 from hypothesis import HealthCheck, Phase, example, given, settings
@@ -105,6 +105,8 @@ def name_of(argument: Any) -> str:
 
 def check(api: Api, side: type[Message], version: int) -> None:
     """Both oracles read and write this version as we do."""
+    schema = _kio_schema(api, side, version)
+    compare_nulls_with_kio(schema, side, version)
     flexible = api.is_flexible(version)
     encode, decode = encoder(side, version, flexible), decoder(side, version, flexible)
 
@@ -115,7 +117,7 @@ def check(api: Api, side: type[Message], version: int) -> None:
     def compare(value: Message) -> None:
         data = b"".join(encode(value))
         assert decode(data, 0) == (value, len(data))
-        compare_with_kio(_kio_schema(api, side, version), value, data, version)
+        compare_with_kio(schema, value, data, version)
         compare_with_kafka_python(side, value, data, version)
 
     compare()
@@ -191,6 +193,28 @@ def _is_uuid(field: dataclasses.Field[Any]) -> bool:
 def _uuid_or(is_uuid: bool, value: Any) -> Any:
     """The id that is all zeros may be None there."""
     return bytes(16) if is_uuid and value is None else value
+
+
+def compare_nulls_with_kio(schema: Any, message: type[Message], version: int) -> None:
+    """Whether something may be null shows in no value that we make: kio's types tell."""
+    ours = [field for field in fields_of(message) if field.is_in(version)]
+    for field, theirs in zip(ours, dataclasses.fields(schema), strict=True):
+        structure = not isinstance(field.kind, Kind)
+        if _has_size(field) or (structure and field.tag is None):
+            assert field.may_be_null(version) == (type(None) in get_args(theirs.type)), field.name
+        if structure:
+            compare_nulls_with_kio(_structure_in(theirs.type), field.kind, version)
+
+
+def _has_size(field: Field) -> bool:
+    return field.array or (isinstance(field.kind, Kind) and not field.kind.layout)
+
+
+def _structure_in(kind: Any) -> Any:
+    """The structure that an array is made of, or that may be null."""
+    if dataclasses.is_dataclass(kind):
+        return kind
+    return next(filter(None, map(_structure_in, get_args(kind))), None)
 
 
 # -- kafka-python ------------------------------------------------------------------------------

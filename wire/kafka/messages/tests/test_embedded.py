@@ -8,7 +8,7 @@ from hypothesis import example, given
 from wire.kafka.codec.decoding import decoder
 from wire.kafka.codec.encoding import encoder
 from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
-from wire.kafka.messages.tests.oracle import FEW, compare_with_kio, values
+from wire.kafka.messages.tests.oracle import FEW, compare_nulls_with_kio, compare_with_kio, values
 from wire.kafka.messages.tests.samples import full, sparse
 
 VERSIONS = [
@@ -21,6 +21,7 @@ VERSIONS = [
 def test_kio_reads_and_writes_the_same(message, name, version):
     schemas = import_module(f"kio.schema.consumer_protocol_{name}.v{version}")
     theirs = getattr(schemas, f"ConsumerProtocol{name.title()}")
+    compare_nulls_with_kio(theirs, message, version)
 
     @FEW
     @example(full(message, version))
