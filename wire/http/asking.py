@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import msgspec
+import trio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
@@ -27,6 +28,8 @@ Kind = TypeVar("Kind")
 DEPTH_MAX: Final = 64
 """Objects and lists within each other, in a body."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}|9223372036854775807", re.ASCII)  # the last is Java's "latest"
+BODY_SECONDS_MAX: Final = 20.0
+"""For all of a body to come: 408 beyond."""
 DISCONNECTED: Final = 499
 """Nobody will see it: the client has gone before its request was whole."""
 
@@ -109,9 +112,14 @@ class Ask:
     # -- the body -----------------------------------------------------------------------------
 
     async def body(self) -> bytes:
-        """All of it; 413 beyond the limit, and then none of it is kept."""
+        """All of it, or nothing is kept: 413 beyond the limit, 408 if it takes too long."""
         if self._body is None:
-            self._body = await self._received()
+            try:
+                with trio.fail_after(BODY_SECONDS_MAX):
+                    self._body = await self._received()
+            except trio.TooSlowError as error:
+                seconds = f"{BODY_SECONDS_MAX:.0f} seconds"
+                raise HTTPException(408, f"a body must be here within {seconds}") from error
         return self._body
 
     async def _received(self) -> bytes:

@@ -94,7 +94,7 @@ class HttpOptions(Struct, frozen=True):
     connections_max: int = 1_000
     """More are refused; idle ones leave after `idle_seconds`."""
     idle_seconds: float = 75.0
-    """A connection without a request for so long is closed."""
+    """A connection is closed that has no further request for so long; for the first it has less."""
     body_bytes_max: int = 1024 * 1024
     """A larger request is refused with 413."""
     configuration: Mapping[str, str] = {}

@@ -5,16 +5,22 @@ balancer) knows what is the matter and is not left in a queue behind silent ones
 from, so a refusal costs next to nothing; over TLS a word would cost a handshake, so there the
 connection is just closed, and so is everyone while very many are being refused.
 
+Who runs the server reads of it in the log: of the first one at once, of more once in a while.
+
 Invariant: at most so many connections are served, and at most so many are being refused.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any, Final
 
 import msgspec
 import trio
+
+log = logging.getLogger(__name__)
 
 REASON: Final = "this server has as many HTTP connections as it may: try again"
 REFUSING_MAX: Final = 100
@@ -24,6 +30,9 @@ REFUSAL_SECONDS: Final = 2.0
 REFUSAL_BYTES_MAX: Final = 64 * 1024
 """Of what it has sent that are thrown away: closed over unread bytes, a socket takes the refusal
 back."""
+
+LOG_SECONDS: Final = 10.0
+"""Between two lines of the log about it."""
 
 _BODY: Final = msgspec.json.encode({"reason": REASON})
 REFUSAL: Final = (
@@ -35,7 +44,7 @@ REFUSAL: Final = (
 class Room:
     """For so many connections. See the module's docstring."""
 
-    __slots__ = ("_count_max", "refused", "refusing", "served")
+    __slots__ = ("_count_max", "_logged", "_logged_at", "refused", "refusing", "served")
 
     def __init__(self, count_max: int = 1_000) -> None:
         self._count_max = count_max
@@ -43,6 +52,9 @@ class Room:
         """Just now."""
         self.refused = 0
         """Since the start."""
+        self._logged = 0
+        """Of them, when it was last logged."""
+        self._logged_at = -inf
 
     async def admit(self, stream: Any, serve: Callable[[Any], Awaitable[None]]) -> None:
         """Serve a connection if there is room for it; whatever happens it is closed in the end."""
@@ -54,6 +66,7 @@ class Room:
                 self.served -= 1
             return
         self.refused += 1
+        self._log()
         if self.refusing < REFUSING_MAX and isinstance(stream, trio.SocketStream):
             self.refusing += 1
             try:
@@ -61,6 +74,14 @@ class Room:
             finally:
                 self.refusing -= 1
         await trio.aclose_forcefully(stream)
+
+    def _log(self) -> None:
+        now = trio.current_time()
+        if now - self._logged_at < LOG_SECONDS:
+            return
+        count, self._logged, self._logged_at = self.refused - self._logged, self.refused, now
+        text = "refused %d HTTP connections: there are %d, as many as there may be"
+        log.warning(text, count, self._count_max)
 
 
 async def _refuse(stream: trio.SocketStream) -> None:

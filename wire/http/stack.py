@@ -41,6 +41,10 @@ Door = tuple[socket.socket, ssl.SSLContext | None]
 
 READ_SECONDS_MAX: Final = 120.0
 """Without a byte from a client, whatever it is in the middle of, its connection is closed."""
+REQUEST_SECONDS_MAX: Final = 10.0
+"""From the start of a connection, or the end of its handshake, to the end of its first header: a
+place is not for those who say nothing. Between requests it may be idle for longer.
+"""
 HEADER_BYTES_MAX: Final = 16 * 1024
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 
@@ -113,9 +117,11 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 class Connection(TCPServer):
     """One connection, which ends with its client: Hypercorn's would go on to wait for a request of
     a client that has gone, and keep its place from others for as long as an idle one may stay.
+    One that has not asked for anything yet has less time than that.
     """
 
     _gone = False
+    _fresh = True
 
     async def _read_data(self) -> None:
         await super()._read_data()
@@ -123,8 +129,14 @@ class Connection(TCPServer):
         await self.idle_task.stop()
 
     async def _idle_timeout(self) -> None:
-        if not self._gone:
+        if self._gone:
+            return
+        if not self._fresh:
             await super()._idle_timeout()
+            return
+        self._fresh = False
+        await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
+        await self._initiate_server_close()
 
 
 async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> None:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
+from trio.testing import MockClock
 
 from core.testing.bench import settled
 from wire.http import room as module
@@ -97,3 +99,21 @@ async def test_very_many_hear_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         for _stream, client in streams:
             client.close()
         await settled()
+
+
+async def test_refusals_are_logged_but_not_each(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with full_room() as (room, _nursery):
+        for seconds in (0, 0, module.LOG_SECONDS - 1, 1, 0):
+            mock_clock.jump(seconds)
+            await room.admit(object_to_close(), never)
+    assert caplog.messages == [
+        "refused 1 HTTP connections: there are 1, as many as there may be",
+        "refused 3 HTTP connections: there are 1, as many as there may be",
+    ]
+
+
+def object_to_close() -> trio.testing.MemoryReceiveStream:
+    """No socket stream, as over TLS: it hears nothing."""
+    return trio.testing.MemoryReceiveStream()

@@ -1,12 +1,18 @@
 """What holds for every path: bodies, names, methods, refusals."""
 
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
+from trio.testing import MockClock
 
+from wire.http.asking import BODY_SECONDS_MAX
 from wire.http.front import Front
-from wire.http.stack import application
-from wire.http.tests.visitor import OPTIONS, Visitor
+from wire.http.stack import REQUEST_SECONDS_MAX, application, serve
+from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
 
@@ -91,3 +97,59 @@ async def test_many_ask_at_once(visitor: Visitor) -> None:
             path = f"/admin/v2/persistent/public/default/t{number}"
             nursery.start_soon(visitor.does, "PUT", path)
     assert len(await visitor.get("/admin/v2/persistent/public/default")) == 50
+
+
+Dial = Callable[[], Coroutine[Any, Any, trio.SocketStream]]
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[Dial]:
+    """The whole stack on a socket; how to connect to it."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    sock.setblocking(False)
+    port = sock.getsockname()[1]
+
+    async def dial() -> trio.SocketStream:
+        return await trio.open_tcp_stream("127.0.0.1", port)
+
+    async with visiting() as visitor, trio.open_nursery() as nursery:
+        front = Front(visitor.broker, OPTIONS, tuple)
+        nursery.start_soon(serve, front, application(front), [(sock, None)])
+        yield dial
+        nursery.cancel_scope.cancel()
+
+
+async def said(stream: trio.SocketStream) -> tuple[bytes, float]:
+    """All that comes until the server closes, and how long that takes."""
+    begun, heard = trio.current_time(), b""
+    while piece := await stream.receive_some():
+        heard += piece
+    return heard, trio.current_time() - begun
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nhost: a\r\n"])
+async def test_who_asks_for_nothing_has_little_time(autojump_clock: MockClock, sent: bytes) -> None:
+    """A thousand of them kept everybody else out for more than a minute."""
+    async with served() as dial, await dial() as stream:
+        await stream.send_all(sent)
+        heard, seconds = await said(stream)
+        assert heard == b""
+        assert seconds == pytest.approx(REQUEST_SECONDS_MAX, abs=1)
+
+
+async def test_who_has_asked_may_stay_for_the_next_time(autojump_clock: MockClock) -> None:
+    async with served() as dial, await dial() as stream:
+        await stream.send_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")
+        heard, seconds = await said(stream)
+        assert heard.endswith(b"\r\n\r\nok")
+        assert seconds == pytest.approx(OPTIONS.idle_seconds, abs=1)
+
+
+async def test_half_a_body_is_not_waited_for_long(autojump_clock: MockClock) -> None:
+    async with served() as dial, await dial() as stream:
+        head = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n{"
+        await stream.send_all(head)
+        heard, seconds = await said(stream)
+        assert heard.startswith(b"HTTP/1.1 408")
+        assert heard.endswith(b'{"reason":"a body must be here within 20 seconds"}')
+        assert seconds == pytest.approx(BODY_SECONDS_MAX, abs=1)
