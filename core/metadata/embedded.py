@@ -224,7 +224,8 @@ class EmbeddedMetadata:
         with trio.CancelScope(shield=True):
             self._closed = True
             for path, counter in self._counters.items():
-                self._queue.put(Write("", partial(_give_back, path, counter.next)))
+                unused = partial(_give_back, path, counter.next, counter.limit)
+                self._queue.put(Write("", unused))
             self._queue.put(None)
             await self._ended.wait()
         # its last act was to say so
@@ -305,6 +306,11 @@ def _reserve(path: str, connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def _give_back(path: str, number: int, connection: sqlite3.Connection) -> int:
-    connection.execute(schema.GIVE_BACK, (number, path))
+def _give_back(path: str, number: int, limit: int, connection: sqlite3.Connection) -> int:
+    """Numbers `number`..`limit` were never handed out.
+
+    Of a counter that could not be asked (0 to 0), or is just being asked, nothing is known: a
+    number given back then could be given twice, and with it a ledger's id.
+    """
+    connection.execute(schema.GIVE_BACK, (number, path, limit))
     return number

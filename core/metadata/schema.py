@@ -40,7 +40,8 @@ RESERVE: Final = """
 INSERT INTO counter (path, next) VALUES (?1, ?2)
 ON CONFLICT (path) DO UPDATE SET next = next + ?2 RETURNING next
 """
-GIVE_BACK: Final = "UPDATE counter SET next = ?1 WHERE path = ?2 AND next > ?1"
+# Only if the numbers up to there were the last to be reserved.
+GIVE_BACK: Final = "UPDATE counter SET next = ?1 WHERE path = ?2 AND next = ?3"
 
 # Jumps from child to child over whatever lies below each, so that the cost is that of the answer.
 # A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths). It is neither sorted nor made

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from core.errors import BadVersion, StorageFailed, StorageFull
 from core.metadata import schema
@@ -42,6 +43,35 @@ async def test_everything_but_leases_survives(path: Path) -> None:
         assert await store.next("/counter") == 3
         with pytest.raises(BadVersion):
             await store.put("/a", b"three", 0)
+
+
+async def test_a_counter_that_could_not_be_asked_is_not_set_back(path: Path) -> None:
+    """A full disk, or an impatient caller: numbers given before must never come again."""
+    async with open_embedded(path, sync=False) as store:
+        given = [await store.next("/counter") for _ in range(150)]
+    async with open_embedded(path, sync=False) as store:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await store.next("/counter")
+    async with open_embedded(path, sync=False) as store:
+        assert await store.next("/counter") > max(given)
+
+
+async def test_numbers_taken_while_the_store_closes_are_not_given_back(path: Path) -> None:
+    """The reservation is on the disk, and its caller has not been told yet."""
+    numbers: list[int] = []
+    async with open_embedded(path, sync=False) as store:
+        numbers += [await store.next("/counter") for _ in range(NUMBERS_RESERVED)]
+
+        async def one_more() -> None:
+            numbers.append(await store.next("/counter"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(one_more)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(store.close)
+    async with open_embedded(path, sync=False) as store:
+        assert await store.next("/counter") > max(numbers)
 
 
 async def test_writes_that_come_together_share_a_sync(path: Path) -> None:
