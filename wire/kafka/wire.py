@@ -21,6 +21,10 @@ from wire.kafka.codec.declare import Request, Response
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's own limit for a request."""
+WORDS_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Of a request that brings no records: taken apart it has many times its size in memory."""
+BEGINS: Final = (b"\0\0", b"\0", b"")
+"""How a frame of Produce, the API with the number 0, begins, as much of it as has come."""
 _SIZE = Layout(">i").unpack_from
 
 
@@ -80,6 +84,9 @@ class KafkaWire:
                 self.close()
                 raise WireError(f"a frame of {frame_bytes} bytes")
             end = offset + 4 + frame_bytes
+            if frame_bytes > WORDS_BYTES_MAX and data[offset + 4 : offset + 6] not in BEGINS:
+                self.close()
+                raise WireError(f"a request of {frame_bytes} bytes that brings no records")
             if end > size:
                 self.frame_bytes_wanted = end - offset
                 break
