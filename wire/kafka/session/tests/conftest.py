@@ -1,0 +1,167 @@
+"""A session without a socket: requests in, responses out, a broker over fakes behind it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from core.broker import Broker
+from core.testing.bench import settled
+from core.testing.broker import Stores, running
+from wire.kafka import apis
+from wire.kafka.codec.declare import Request, Response
+from wire.kafka.codec.decoding import decoder
+from wire.kafka.codec.encoding import encoder
+from wire.kafka.front import KafkaFront, KafkaOptions
+from wire.kafka.messages.basics import FindTopic, MetadataRequest
+from wire.kafka.messages.records import (
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ProducedPartition,
+    ProducePartition,
+    ProduceRequest,
+    ProduceTopic,
+)
+from wire.kafka.session.session import KafkaSession
+from wire.kafka.wire import KafkaWire
+
+
+class Line:
+    """What a session asks of its connection."""
+
+    peer = host = "1.2.3.4"
+
+    def __init__(self) -> None:
+        self.paused = 0
+        self.ending: str | None = None
+
+    def touch(self) -> None: ...
+
+    def will_write(self) -> None: ...
+
+    def pause(self, reason: int) -> None:
+        self.paused |= reason
+
+    def resume(self, reason: int) -> None:
+        self.paused &= ~reason
+
+    def end(self, reason: str) -> None:
+        self.ending = self.ending or reason
+
+
+class Client:
+    """One client: asks, and hears what it is answered, in order."""
+
+    def __init__(self, front: KafkaFront) -> None:
+        self.front = front
+        self.line = Line()
+        self.wire = KafkaWire()
+        connection: Any = self.line
+        self.session = KafkaSession(front, connection, self.wire)
+        self._asked: list[tuple[type[Response], int, bool]] = []
+
+    def ask(self, request: Request, version: int | None = None) -> None:
+        """Send a request; what is answered is for `hear`."""
+        version = request.VERSIONS[1] if version is None else version
+        api = apis.APIS[request.KEY]
+        flexible = api.is_flexible(version)
+        self._asked.append((api.response, version, flexible))
+        body = b"".join(encoder(type(request), version, flexible)(request))
+        head = struct.pack(">hhih", request.KEY, version, len(self._asked), 1) + b"c"
+        frame = head + (b"\0" if flexible else b"") + body
+        self.wire.feed(struct.pack(">i", len(frame)) + frame)
+        for event in self.wire.take_events():
+            self.session.handle(event)
+
+    def hear(self) -> list[Any]:
+        """What was answered since the last time."""
+        data, at, heard = b"".join(self.wire.take_outgoing()), 0, []
+        while at < len(data):
+            size, correlation_id = struct.unpack_from(">ii", data, at)
+            response, version, flexible = self._asked[correlation_id - 1]
+            begin = at + 8 + (flexible and response.__name__ != "ApiVersionsResponse")
+            found, end = decoder(response, version, flexible)(data[: at + 4 + size], begin)
+            assert end == at + 4 + size
+            heard.append(found)
+            at = end
+        return heard
+
+    async def hears(self, request: Request, version: int | None = None) -> Any:
+        """Ask one thing, and hear the one answer."""
+        self.ask(request, version)
+        await settled()
+        (heard,) = self.hear()
+        return heard
+
+    async def produce(self, topic: str, *batches: bytes, acks: int = -1) -> ProducedPartition:
+        """One batch to partition 0 of a topic; of several, the last answer."""
+        for batch in batches:
+            self.ask(produce_request(topic, batch, acks=acks), 9)
+        await settled()
+        part: ProducedPartition = self.hear()[-1].responses[0].partition_responses[0]
+        return part
+
+    async def fetch(self, topic: str, offset: int, **more: Any) -> FetchedPartition:
+        """From partition 0 of a topic, what is there now."""
+        heard = await self.hears(fetch_request(topic, offset, **more), 12)
+        part: FetchedPartition = heard.responses[0].partitions[0]
+        return part
+
+
+def produce_request(topic: str, batch: bytes, *, acks: int = -1, index: int = 0) -> ProduceRequest:
+    part = ProducePartition(index=index, records=batch)
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=1000,
+        topic_data=[ProduceTopic(name=topic, partition_data=[part])],
+    )
+
+
+def fetch_request(
+    topic: str, offset: int, *, wait_ms: int = 0, min_bytes: int = 0, size: int = 1 << 20
+) -> FetchRequest:
+    part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size)
+    return FetchRequest(
+        max_wait_ms=wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=size,
+        topics=[FetchTopic(topic=topic, partitions=[part])],
+    )
+
+
+class Stage:
+    """A broker and its clients."""
+
+    def __init__(self, stores: Stores, broker: Broker, **options: Any) -> None:
+        self.stores = stores
+        self.broker = broker
+        self.front = KafkaFront(broker, KafkaOptions(**options))
+
+    async def client(self, *topics: str) -> Client:
+        """A client that has asked for topics, so that they are there."""
+        made = Client(self.front)
+        if topics:
+            wanted = [FindTopic(name=name) for name in topics]
+            heard = await made.hears(MetadataRequest(topics=wanted), 9)
+            assert [topic.error_code for topic in heard.topics] == [0] * len(topics)
+        return made
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    stores = Stores()
+    async with running(stores) as broker:
+        yield Stage(stores, broker)
+
+
+@pytest.fixture
+async def slow_stage() -> AsyncIterator[Stage]:
+    """Storage confirms when told to."""
+    stores = Stores(sync_at_once=False)
+    async with running(stores) as broker:
+        yield Stage(stores, broker)
