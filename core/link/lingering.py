@@ -19,6 +19,12 @@ from core.link.poller import READ, Poller
 
 RECEIVE_BYTES: Final = 64 * 1024
 """Thrown away at once of one peer: others wait for it."""
+LINGER_SECONDS: Final = 2.0
+"""For a peer to hear the last word and close, or for all of them when the server stops: then it is
+closed, whatever is still on its way.
+"""
+LINGERING_MAX: Final = 256
+"""Peers with that time: beyond, the oldest is closed for the next. When the server stops, all."""
 
 
 class Lingering:

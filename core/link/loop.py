@@ -14,8 +14,9 @@ it.
 Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one
 peer, connections in all and per address, silence. What happens at each is written at `LinkLimits`.
 
-An end in good order (`Connection.end`, `stop`) sends what is packed and lets the peer hear it
-(`lingering.py`); whoever is broken, silent or not wanted any more is dropped at once.
+Who comes in, and who is one too many, is up to `accepting.py`. An end in good order
+(`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`lingering.py`); whoever
+is broken, silent or not wanted any more is dropped at once.
 
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
 """
@@ -24,7 +25,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -33,11 +34,12 @@ from msgspec import Struct
 
 from core.clock import Clock
 from core.errors import WireError
+from core.link.accepting import Accepted, Accepting, Listener
+from core.link.accepting import Protocol as Protocol
 from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
-from core.link.lingering import Lingering
+from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
 from core.link.poller import GONE, READ, WRITE, new_poller
 from core.link.sockets import receive_now
-from core.link.wire import Session, Wire
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +47,6 @@ SWEEP_BYTES_MAX: Final = 512 * 1024
 SHARE_BYTES_MIN: Final = 16 * 1024
 """Of it each connection has an equal share, but never less."""
 SWEEP_CONNECTIONS_MAX: Final = 64
-ACCEPTS_MAX: Final = 64
-LISTEN_BACKLOG: Final = 1024
-LINGER_SECONDS: Final = 2.0
-"""For a peer to hear the last word and close, or for all of them when the server stops: then it is
-closed, whatever is still on its way.
-"""
-LINGERING_MAX: Final = 256
-"""Peers with that time: beyond, the oldest is closed for the next. When the server stops, all."""
-
-Protocol = Callable[[Connection], tuple[Wire, Session]]
-"""Makes the two halves of a fresh connection."""
 
 
 class LinkLimits(Struct, frozen=True):
@@ -88,16 +79,6 @@ class LinkStatistics(Struct, frozen=True):
     longest_pause_seconds: float
 
 
-class Listener(Struct, frozen=True):
-    """A listening socket and what speaks behind it."""
-
-    socket: socket.socket
-    protocol: Protocol
-    name: str
-    refuses: bool = False
-    """Its sessions look at `Connection.refusal` and say it; others are closed without a word."""
-
-
 class Link:
     """See the module's docstring."""
 
@@ -111,11 +92,8 @@ class Link:
         self.nursery: trio.Nursery
         """Sessions start here what must wait."""
         self._connections: dict[int, Connection] = {}
-        self._listeners: dict[int, Listener] = {}
+        self._accepting = Accepting(self.poller, limits)
         self._watched: dict[int, Callable[[], None]] = {}
-        self._per_address: Counter[str] = Counter()
-        self._refusing: dict[Connection, float] = {}
-        """Connections beyond the limit and when each is closed at the latest, oldest first."""
         self._touched: list[Connection] = []
         self._checks: deque[tuple[float, Connection]] = deque()
         self._buffer = bytearray(limits.receive_bytes)
@@ -126,7 +104,7 @@ class Link:
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = self._sweeping = False
         self.storage_congested = False
-        self._accepted = self._refused = self._bytes_received = self._sweeps = 0
+        self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
     # -- life ---------------------------------------------------------------------------------
@@ -135,10 +113,7 @@ class Link:
         self, sock: socket.socket, protocol: Protocol, name: str, *, refuses: bool = False
     ) -> None:
         """Accept on a bound socket from now on."""
-        sock.setblocking(False)
-        sock.listen(LISTEN_BACKLOG)
-        self._listeners[sock.fileno()] = Listener(sock, protocol, name, refuses)
-        self.poller.watch(sock.fileno(), READ)
+        self._accepting.listen(Listener(sock, protocol, name, refuses))
 
     def watch(self, fd: int, call: Callable[[], None]) -> None:
         """Call in a sweep whenever `fd` is readable, as long as it is open."""
@@ -147,10 +122,7 @@ class Link:
 
     def stop_listening(self) -> None:
         """Take no new connections; those that are there go on."""
-        for fd, listener in self._listeners.items():
-            self.poller.forget(fd)
-            listener.socket.close()
-        self._listeners.clear()
+        self._accepting.stop()
 
     def stop_reading(self) -> None:
         """Hear nobody out any further, and nobody new: what has come is still answered."""
@@ -192,8 +164,8 @@ class Link:
     def statistics(self) -> LinkStatistics:
         return LinkStatistics(
             connections=len(self._connections),
-            accepted=self._accepted,
-            refused=self._refused,
+            accepted=self._accepting.accepted,
+            refused=self._accepting.refused,
             bytes_received=self._bytes_received,
             sweeps=self._sweeps,
             longest_pause_seconds=self._longest_pause,
@@ -235,8 +207,9 @@ class Link:
         """What is watched and is no connection."""
         if fd in self._watched:
             self._watched[fd]()
-        elif fd in self._listeners:
-            self._accept(self._listeners[fd])
+        elif fd in self._accepting:
+            for one in self._accepting.accept(fd):
+                self._begin(one)
         else:
             self._lingering.receive(fd)
             self._note_gone()
@@ -332,59 +305,16 @@ class Link:
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def _accept(self, listener: Listener) -> None:
-        for _ in range(ACCEPTS_MAX):
-            try:
-                sock, address = listener.socket.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:
-                log.warning("%s: cannot accept: %s", listener.name, error)
-                return
-            host = str(address[0])
-            refusal = self._refusal(host)
-            if refusal:
-                self._refused += 1
-                log.info("%s: refused a connection: %s", host, refusal)
-                if not listener.refuses:
-                    sock.close()
-                    continue
-            sock.setblocking(False)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._begin(listener, sock, f"{host}:{address[1]}", host, refusal)
-
-    def _refusal(self, host: str) -> str:
-        """Why one more connection from there is too many; empty while it is not."""
-        limits = self.limits
-        per_address = limits.connections_per_address_max
-        if per_address and self._per_address[host] - self._refused_from(host) >= per_address:
-            return f"the server has its maximum of {per_address} connections from {host}"
-        if len(self._connections) - len(self._refusing) >= limits.connections_max:
-            return f"the server has its maximum of {limits.connections_max} connections"
-        return ""
-
-    def _refused_from(self, host: str) -> int:
-        return sum(one.host == host for one in self._refusing)
-
-    def _refuse_soon(self, connection: Connection) -> None:
-        """It may hear why it is not wanted, while others like it do not need its place."""
-        while len(self._refusing) >= max(self.limits.refusals_max, 1):
-            self.drop(next(iter(self._refusing)), "refused")
-        self._refusing[connection] = self.now + self.limits.refusal_seconds
-
-    def _begin(
-        self, listener: Listener, sock: socket.socket, peer: str, host: str, refusal: str
-    ) -> None:
-        connection = Connection(self, sock, peer, refusal)
-        if refusal:
-            self._refuse_soon(connection)
-        connection.wire, connection.session = listener.protocol(connection)
+    def _begin(self, accepted: Accepted) -> None:
+        connection = Connection(self, accepted.socket, accepted.peer, accepted.refusal)
+        for displaced in self._accepting.displaced_by(connection):
+            self.drop(displaced, "refused")
+        connection.wire, connection.session = accepted.listener.protocol(connection)
         self._connections[connection.fd] = connection
-        self._per_address[host] += 1
-        self._accepted += 1
+        self._accepting.enter(connection, self.now)
         self.poller.watch(connection.fd, READ)
         self._checks.append((self.now + self.limits.silence_seconds, connection))
-        log.debug("%s: connected to %s", peer, listener.name)
+        log.debug("%s: connected to %s", accepted.peer, accepted.listener.name)
 
     def drop(self, connection: Connection, reason: str) -> None:
         """Close at once; the session is told."""
@@ -407,11 +337,7 @@ class Link:
 
     def _forget(self, connection: Connection, reason: str) -> None:
         del self._connections[connection.fd]
-        self._refusing.pop(connection, None)
-        host = connection.host
-        self._per_address[host] -= 1
-        if not self._per_address[host]:
-            del self._per_address[host]
+        self._accepting.leave(connection)
         connection.fd = -1
         connection.outbox = []
         connection.outbox_bytes = 0
@@ -456,8 +382,9 @@ class Link:
             self.now = self.clock.monotonic()
             self._lingering.close_overdue(self.now)
             self._note_gone()
-            while self._refusing and next(iter(self._refusing.values())) <= self.now:
-                self.drop(next(iter(self._refusing)), "refused")
+            self._accepting.wake()
+            for overdue in self._accepting.overdue(self.now):
+                self.drop(overdue, "refused")
             while self._checks and self._checks[0][0] <= self.now:
                 connection = self._checks.popleft()[1]
                 if connection.fd >= 0:

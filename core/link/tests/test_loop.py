@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from core.clock import SystemClock
 from core.errors import WireError
 from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE, Connection
-from core.link.loop import LINGER_SECONDS, LINGERING_MAX, Link, LinkLimits
+from core.link.lingering import LINGER_SECONDS, LINGERING_MAX
+from core.link.loop import Link, LinkLimits
+from core.link.tests.test_accepting import no_more_descriptors
 from core.link.tls import TlsWire
+from core.testing.bench import settled
 from core.testing.clock import FixedClock
 
 
@@ -417,6 +421,23 @@ async def test_refused_peers_that_say_nothing_are_few_and_do_not_stay() -> None:
         assert bench.link.statistics().connections == 1
         await first.send_all(b"b\n")
         assert await receive_exactly(first, 2) == b"b\n"
+
+
+async def test_without_descriptors_the_loop_does_not_spin(mock_clock: MockClock) -> None:
+    """The peer waits in the system's queue, and comes in when there is one again."""
+    async with running() as bench:
+        await settled()
+        sock = trio.socket.socket()
+        with no_more_descriptors():
+            await sock.connect(("127.0.0.1", bench.port))
+            before = bench.link.statistics().sweeps
+            for _ in range(50):
+                await trio.lowlevel.checkpoint()
+            assert bench.link.statistics().sweeps <= before + 1
+        mock_clock.jump(1)
+        async with trio.SocketStream(sock) as stream:
+            await stream.send_all(b"a\n")
+            assert await receive_exactly(stream, 2) == b"a\n"
 
 
 async def test_what_is_packed_counts_before_it_is_flushed() -> None:
