@@ -19,21 +19,12 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-from rocksdict import (
-    BlockBasedOptions,
-    Cache,
-    DBCompressionType,
-    Options,
-    Rdict,
-    WriteBatch,
-    WriteOptions,
-)
+from rocksdict import Cache, WriteBatch
 
+from bookie.database import BATCH_PUTS_MAX, Database
 from bookie.entries import Run
-from core.errors import Corrupted, StorageFailed
+from core.errors import Corrupted
 
-BATCH_PUTS_MAX: Final = 200
-"""A batch of this size holds the interpreter lock for 0.1 ms."""
 MEMORY_PUTS_MAX: Final = 150_000
 """Then what is in memory is synced: it never fills up, which RocksDB would answer by itself. It is
 more than a half of the write cache has in messages of 100 bytes, so that a mark syncs first.
@@ -54,54 +45,11 @@ Placed = tuple[Run, int]
 Breathe = Callable[[], None]
 
 
-def database_options(cache: Cache, write_buffer_bytes: int) -> Options:
-    """Small, and in a format that BookKeeper's own RocksDB reads."""
-    table = BlockBasedOptions()
-    table.set_block_cache(cache)
-    table.set_block_size(16 * 1024)
-    table.set_bloom_filter(10, False)
-    table.set_format_version(5)
-    table.set_cache_index_and_filter_blocks(True)
-    table.set_pin_l0_filter_and_index_blocks_in_cache(True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(True)
-    options.set_block_based_table_factory(table)
-    options.set_compression_type(DBCompressionType.lz4())
-    options.set_write_buffer_size(write_buffer_bytes)
-    # A full buffer that waits for the one before it would stall `write`, and with it everybody.
-    options.set_max_write_buffer_number(4)
-    options.set_max_background_jobs(2)
-    options.set_max_open_files(256)
-    options.set_keep_log_file_num(2)
-    options.set_max_log_file_size(1024 * 1024)
-    options.set_stats_dump_period_sec(0)
-    options.set_stats_persist_period_sec(0)
-    options.set_max_bytes_for_level_base(64 * 1024 * 1024)
-    options.set_target_file_size_base(16 * 1024 * 1024)
-    options.set_level_zero_file_num_compaction_trigger(8)
-    options.set_level_zero_slowdown_writes_trigger(40)
-    options.set_level_zero_stop_writes_trigger(60)
-    return options
-
-
-def open_database(directory: Path, options: Options) -> Rdict:
-    """Open or make one; the binding's own exception stops here."""
-    directory.mkdir(parents=True, exist_ok=True)
-    unlogged = WriteOptions()
-    unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
-    try:
-        database = Rdict(str(directory), options)
-        database.set_write_options(unlogged)
-        return database
-    except Exception as error:  # the binding raises plain Exception and nothing finer
-        raise StorageFailed(f"the index {directory.name} cannot be opened: {error}") from error
-
-
 class LocationIndex:
     """See the module's docstring. Every method may block on the disk."""
 
     def __init__(self, directory: Path, cache: Cache) -> None:
-        self._database = open_database(directory, database_options(cache, MEMORY_BYTES))
+        self._database = Database(directory, cache, MEMORY_BYTES)
         self._unsynced = 0
         """Puts that are in memory only."""
 
@@ -112,12 +60,11 @@ class LocationIndex:
 
     def last(self, ledger_id: int) -> tuple[int, int] | None:
         """Id and location of a ledger's last entry."""
-        cursor = self._database.iter()
-        cursor.seek_for_prev(_key(ledger_id, ENTRY_ID_MAX))
-        if cursor.valid():
-            found, entry_id = _unkey(cursor.key())
-            if found == ledger_id:
-                return int(entry_id), int(_unvalue(cursor.value())[0])
+        found = self._database.at_or_before(_key(ledger_id, ENTRY_ID_MAX))
+        if found is not None:
+            known, entry_id = _unkey(found[0])
+            if known == ledger_id:
+                return int(entry_id), int(_unvalue(found[1])[0])
         return None
 
     def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
@@ -156,14 +103,11 @@ class LocationIndex:
 
     def locations(self, ledger_id: int) -> Iterator[tuple[int, int]]:
         """(entry id, location) of one ledger, in order."""
-        cursor = self._database.iter()
-        cursor.seek(_key(ledger_id, 0))
-        while cursor.valid():
-            found, entry_id = _unkey(cursor.key())
+        for key, value in self._database.from_key(_key(ledger_id, 0)):
+            found, entry_id = _unkey(key)
             if found != ledger_id:
                 return
-            yield int(entry_id), int(_unvalue(cursor.value())[0])
-            cursor.next()
+            yield int(entry_id), int(_unvalue(value)[0])
 
     def close(self) -> None:
         self._database.close()

@@ -13,9 +13,9 @@ from struct import Struct
 
 import msgspec
 from google.protobuf.message import DecodeError
-from rocksdict import Cache, Rdict, WriteBatch
+from rocksdict import Cache, WriteBatch
 
-from bookie.index import BATCH_PUTS_MAX, database_options, open_database
+from bookie.database import BATCH_PUTS_MAX, Database
 from bookie.proto.storage_pb2 import LedgerData
 from core.errors import Corrupted
 
@@ -47,7 +47,7 @@ class LedgersIndex:
     """See the module's docstring. Every method may block on the disk."""
 
     def __init__(self, directory: Path, cache: Cache) -> None:
-        self._database: Rdict = open_database(directory, database_options(cache, 256 * 1024))
+        self._database = Database(directory, cache, 256 * 1024)
 
     def find(self, ledger_id: int) -> LedgerRow | None:
         value = self._database.get(_key(ledger_id))
@@ -73,15 +73,12 @@ class LedgersIndex:
 
     def ledger_ids(self) -> list[int]:
         """All ledgers with a row. Negative keys are Apache's own flags and no ledgers."""
-        cursor = self._database.iter()
-        cursor.seek(_key(0))
         found = []
-        while cursor.valid():
-            (ledger_id,) = _unkey(cursor.key())
+        for key, _ in self._database.from_key(_key(0)):
+            (ledger_id,) = _unkey(key)
             if ledger_id < 0:
                 break  # read as unsigned they come last
             found.append(int(ledger_id))
-            cursor.next()
         return found
 
     def close(self) -> None:

@@ -1,0 +1,63 @@
+"""Bytes that have changed on the disk: said to be damaged, never taken for what is not there."""
+
+import msgspec
+import pytest
+
+from bookie.embedded import open_embedded
+from bookie.settings import BookieSettings
+from bookie.tests.metadata_fake import DictMetadata
+from core.errors import Corrupted
+from core.ports.tests.contract_ledger_store import append
+
+SETTINGS = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=20_000)
+
+
+def opened(directory, metadata, **changed):
+    settings = msgspec.structs.replace(SETTINGS, **changed)
+    return open_embedded(directory, metadata, settings, on_fatal=pytest.fail)
+
+
+def rot(path, offset):
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 0x40
+    path.write_bytes(data)
+
+
+def rot_tables(index):
+    """In the first block of each table, which holds all keys of so few ledgers."""
+    for table in index.glob("*.sst"):
+        rot(table, 10)
+
+
+async def stored(directory, metadata, entries=3):
+    """Two ledgers, in logs and indexes that are not in memory any more: one closed, one open."""
+    async with opened(directory, metadata) as store:
+        closed, left_open = [await store.create({}) for _ in range(2)]
+        for writer in (closed, left_open):
+            await append(writer, *[b"%d" % number * 10 for number in range(entries)])
+        await closed.close()
+    return closed.ledger_id, left_open.ledger_id
+
+
+async def test_a_rotten_index_of_entries_ends_no_ledger(tmp_path):
+    """Its last entry cannot be found: to close it as an empty one would be to lose it."""
+    metadata = DictMetadata()
+    _, left_open = await stored(tmp_path, metadata)
+    rot_tables(tmp_path / "ledgers/current/locations")
+    async with opened(tmp_path, metadata) as store:
+        with pytest.raises(Corrupted):
+            await store.open(left_open, recover=True)
+        assert not (await store.info(left_open)).closed
+
+
+async def test_a_rotten_index_of_ledgers_makes_nothing_garbage(tmp_path):
+    """A list of ledgers that ends too soon would have all others deleted."""
+    metadata = DictMetadata()
+    closed, _ = await stored(tmp_path, metadata)
+    rot_tables(tmp_path / "ledgers/current/ledgers")
+    async with opened(tmp_path, metadata) as store:
+        with pytest.raises(Corrupted):
+            await store.collect(compact_below=0.9)
+        assert store.statistics().entry_logs_unlinked == 0
+        reader = await store.open(closed, recover=False)
+        assert await reader.read(0, 0, 1) == [b"0" * 10]
