@@ -25,7 +25,6 @@ Invariant: lastMark only moves forward, and only to synced positions.
 
 from __future__ import annotations
 
-import errno
 import logging
 import threading
 import time
@@ -38,6 +37,7 @@ import trio
 from msgspec import Struct
 
 from bookie.directories import Directories, write_last_mark
+from bookie.disk import is_full
 from bookie.entry_log.reader import EntryLogReader
 from bookie.entry_log.writer import EntryLogWriter
 from bookie.index import LocationIndex, Placed
@@ -172,7 +172,7 @@ class Checkpointer:
                     with trio.CancelScope(shield=True):
                         await step()
                 except OSError as error:
-                    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    if not is_full(error):
                         raise
                     log.error("no room for a checkpoint, trying again soon: %s", error)
                     await trio.sleep(RETRY_SECONDS)
@@ -266,7 +266,7 @@ class Checkpointer:
             await trio.to_thread.run_sync(self._retire, mark, limiter=self._retirer)
             self._retired = mark.journal_id
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if not is_full(error):
                 raise
             log.error("no room for a spare journal: %s", error)
         finally:

@@ -24,8 +24,9 @@ from msgspec import Struct
 
 from bookie import entries
 from bookie.bookie import Bookie
-from bookie.checkpoint import Checkpointer, Shelves, make_durable, put_locations
+from bookie.checkpoint import Checkpointer, Shelves, breathe, make_durable, put_locations
 from bookie.client import metadata as ledger_metadata
+from bookie.disk import is_full
 from bookie.entries import Run
 from bookie.entry_log import format
 from bookie.entry_log.writer import log_ids
@@ -42,6 +43,8 @@ Arguments = TypeVarTuple("Arguments")
 
 SLICE_BYTES: Final = 4 * 1024 * 1024
 """Copied between two chances for a checkpoint."""
+LEDGERS_PER_REST: Final = 100
+"""Asked for before the loop gets its turn: a millisecond or two."""
 
 
 class CollectorStatistics(Struct, frozen=True):
@@ -104,7 +107,9 @@ class Collector:
                 major_due = now + settings.major_compaction_interval_seconds
             try:
                 await self.collect(threshold)
-            except BrokerError as error:
+            except (BrokerError, OSError) as error:
+                if isinstance(error, OSError) and not is_full(error):
+                    raise
                 log.warning("this round of garbage collection ends early: %s", error)
 
     async def collect(self, compact_below: float) -> None:
@@ -115,11 +120,12 @@ class Collector:
         """
         finished = await self._finished_logs()
         local = await self._in_thread(self._shelves.ledgers.ledger_ids)
-        gone = [
-            ledger_id
-            for ledger_id in local
-            if await self._metadata.get(ledger_metadata.path_of(ledger_id)) is None
-        ]
+        gone = []
+        for count, ledger_id in enumerate(local):
+            if count % LEDGERS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()  # asking alone does not let anybody else run
+            if await self._metadata.get(ledger_metadata.path_of(ledger_id)) is None:
+                gone.append(ledger_id)
         if gone:
             await self._forget(gone)
         live = set(local).difference(gone)
@@ -130,7 +136,10 @@ class Collector:
             if not self._contents[log_id]:
                 await self._unlink(log_id)
             elif self._live_part(log_id) < compact_below:
-                await self._compact(log_id)
+                try:
+                    await self._compact(log_id)
+                except Corrupted as error:
+                    log.error("%s; it is left alone", error)
 
     async def _in_thread(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
@@ -168,16 +177,30 @@ class Collector:
         for log_id in finished:
             if log_id not in self._contents:
                 try:
-                    self._contents[log_id] = await self._in_thread(
-                        self._shelves.reader.ledgers, log_id
-                    )
+                    self._contents[log_id] = await self._in_thread(self._contents_of, log_id)
                 except Corrupted as error:
                     log.error("%s; it is left alone", error)
+        await self._in_thread(self._weigh, live)
+
+    def _weigh(self, live: set[int]) -> None:
+        """In a thread: thousands of ledgers in hundreds of logs."""
         for contents in self._contents.values():
             for ledger_id in set(contents).difference(live):
                 del contents[ledger_id]
         self._bytes = sum(map(self._shelves.reader.size, self._contents))
         self._live_bytes = sum(sum(contents.values()) for contents in self._contents.values())
+
+    def _contents_of(self, log_id: int) -> dict[int, int]:
+        """Bytes per ledger. `Corrupted` if there is more in it than can be read through.
+
+        A log that was never finished may end in what a crash has left: nothing of that was indexed.
+        If something was, it is no such end.
+        """
+        locations = self._shelves.locations
+        contents, end = self._shelves.reader.ledgers(log_id)
+        if end and locations.any_in(log_id, end, breathe):
+            raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
+        return contents
 
     def _live_part(self, log_id: int) -> float:
         size = self._shelves.reader.size(log_id) - format.HEADER_BYTES
@@ -217,17 +240,21 @@ class Collector:
         shelves = self._shelves
         placed: list[Placed] = []
         looked_at = copied = 0
-        for location, run in runs:
-            for part in self._live_records(location, run):
-                placed.append((part, shelves.entry_log.append(part)))
-                copied += len(part.blob)
-            looked_at += len(run.blob)
-            if looked_at >= SLICE_BYTES:
-                break
+        try:
+            for location, run in runs:
+                for part in self._live_records(location, run):
+                    placed.append((part, shelves.entry_log.append(part)))
+                    copied += len(part.blob)
+                looked_at += len(run.blob)
+                if looked_at >= SLICE_BYTES:
+                    break
+            shelves.entry_log.flush()
+        except OSError:
+            shelves.entry_log.set_aside()  # nobody knows how it ends
+            raise
         if not looked_at:
             return None
         if placed:
-            shelves.entry_log.flush()
             put_locations(shelves, placed)
             make_durable(shelves)
         return copied

@@ -6,10 +6,16 @@ flap while something is being cleaned up.
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
 from msgspec import Struct
+
+
+def is_full(error: OSError) -> bool:
+    """Whether it is for lack of room only: that passes."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskUsage(Struct, frozen=True):

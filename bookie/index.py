@@ -109,6 +109,16 @@ class LocationIndex:
                 return
             yield int(entry_id), int(_unvalue(value)[0])
 
+    def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
+        """Whether any entry at all is in that log, at that offset or behind it. Looks at all."""
+        first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
+        for count, (_, value) in enumerate(self._database.from_key(b"")):
+            if first <= _unvalue(value)[0] <= last:
+                return True
+            if count % BREATHE_PUTS == 0:
+                breathe()
+        return False
+
     def close(self) -> None:
         self._database.close()
 

@@ -50,9 +50,14 @@ class EntryLogReader:
         return run
 
     def scan(self, log_id: int) -> Iterator[tuple[int, Run]]:
-        """All runs of a log with the location of their first entry, up to its map or its end."""
+        """All runs of a log with the location of their first entry.
+
+        A log that was finished has nothing else up to its map: `Corrupted` if it does. One that was
+        cut short by a crash may end in anything.
+        """
         offset = format.HEADER_BYTES
-        end = self.ledgers_map_offset(log_id) or self.size(log_id)
+        map_offset = self.ledgers_map_offset(log_id)
+        end = map_offset or self.size(log_id)
         window = SCAN_BYTES
         while offset < end:
             data = self._pread(log_id, offset, min(window, end - offset))
@@ -64,27 +69,40 @@ class EntryLogReader:
                 offset += position
                 window = SCAN_BYTES
             elif len(data) < window or window > 2 * entries.ENTRY_BYTES_MAX:
-                return  # a log that was cut short by a crash: nothing behind it was indexed
+                break
             else:
                 window = 4 * entries.ENTRY_BYTES_MAX
+        if map_offset and offset != end:
+            raise Corrupted(f"entry log {log_id:x}: there is no record at {offset}")
 
     def ledgers_map_offset(self, log_id: int) -> int:
         """Where the map of ledgers is, 0 if the log was never finished."""
         return self._header(log_id)[0]
 
-    def ledgers(self, log_id: int) -> dict[int, int]:
-        """Bytes per ledger: from the map, or by a scan of the whole log."""
+    def ledgers(self, log_id: int) -> tuple[dict[int, int], int]:
+        """Bytes per ledger, from the map or by a scan of the whole log; and where a log that was
+        never finished goes on with what is no record, 0 if it does not.
+        """
         offset, count = self._header(log_id)
         if offset:
             data = self._pread(log_id, offset, self.size(log_id) - offset)
             try:
-                return format.read_ledgers_map(data, count)
+                return format.read_ledgers_map(data, count), 0
             except ValueError as error:
                 raise Corrupted(f"entry log {log_id:x}: {error}") from error
         found: dict[int, int] = {}
-        for _, run in self.scan(log_id):
+        end = format.HEADER_BYTES
+        for location, run in self.scan(log_id):
             found[run.ledger_id] = found.get(run.ledger_id, 0) + len(run.blob)
-        return found
+            end = split(location)[1] - entries.LENGTH_BYTES + len(run.blob)
+        return found, (0 if self._is_blank_from(log_id, end) else end)
+
+    def _is_blank_from(self, log_id: int, offset: int) -> bool:
+        while data := self._pread(log_id, offset, SCAN_BYTES):
+            if data.count(0) != len(data):
+                return False
+            offset += len(data)
+        return True
 
     def size(self, log_id: int) -> int:
         with self._lock:

@@ -1,9 +1,12 @@
 """Bytes that have changed on the disk: said to be damaged, never taken for what is not there."""
 
+from contextlib import suppress
+
 import msgspec
 import pytest
 
 from bookie.embedded import open_embedded
+from bookie.entry_log import format
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
 from core.errors import Corrupted
@@ -61,3 +64,36 @@ async def test_a_rotten_index_of_ledgers_makes_nothing_garbage(tmp_path):
         assert store.statistics().entry_logs_unlinked == 0
         reader = await store.open(closed, recover=False)
         assert await reader.read(0, 0, 1) == [b"0" * 10]
+
+
+async def half_garbage(directory, metadata, rounds=4):
+    """A kept ledger, and a deleted one with which it shares its logs."""
+    async with opened(directory, metadata) as store:
+        kept, deleted = [await store.create({}) for _ in range(2)]
+        for _ in range(rounds):
+            for writer in (kept, deleted):
+                await append(writer, *[b"%d" % writer.ledger_id * 20] * 50)
+            await store.checkpoint()
+        await kept.close()
+        await deleted.close()
+        await store.delete(deleted.ledger_id)
+    return kept
+
+
+@pytest.mark.parametrize("finished", [True, False])
+async def test_a_log_with_a_rotten_middle_is_not_given_up(tmp_path, finished):
+    """What lies behind cannot be found by reading on: compaction would leave it behind."""
+    metadata = DictMetadata()
+    kept = await half_garbage(tmp_path / "bookie", metadata)
+    logs = tmp_path / "bookie/ledgers/current"
+    first = min(logs.glob("*.log"))
+    rot(first, 1024)  # the length of the first record
+    if not finished:
+        with first.open("r+b") as file:
+            file.write(format.header())
+    async with opened(tmp_path / "bookie", metadata) as store:
+        with suppress(Corrupted):
+            await store.collect(compact_below=1.0)
+        assert first.exists()
+        reader = await store.open(kept.ledger_id, recover=False)
+        assert len(await reader.read(1, 199, 1 << 20)) == 199
