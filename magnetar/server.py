@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from magnetar import compose, data_directory, logs
 from magnetar.descriptors import connections_within, raise_limit
+from magnetar.memory import keep_what_is_freed
 from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
@@ -155,6 +156,7 @@ def _ready(settings: Settings, report: ReadyReport) -> None:
 
 
 def _tune() -> None:
+    keep_what_is_freed()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
