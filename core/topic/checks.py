@@ -6,14 +6,23 @@ that are too large, or to be delivered too late.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 from core.entry.pulsar_metadata import deliver_at_time
-from core.errors import ConsumerBusy, NotAllowed
+from core.errors import ConsumerBusy, Invalid, NotAllowed
 from core.names import TopicName
 from core.policies import Effective
 from core.topic.consumer import Consumer
+
+PROPERTIES_BYTES_MAX: Final = 64 * 1024
+"""What a client says of one producer, consumer or subscription is kept as long as that is."""
+
+
+def check_properties(kind: str, properties: Mapping[str, str]) -> None:
+    """Raise unless what a client says of itself (`kind`, for the text) is small enough to keep."""
+    if sum(len(key) + len(value) for key, value in properties.items()) > PROPERTIES_BYTES_MAX:
+        raise Invalid(f"the properties of a {kind} may have at most {PROPERTIES_BYTES_MAX} bytes")
 
 
 class Occupied(Protocol):

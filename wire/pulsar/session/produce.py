@@ -18,11 +18,13 @@ from core.errors import (
 )
 from core.ledger.chain import START
 from core.names import check_length
+from core.topic.checks import check_properties
 from core.topic.producer import AccessMode, Producer, ProducerRequest
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, hot, replies
 from wire.pulsar.session import liveness
+from wire.pulsar.session.attached import check_attached
 from wire.pulsar.session.lookup import topic_name
 from wire.pulsar.session.publishing import Attached
 
@@ -57,6 +59,8 @@ def on_producer(session: PulsarSession, event: events.Producer) -> None:
     if producer_id in coming:
         raise NotReady("the producer is already being attached on this connection")
     check_length("producer", event.name)
+    check_properties("producer", event.metadata)
+    check_attached(session.producers)
     coming[producer_id] = event.request_id
     session.wait_for(_produce, event)
 

@@ -17,6 +17,7 @@ from core.errors import (
 )
 from core.ledger.chain import START, Position
 from core.names import check_length, check_subscription
+from core.topic.checks import check_properties
 from core.topic.consumer import Attachment, ConsumerRequest
 from core.topic.seeking import find_by_time, mark_before
 from core.topic.subscription import SubscriptionType
@@ -24,6 +25,7 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
 from wire.pulsar.session import liveness
+from wire.pulsar.session.attached import check_attached
 from wire.pulsar.session.consume import Attached
 from wire.pulsar.session.lookup import topic_name
 
@@ -52,6 +54,9 @@ def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
         raise NotReady("the consumer is already being attached on this connection")
     check_subscription(event.subscription)
     check_length("consumer", event.consumer_name)
+    check_properties("consumer", event.metadata)
+    check_properties("subscription", event.properties)
+    check_attached(session.consumers)
     coming[consumer_id] = event.request_id
     session.wait_for(_subscribe, event)
 

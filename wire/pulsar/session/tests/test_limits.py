@@ -9,7 +9,9 @@ from trio.testing import MockClock
 from core.link.connection import PAUSE_RATE
 from core.names import NamespaceName, TopicName
 from core.policies import BacklogQuota, NamespacePolicies, TopicPolicies
+from core.topic.checks import PROPERTIES_BYTES_MAX
 from wire.pulsar import commands_pb2 as pb
+from wire.pulsar.session import attached
 from wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published
 from wire.pulsar.tests import peer
 
@@ -206,3 +208,32 @@ async def test_names_of_clients_have_an_end(stage: Stage) -> None:
         peer.subscribe(4, 1, "t", "s", consumer_name="c" * 4_096),
     )
     assert sorted(kinds(heard)) == ["PRODUCER_SUCCESS", "SUCCESS"]
+
+
+async def test_what_clients_say_of_themselves_has_an_end(stage: Stage) -> None:
+    client = await stage.player()
+    much = [pb.KeyValue(key="k", value="v" * PROPERTIES_BYTES_MAX)]
+    enough = [pb.KeyValue(key="k", value="v" * (PROPERTIES_BYTES_MAX - 1))]
+    for frame in (
+        peer.producer(1, 1, "t", metadata=much),
+        peer.subscribe(1, 1, "t", "s", metadata=much),
+        peer.subscribe(1, 1, "t", "s", subscription_properties=much),
+    ):
+        heard = await client.says_one(frame)
+        assert heard.kind == "ERROR"
+        assert "65536 bytes" in heard.body.message
+    assert kinds(await client.says(peer.producer(1, 2, "t", metadata=enough))) == [
+        "PRODUCER_SUCCESS"
+    ]
+
+
+async def test_so_many_on_one_connection(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attached, "ATTACHED_MAX", 1)
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 1, "t"))
+    assert (await client.says_one(peer.producer(1, 1, "t"))).kind == "PRODUCER_SUCCESS"
+    heard = await client.says_one(peer.producer(2, 2, "t"))
+    assert (heard.kind, heard.body.error) == ("ERROR", pb.NotAllowedError)
+    assert (await client.says(peer.subscribe(3, 1, "t", "s")))[-1].kind == "SUCCESS"
+    heard = await client.says_one(peer.subscribe(4, 2, "t", "s"))
+    assert (heard.kind, heard.body.error) == ("ERROR", pb.NotAllowedError)
