@@ -281,17 +281,17 @@ class Link:
         wire = connection.wire
         ending = None
         try:
-            consumed = wire.feed(data)
-        except WireError as error:
-            ending = str(error)
-            consumed = len(data)
-            log.info("%s: closed, its bytes make no sense: %s", connection.peer, error)
-        if consumed == len(data):
-            connection.left = b""
-        else:
-            connection.keep(data[consumed:])
-        handle = connection.session.handle
-        try:
+            try:
+                consumed = wire.feed(data)
+            except WireError as error:
+                ending = str(error)
+                consumed = len(data)
+                log.info("%s: closed, its bytes make no sense: %s", connection.peer, error)
+            if consumed == len(data):
+                connection.left = b""
+            else:
+                connection.keep(data[consumed:])
+            handle = connection.session.handle
             for event in wire.take_events():
                 handle(event)
         except Exception:

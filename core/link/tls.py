@@ -31,7 +31,8 @@ class TlsWire:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._established = False
         self._ended = False
-        self._left = b""
+        self._plain = bytearray()
+        """Decrypted, and not taken by the wire above: it waits for the rest of a frame."""
 
     @property
     def frame_bytes_wanted(self) -> int:
@@ -44,6 +45,7 @@ class TlsWire:
             if self._established or self._shake_hands():
                 self._decrypt()
         except ssl.SSLError as error:
+            self._ended = True  # OpenSSL seals nothing more, it only has an alert to send
             raise WireError(f"TLS: {error.reason or error}") from error
         return len(data)
 
@@ -56,33 +58,41 @@ class TlsWire:
         return True
 
     def _decrypt(self) -> None:
+        """Feed the wire above, but not before the frame that it waits for may be whole: each time
+        all of it is copied, and it may come in thousands of records.
+        """
+        plain = self._plain
         more = True
         while more:
-            pieces, size = [self._left], len(self._left)
+            before, wanted = len(plain), self.inner.frame_bytes_wanted
             # One piece at least, or what is left without a size known would be fed for ever.
-            enough = max(PLAIN_BYTES_MAX, self.inner.frame_bytes_wanted, size + 1)
-            while size < enough:
-                try:
-                    piece = self._tls.read(RECORD_BYTES_MAX)
-                except ssl.SSLWantReadError:
-                    more = False
-                    break
-                if not piece:  # the peer said goodbye; the socket's end follows
-                    more = False
-                    break
-                pieces.append(piece)
-                size += len(piece)
-            if len(pieces) > 1:
-                plain = b"".join(pieces)
-                self._left = plain[self.inner.feed(plain) :]
+            more = self._read(max(PLAIN_BYTES_MAX, wanted, before + 1))
+            if len(plain) > before and len(plain) >= wanted:
+                del plain[: self.inner.feed(bytes(plain))]
+
+    def _read(self, enough: int) -> bool:
+        """Decrypt until that many plain bytes wait; whether there may be more."""
+        plain = self._plain
+        while len(plain) < enough:
+            try:
+                piece = self._tls.read(RECORD_BYTES_MAX)
+            except ssl.SSLWantReadError:
+                return False
+            if not piece:  # the peer said goodbye; the socket's end follows
+                return False
+            plain += piece
+        return True
 
     def take_events(self) -> Sequence[Any]:
         return self.inner.take_events()
 
     def take_outgoing(self) -> list[bytes]:
         if self._established and not self._ended:
-            for piece in self.inner.take_outgoing():
-                self._tls.write(piece)
+            try:
+                for piece in self.inner.take_outgoing():
+                    self._tls.write(piece)
+            except ssl.SSLError:  # the peer has begun something that we do not take part in
+                self._ended = True
         sealed = self._outgoing.read()
         return [sealed] if sealed else []
 

@@ -187,6 +187,32 @@ async def test_our_own_mistake_costs_one_connection_only(caplog: pytest.LogCaptu
     assert "a mistake of ours" in caplog.text
 
 
+class FragileWire(LineWire):
+    """Meets bytes that nobody has thought of."""
+
+    def feed(self, data: bytes) -> int:
+        if data.startswith(b"?"):
+            raise ValueError("a mistake of ours")
+        return super().feed(data)
+
+
+async def test_a_mistake_in_a_wire_costs_one_connection_only(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It ended the process, for whoever knew the bytes."""
+    async with (
+        running(wire=FragileWire) as bench,
+        await bench.dial() as bad,
+        await bench.dial() as good,
+    ):
+        await bad.send_all(b"?")
+        assert await receive_end(bad) == b""
+        await good.send_all(b"still here\n")
+        assert await receive_exactly(good, 11) == b"still here\n"
+        assert bench.told == ["this server failed"]
+    assert "a mistake of ours" in caplog.text
+
+
 async def test_what_is_packed_before_the_end_still_arrives() -> None:
     async with running() as bench, await bench.dial() as stream:
         await stream.send_all(b"x\nend\n")
