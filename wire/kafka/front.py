@@ -16,6 +16,7 @@ from msgspec import Struct
 from core.broker import Broker
 from core.link.connection import Connection
 from wire.kafka.groups.coordinator import Groups
+from wire.kafka.groups.registry import Registry
 from wire.kafka.session.logs import Logs
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class KafkaFront:
         self.broker = broker
         self.options = options
         self.logs = Logs(broker)
+        self.registry = Registry(broker.metadata)
         self.groups = Groups(broker.clock, options.first_rebalance_seconds)
 
     def __call__(self, connection: Connection) -> tuple[KafkaWire, KafkaSession]:

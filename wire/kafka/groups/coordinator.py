@@ -32,6 +32,12 @@ class Groups:
             found = self._groups[group_id] = Group(group_id, SIZE_MAX, self._first_delay_seconds)
         return found
 
+    def forget(self, group_id: str) -> None:
+        """It is deleted: whoever holds it looks for another."""
+        group = self._groups.pop(group_id, None)
+        if group is not None:
+            group.die()
+
     def all(self) -> list[Group]:
         return list(self._groups.values())
 

@@ -88,6 +88,7 @@ async def _commit(session: KafkaSession, group: str, name: str, part: CommitPart
     try:
         log = await session.front.logs.get(name, part.partition_index)
         mark = await _mark_before(log, part.committed_offset)
+        await session.front.registry.add(group, (name, part.partition_index))
         cursor = (await log.topic.subscription(group, start=mark)).cursor
         cursor.longs = {
             OFFSET: part.committed_offset,
@@ -126,7 +127,7 @@ async def on_offset_fetch(session: KafkaSession, asked: Asked) -> OffsetFetchRes
 async def _of_group(session: KafkaSession, asked: FetchOffsetsGroup) -> FetchedOffsetsGroup:
     topics = asked.topics
     if topics is None:
-        topics = _committed_to(session, asked.group_id)
+        topics = await _committed_to(session, asked.group_id)
     return FetchedOffsetsGroup(
         group_id=asked.group_id,
         error_code=NONE,
@@ -143,13 +144,11 @@ async def _of_group(session: KafkaSession, asked: FetchOffsetsGroup) -> FetchedO
     )
 
 
-def _committed_to(session: KafkaSession, group: str) -> list[FetchOffsetsTopic]:
-    """Loaded topics of which the group has committed something."""
+async def _committed_to(session: KafkaSession, group: str) -> list[FetchOffsetsTopic]:
+    """All partitions of which the group has committed something."""
     found: dict[str, list[int]] = {}
-    for name, index, log in session.front.logs.known():
-        subscription = log.topic.subscriptions.get(group)
-        if subscription is not None and OFFSET in subscription.cursor.longs:
-            found.setdefault(name, []).append(index)
+    for name, index in sorted(await session.front.registry.partitions(group)):
+        found.setdefault(name, []).append(index)
     return [FetchOffsetsTopic(name=name, partition_indexes=ids) for name, ids in found.items()]
 
 

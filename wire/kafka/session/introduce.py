@@ -24,9 +24,13 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     12: (0, 4),
     13: (0, 5),
     14: (0, 5),
+    15: (0, 6),
+    16: (0, 5),
     18: (0, 4),
     19: (2, 7),
     22: (0, 4),
+    42: (0, 2),
+    47: (0, 0),
 }
 """What we say that we serve; nothing without a handler is among it."""
 

@@ -101,12 +101,6 @@ class Logs:
             return None
         return found
 
-    def known(self) -> list[tuple[str, int, Log]]:
-        """All that somebody has asked for and that are still loaded."""
-        return [
-            (name, index, log) for (name, index), log in self._known.items() if not log.topic.fenced
-        ]
-
     async def get(self, name: str, partition: int) -> Log:
         """`TopicNotFound` if there is no such partition; nothing is created."""
         found = self.at_once(name, partition)

@@ -26,6 +26,7 @@ from wire.kafka.session import (
     identify,
     introduce,
     produce,
+    tools,
     topics,
     whereabouts,
 )
@@ -45,6 +46,7 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     **whereabouts.HANDLERS,
     **coordinate.HANDLERS,
     **commits.HANDLERS,
+    **tools.HANDLERS,
     **identify.HANDLERS,
 }
 """By the number of the API; each answers later. Produce is not among them."""
