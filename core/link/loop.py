@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -95,7 +95,8 @@ class Link:
         self._accepting = Accepting(self.poller, limits)
         self._watched: dict[int, Callable[[], None]] = {}
         self._touched: list[Connection] = []
-        self._checks: deque[tuple[float, Connection]] = deque()
+        self._checks: OrderedDict[Connection, float] = OrderedDict()
+        """When each is looked at next for silence, in that order."""
         self._buffer = bytearray(limits.receive_bytes)
         self._view = memoryview(self._buffer)
         self._lingering = Lingering(self.poller, self._view)
@@ -313,7 +314,7 @@ class Link:
         self._connections[connection.fd] = connection
         self._accepting.enter(connection, self.now)
         self.poller.watch(connection.fd, READ)
-        self._checks.append((self.now + self.limits.silence_seconds, connection))
+        self._checks[connection] = self.now + self.limits.silence_seconds
         log.debug("%s: connected to %s", accepted.peer, accepted.listener.name)
 
     def drop(self, connection: Connection, reason: str) -> None:
@@ -337,6 +338,7 @@ class Link:
 
     def _forget(self, connection: Connection, reason: str) -> None:
         del self._connections[connection.fd]
+        del self._checks[connection]
         self._accepting.leave(connection)
         connection.fd = -1
         connection.outbox = []
@@ -385,10 +387,8 @@ class Link:
             self._accepting.wake()
             for overdue in self._accepting.overdue(self.now):
                 self.drop(overdue, "refused")
-            while self._checks and self._checks[0][0] <= self.now:
-                connection = self._checks.popleft()[1]
-                if connection.fd >= 0:
-                    self._check_silence(connection, span)
+            while self._checks and next(iter(self._checks.values())) <= self.now:
+                self._check_silence(next(iter(self._checks)), span)
 
     def _check_silence(self, connection: Connection, span: float) -> None:
         held = connection.paused and not connection.outbox
@@ -400,5 +400,7 @@ class Link:
                 return
             connection.pinged = True
             connection.session.quiet()
-        next_check = max(alive_at + span, self.now + span / 2)
-        self._checks.append((next_check, connection))
+            if connection.fd < 0:
+                return
+        self._checks[connection] = max(alive_at + span, self.now + span / 2)
+        self._checks.move_to_end(connection)

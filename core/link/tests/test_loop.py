@@ -1,9 +1,11 @@
 """The link against real sockets on free loopback ports, with a protocol of lines."""
 
 import contextlib
+import gc
 import socket
 import ssl
 import struct
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -556,3 +558,19 @@ async def test_a_watched_descriptor_brings_work_to_a_sweep() -> None:
         assert order == ["packed", "called", "settled"]
         ours.close()
         theirs.close()
+
+
+async def test_nothing_is_kept_of_those_who_came_and_went() -> None:
+    """Each was remembered until its silence was due: thousands a second took gigabytes."""
+    async with running() as bench:
+        for _ in range(20):
+            async with await bench.dial() as stream:
+                await stream.send_all(b"a\n")
+                await receive_exactly(stream, 2)
+        while bench.link.statistics().connections:
+            await trio.lowlevel.checkpoint()
+        gone = [weakref.ref(connection.session) for connection in bench.connections]
+        bench.connections.clear()
+        gc.collect()
+        assert len(gone) == 20
+        assert [one() for one in gone] == [None] * 20
