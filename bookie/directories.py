@@ -72,12 +72,10 @@ def held(root: Path) -> Iterator[Directories]:
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a small file so that a crash leaves the old one or the new one, and make it last."""
     new = path.with_name(path.name + ".new")
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(fd, data)
-        sync_file(fd)
-    finally:
-        os.close(fd)
+    with new.open("wb") as file:
+        file.write(data)
+        file.flush()
+        sync_file(file.fileno())
     os.replace(new, path)
     sync_directory(path.parent)
 

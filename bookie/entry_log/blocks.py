@@ -84,7 +84,9 @@ class BlockFile:
     def replace_head(self, data: bytes) -> None:
         """Write other bytes at the beginning, when nothing more is appended."""
         self._buffer[: len(data)] = data
-        os.pwrite(self.fd, self._buffer[: len(data)], 0)
+        written = 0
+        while written < len(data):
+            written += os.pwrite(self.fd, self._buffer[written : len(data)], written)
 
     def close(self) -> None:
         os.close(self.fd)

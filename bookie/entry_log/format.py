@@ -9,6 +9,7 @@ The map is appended when the log is finished; offset 0 says there is none (open,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from struct import Struct
@@ -18,11 +19,14 @@ HEADER_BYTES: Final = 1024
 MAGIC: Final = b"BKLO"
 VERSION: Final = 1
 SUFFIX: Final = ".log"
+LOG_ID_MAX: Final = 2**31 - 1
+"""A location has no more room for it."""
 MAP_LEDGERS_MAX: Final = 10_000
 """Per batch of the map."""
 MAP_LEDGER_ID: Final = -1
 MAP_ENTRY_ID: Final = -2
 
+_NAME: Final = re.compile(rf"[0-9a-f]{{1,8}}{re.escape(SUFFIX)}")
 _header = Struct(">4siqi")
 _batch = Struct(">iqqi")
 _pair = Struct(">qq")
@@ -30,6 +34,11 @@ _pair = Struct(">qq")
 
 def file_name(log_id: int) -> str:
     return f"{log_id:x}{SUFFIX}"
+
+
+def is_log(name: str) -> bool:
+    """Whether it is the name of one: an operator's copy may lie beside it."""
+    return _NAME.fullmatch(name) is not None
 
 
 def log_id(name: str) -> int:

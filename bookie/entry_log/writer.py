@@ -17,6 +17,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from bookie.directories import write_whole
 from bookie.entries import Run
 from bookie.entry_log import format
 from bookie.entry_log.blocks import BlockFile
@@ -27,9 +28,7 @@ LAST_ID: Final = "lastId"
 
 def log_ids(directory: Path) -> list[int]:
     """Ids of the entry logs there, oldest first."""
-    return sorted(
-        format.log_id(name) for name in os.listdir(directory) if name.endswith(format.SUFFIX)
-    )
+    return sorted(format.log_id(name) for name in os.listdir(directory) if format.is_log(name))
 
 
 class EntryLogWriter:
@@ -52,13 +51,17 @@ class EntryLogWriter:
 
     def _first_free_id(self) -> int:
         ids = log_ids(self.directory)
-        try:
-            last = int((self.directory / LAST_ID).read_text(), 16)
-        except FileNotFoundError:
-            last = -1
         if ids:
             self._give_back(ids[-1])
-        return max([last, *ids]) + 1
+        return max([self._last_id(), *ids]) + 1
+
+    def _last_id(self) -> int:
+        """-1 if the file is not there, or says nothing that makes sense: the names know as well."""
+        try:
+            last = int((self.directory / LAST_ID).read_text(), 16)
+        except (FileNotFoundError, ValueError):
+            return -1
+        return last if last <= format.LOG_ID_MAX else -1
 
     def _give_back(self, log_id: int) -> None:
         path = self.directory / format.file_name(log_id)
@@ -146,9 +149,7 @@ class EntryLogWriter:
 
     def _begin(self) -> BlockFile:
         log_id = self._next_id
-        last_id = self.directory / (LAST_ID + ".new")
-        last_id.write_text(f"{log_id:x}")
-        os.replace(last_id, self.directory / LAST_ID)
+        write_whole(self.directory / LAST_ID, f"{log_id:x}".encode())
         file = BlockFile(self.directory / format.file_name(log_id), direct=self._direct)
         self._next_id = log_id + 1
         self.log_id = log_id

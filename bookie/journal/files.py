@@ -40,7 +40,7 @@ _ZEROS: Final = aligned(CHUNK_BYTES)
 def journals(directory: Path) -> list[int]:
     """Ids of the journals there, oldest first."""
     return sorted(
-        format.journal_id(name) for name in os.listdir(directory) if name.endswith(format.SUFFIX)
+        format.journal_id(name) for name in os.listdir(directory) if format.is_journal(name)
     )
 
 

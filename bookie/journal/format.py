@@ -22,6 +22,7 @@ was never acknowledged, and the scan stops there, at the last whole record.
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 from typing import Final
 
@@ -29,6 +30,8 @@ import msgspec
 
 HEADER_BYTES: Final = 512
 ALIGNMENT_BYTES: Final = 512
+PADDING_BYTES_MAX: Final = 1024 * 1024
+"""Other bookies may align their groups to more than we do."""
 MAGIC: Final = b"BKLG"
 VERSION: Final = 6
 VERSIONS_READABLE: Final = (5, 6)
@@ -43,6 +46,7 @@ FORCE: Final = -0x4000
 EXPLICIT_LAC: Final = -0x8000
 KINDS: Final = (KEY, FENCE, FORCE, EXPLICIT_LAC)
 
+_NAME: Final = re.compile(rf"[0-9a-f]{{1,15}}{re.escape(SUFFIX)}")
 _word = Struct(">i")
 _words = Struct(">ii")
 _note = Struct(">iqq")
@@ -82,6 +86,11 @@ def file_name(journal_id: int) -> str:
     return f"{journal_id:x}{SUFFIX}"
 
 
+def is_journal(name: str) -> bool:
+    """Whether it is the name of one: an operator's copy may lie beside it."""
+    return _NAME.fullmatch(name) is not None
+
+
 def journal_id(name: str) -> int:
     return int(name.removesuffix(SUFFIX), 16)
 
@@ -112,9 +121,23 @@ def padding(position: int) -> bytes:
     return _words.pack(PADDING, zeros) + bytes(zeros)
 
 
-def padding_end(data: bytes, position: int) -> int:
-    """Where the padding that begins at `position` ends."""
-    return position + 8 + int(_word.unpack_from(data, position + 4)[0])
+def padding_end(data: bytes, position: int, offset: int) -> int:
+    """Where the padding that begins at `position` ends; `offset` is where that is in the file.
+
+    It has no digest, so it is believed only if there are zeros up to where a group may begin: a
+    number that has rotted must not lead backwards, for ever, or past groups that were synced. Else
+    it ends at the next boundary, as all of ours do.
+    """
+    begin = position + 8
+    zeros = int(_word.unpack_from(data, position + 4)[0])
+    there = min(zeros, len(data) - begin)
+    if (
+        0 <= zeros <= PADDING_BYTES_MAX
+        and (offset + 8 + zeros) % ALIGNMENT_BYTES == 0
+        and data.count(0, begin, begin + there) == there
+    ):
+        return begin + zeros
+    return begin + -(offset + 8) % ALIGNMENT_BYTES
 
 
 def word(data: bytes, position: int) -> int:

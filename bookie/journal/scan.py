@@ -36,7 +36,7 @@ def scan(read: Read, start: int) -> Generator[entries.Run | format.Note, None, i
     window = _Window(read, start)
     while (word := window.word()) != 0:
         if word == format.PADDING:
-            window.position = format.padding_end(window.data, window.position)
+            window.position = format.padding_end(window.data, window.position, window.offset)
             continue
         end = window.position + 4 + word
         if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
@@ -126,7 +126,7 @@ def _group_follows(read: Read, offset: int) -> bool:
         if word == format.PADDING:
             if position + 8 > len(window):
                 return False
-            position = format.padding_end(window, position)
+            position = format.padding_end(window, position, offset + position)
             return format.word(window, position) != 0
         if word < 16:
             break

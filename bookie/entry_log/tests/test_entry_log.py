@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookie import directories
 from bookie.entries import checked_payloads, payloads, seal
 from bookie.entry_log import format
 from bookie.entry_log import writer as writer_module
-from bookie.entry_log.blocks import BLOCK_BYTES
+from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
 from bookie.entry_log.reader import EntryLogReader
 from bookie.entry_log.writer import EntryLogWriter, log_ids
 from core.errors import Corrupted
@@ -177,3 +178,36 @@ def test_a_log_set_aside_is_synced_with_the_next(tmp_path, monkeypatch):
     assert sorted(synced) == sorted(path.stat().st_ino for path in tmp_path.glob("*.log"))
     writer.sync()
     assert len(synced) == 3
+
+
+@pytest.mark.parametrize("said", [b"", b"nonsense", b"\xff", b"f" * 20, b"-7"])
+def test_a_last_id_that_makes_no_sense_is_what_the_names_say(tmp_path, said):
+    """As a machine without power may leave it."""
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    writer.append(run(1, 0, b"x"))
+    writer.finish()
+    (tmp_path / "lastId").write_bytes(said)
+    again = EntryLogWriter(tmp_path, 1 << 20)
+    assert again.append(run(1, 1, b"x")) >> 32 == 1
+    again.abandon()
+
+
+def test_the_last_id_is_durable_before_its_log_is_there(tmp_path, monkeypatch):
+    steps = []
+    monkeypatch.setattr(directories, "sync_file", lambda fd: steps.append("synced"))
+    monkeypatch.setattr(
+        writer_module,
+        "BlockFile",
+        lambda path, direct: steps.append(path.name) or BlockFile(path, direct=direct),
+    )
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    writer.append(run(1, 0, b"x"))
+    assert steps == ["synced", "0.log"]
+    writer.abandon()
+
+
+def test_other_files_are_no_logs(tmp_path):
+    for name in ("copy.log", "-1.log", "1.LOG", "1.log.old", "123456789.log"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "1f.log").write_bytes(b"")
+    assert log_ids(tmp_path) == [0x1F]

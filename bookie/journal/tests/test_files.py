@@ -125,3 +125,9 @@ def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == [f"{files.SPARE}{i}" for i in range(len(left))]
     assert len(left) <= 2
+
+
+def test_other_files_are_no_journals(tmp_path):
+    for name in ("copy.txn", "-1.txn", "1.txn.old", "1f.txn"):
+        (tmp_path / name).write_bytes(b"")
+    assert files.journals(tmp_path) == [0x1F]

@@ -19,7 +19,7 @@ def test_padding_always_ends_on_a_boundary_and_is_never_nothing(position):
     padding = format.padding(position)
     assert (position + len(padding)) % 512 == 0
     assert 8 <= len(padding) < 8 + 512
-    assert format.padding_end(padding, 0) == len(padding)
+    assert format.padding_end(padding, 0, position) == len(padding)
 
 
 def test_header():
@@ -41,6 +41,12 @@ def test_notes():
     fence = format.fence_note(7)
     assert format.parse_note(fence[4:]) == format.Note(7, format.FENCE, b"")
     assert format.kind(fence, 0) == format.FENCE
+
+
+def test_padding_of_a_bookie_that_aligns_to_more():
+    wide = format.padding(4096 - 100)[:4] + (4096 + 92).to_bytes(4, "big") + bytes(4096 + 92)
+    assert format.padding_end(wide, 0, 4096 - 100) == 4096 + 100
+    assert format.padding_end(wide[:20], 0, 4096 - 100) == 4096 + 100, "as far as it can be seen"
 
 
 def test_names_and_marks():

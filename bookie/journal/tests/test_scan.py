@@ -172,3 +172,15 @@ def test_two_records_larger_than_a_window_and_what_follows_them(short):
     first_window = b"z" * (WINDOW_BYTES - len(run(4, 0, b"")) - 512 - short)
     data = journal([run(4, 0, first_window), run(2, 0, other), run(3, 0, b"small")])
     assert found(data, 512) == [(4, 0, first_window), (2, 0, other), (3, 0, b"small")]
+
+
+@pytest.mark.parametrize("change", [-1, 1, 512, -512, 1 << 20, -(1 << 30), 1 << 30])
+def test_padding_that_rots_leads_neither_back_nor_past_what_follows(change):
+    """A scan that was led back went on for ever; one led past a group lost it."""
+    data = bytearray(WHOLE)
+    place = 512 + sum(map(len, FIRST)) + 4
+    zeros = int.from_bytes(data[place : place + 4], "big") + change
+    data[place : place + 4] = zeros.to_bytes(4, "big", signed=True)
+    assert found(bytes(data)) == FIRST_FOUND + LAST_FOUND
+    data[data.index(b"other")] ^= 1  # whether a group follows is asked through it
+    assert len(found(bytes(data))) == len(FIRST_FOUND + LAST_FOUND)
