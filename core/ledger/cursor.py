@@ -86,6 +86,8 @@ class Cursor:
         self._start_anew = False
         """The next snapshot goes into a fresh ledger, named by a fresh znode."""
         self._saving = False
+        self._retrying = False
+        """A task waits to save what could not be saved."""
         self._closed = False
         self._trouble = Trouble()
         self._writer: LedgerWriter | None = None
@@ -306,12 +308,16 @@ class Cursor:
         return f"{self.topic}: cursor {self.name}"
 
     def _save_again(self) -> None:
-        if not self._closed:
-            self._dirty = True
+        if self._closed:
+            return
+        self._dirty = True
+        if not self._retrying:  # whoever wants a receipt tries as well, and may fail as often
+            self._retrying = True
             self._storage.spawn(self._flush_later)
 
     async def _flush_later(self) -> None:
         await trio.sleep(RETRY_SECONDS)
+        self._retrying = False
         self.flush()
 
     async def _open_ledger(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -20,6 +21,7 @@ from msgspec import Struct
 from core.errors import Corrupted
 from core.ledger import formats_pb2 as stored
 from core.ledger.chain import START, Position
+from core.varints import varint
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last]."""
@@ -27,6 +29,8 @@ Range = tuple[Position, Position]
 INLINE: Final = -1
 """As a cursor's ledger: its state is in the znode itself."""
 UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024 * 1024
+RANGES_REMEMBERED: Final = 32 * 1024
+"""In stored form: of the cursors that have most of them, which are saved again and again."""
 
 _COMPRESSED: Final = b"\x47\x78"
 _METADATA_SIZE = struct.Struct(">i")
@@ -122,14 +126,34 @@ def decode_managed_ledger(data: bytes) -> ManagedLedgerInfo:
 
 
 def encode_snapshot(snapshot: CursorSnapshot) -> bytes:
-    """As an entry of the cursor's ledger."""
-    return stored.StoredSnapshot(
-        ledger_id=snapshot.mark_delete[0],
-        entry_id=snapshot.mark_delete[1],
-        ranges=_ranges(snapshot.ranges),
-        batches=_batches(snapshot.bits),
-        properties=_longs(snapshot.properties),
-    ).SerializeToString()
+    """As an entry of the cursor's ledger.
+
+    Most ranges were in the last one too, so their bytes are remembered: ten thousand of them kept
+    the loop for 30 ms, of a cursor that may be saved five times a second.
+    """
+    ledger_id, entry_id = snapshot.mark_delete
+    head = stored.StoredSnapshot(ledger_id=ledger_id, entry_id=entry_id)
+    rest = stored.StoredSnapshot(
+        batches=_batches(snapshot.bits), properties=_longs(snapshot.properties)
+    )
+    return b"".join(
+        (
+            head.SerializeToString(),
+            *map(_range_field, snapshot.ranges),
+            rest.SerializePartialToString(),
+        )
+    )
+
+
+@lru_cache(RANGES_REMEMBERED)
+def _range_field(one: Range) -> bytes:
+    """One of the `ranges` of a stored snapshot, as protobuf writes it."""
+    lower, upper = (
+        b"\x08" + varint(ledger_id % _WORD) + b"\x10" + varint(entry_id % _WORD)
+        for ledger_id, entry_id in one
+    )
+    body = b"\x0a%c%b\x12%c%b" % (len(lower), lower, len(upper), upper)
+    return b"\x1a%c%b" % (len(body), body)
 
 
 def decode_snapshot(data: bytes) -> CursorSnapshot:
@@ -228,19 +252,12 @@ def _plain_bits(batches: Iterable[stored.StoredBatch]) -> tuple[tuple[Position, 
 
 def words_of(mask: int) -> list[int]:
     """A mask as signed 64-bit words, lowest first, as Java keeps bit sets."""
-    words = []
-    while mask:
-        word = mask % _WORD
-        words.append(word - _WORD if word >= _WORD // 2 else word)
-        mask //= _WORD
-    return words
+    count = -(-mask.bit_length() // 64)
+    return list(struct.unpack(f"<{count}q", mask.to_bytes(8 * count, "little")))
 
 
-def _mask(words: Iterable[int]) -> int:
-    mask = 0
-    for i, word in enumerate(words):
-        mask |= (word % _WORD) << (64 * i)
-    return mask
+def _mask(words: Sequence[int]) -> int:
+    return int.from_bytes(struct.pack(f"<{len(words)}q", *words), "little")
 
 
 def _runs(ledger_id: int, mask: int) -> list[Range]:

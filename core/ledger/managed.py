@@ -358,9 +358,10 @@ class ManagedLedger:
             self._fail(self._taken_waiting(), error)
             self._changed.unpark_all()
             return
-        self._writer = writer
-        self._opened_ms = self._storage.clock.wall_ms()
-        self.state = State.WRITING
+        if self.state is State.OPENING:  # else it was let go meanwhile: its next owner seals it
+            self._writer = writer
+            self._opened_ms = self._storage.clock.wall_ms()
+            self.state = State.WRITING
         self._changed.unpark_all()
         self.write()
 

@@ -352,3 +352,30 @@ async def test_acknowledged_entries_are_cut_out(bench_: Bench) -> None:
     whole = Slice(0, 0, [bytes([i]) for i in range(6)], None)
     parts = [(part.payloads, bits) for part, bits in cursor.unacked_parts(whole)]
     assert parts == [([b"\x01", b"\x02"], None), ([b"\x04", b"\x05"], {0: 0b10})]
+
+
+async def test_one_task_tries_again_however_many_saves_fail(
+    bench_: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each receipt that is asked for on a full disk used to leave one more."""
+    started: list[Cursor] = []
+    flush_later = Cursor._flush_later
+
+    async def noted(self: Cursor) -> None:
+        started.append(self)
+        await flush_later(self)
+
+    monkeypatch.setattr(Cursor, "_flush_later", noted)
+    ledger = await log_of(bench_, 10)
+    cursor = await created(bench_, ledger)
+    bench_.ledgers.create_failure = StorageFailed("the disk is full")
+    for entry in range(5):
+        cursor.ack_range(0, entry, entry)
+        told = Told()
+        cursor.when_saved(told)
+        while not told.times:
+            await trio.lowlevel.checkpoint()
+    assert len(started) == 1
+    bench_.ledgers.create_failure = None
+    await trio.sleep(2 * module.RETRY_SECONDS)
+    assert (await opened(bench_, ledger)).mark_delete == (0, 4)

@@ -1,6 +1,9 @@
+import struct
 import subprocess
 import sys
+import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import cramjam
@@ -15,7 +18,9 @@ from core.ledger.formats import (
     LedgerEntryInfo,
     ManagedCursorInfo,
     ManagedLedgerInfo,
+    Range,
 )
+from core.varints import varint
 
 ROOT = Path(formats.__file__).parents[2]
 
@@ -195,3 +200,44 @@ def test_the_generated_module_is_that_of_the_proto_file(tmp_path: Path) -> None:
 def descriptor_line(module: str) -> str:
     (line,) = [line for line in module.splitlines() if "AddSerializedFile" in line]
     return line
+
+
+def test_words_of_a_long_mask_take_no_time_of_their_own() -> None:
+    """A client may send a megabit; cut off word by word it took seconds."""
+    words = [-1, 0, 7] * 50_000 + [1]
+    bits = ((1, 2), sum((word % (1 << 64)) << (64 * at) for at, word in enumerate(words[:3])))
+    snapshot = CursorSnapshot(mark_delete=(0, 0), bits=[bits])
+    assert formats.decode_snapshot(formats.encode_snapshot(snapshot)).bits == (bits,)
+    mask = int.from_bytes(struct.pack(f"<{len(words)}q", *words), "little")
+    began = time.process_time()
+    assert formats.words_of(mask) == words
+    assert formats.words_of(0) == []
+    assert time.process_time() - began < 1.0
+
+
+@given(RANGES)
+def test_ranges_have_the_bytes_that_protobuf_gives_them(ranges: Sequence[Range]) -> None:
+    """Negative ones too, of which the lower ends of ranges are made."""
+    whole = formats.stored.StoredSnapshot(ledger_id=1, entry_id=2, ranges=formats._ranges(ranges))
+    whole.properties.add(key="k", value=-3)
+    snapshot = CursorSnapshot((1, 2), ranges, properties={"k": -3})
+    assert formats.encode_snapshot(snapshot) == whole.SerializeToString()
+
+
+def test_ranges_that_were_stored_before_are_not_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cursor with ten thousand holes is saved many times a second."""
+    made: list[int] = []
+
+    def noting(number: int) -> bytes:
+        made.append(number)
+        return varint(number)
+
+    monkeypatch.setattr("core.ledger.formats.varint", noting)
+    ranges = [((1, entry), (1, entry + 1)) for entry in range(0, 20_000, 2)]
+    formats._range_field.cache_clear()
+    first = formats.encode_snapshot(CursorSnapshot((1, -1), ranges))
+    assert len(made) == 4 * len(ranges)
+    made.clear()
+    ranges[5] = ((1, 10), (1, 12))
+    assert formats.encode_snapshot(CursorSnapshot((1, -1), ranges)) != first
+    assert len(made) == 4

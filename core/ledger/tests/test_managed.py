@@ -572,3 +572,26 @@ async def test_what_another_broker_noted_about_a_ledger_outlives_our_rewrites(
     first = formats.decode_managed_ledger(rewritten.value).ledgers[0]
     assert first.properties["theirs"] == "kept"
     assert first.offload_context == b"\x08\x07"
+
+
+async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
+    at_once: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It wrote the list before it heard; nothing is written into what it named."""
+    ledger = await at_once.ledger()
+    put = at_once.metadata.put
+
+    async def put_and_lose(path: str, value: bytes, expected: int | None = None) -> int:
+        version = await put(path, value, expected)
+        ledger.let_go(Fenced("another owner"))
+        return version
+
+    monkeypatch.setattr(at_once.metadata, "put", put_and_lose)
+    told = Told()
+    ledger.append([b"x"], None, told)
+    await settled()
+    assert isinstance(told.result, Fenced)
+    assert ledger.state is State.CLOSED
+    assert ledger.statistics().open_entries == 0
+    with trio.fail_after(1):
+        await ledger.close()
