@@ -28,9 +28,13 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     16: (0, 5),
     18: (0, 4),
     19: (2, 7),
+    20: (1, 5),
     22: (0, 4),
+    23: (2, 4),
+    37: (0, 3),
     42: (0, 2),
     47: (0, 0),
+    60: (0, 2),
 }
 """What we say that we serve; nothing without a handler is among it."""
 

@@ -25,6 +25,7 @@ from wire.kafka.session import (
     fetch,
     identify,
     introduce,
+    manage,
     produce,
     tools,
     topics,
@@ -47,6 +48,7 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     **coordinate.HANDLERS,
     **commits.HANDLERS,
     **tools.HANDLERS,
+    **manage.HANDLERS,
     **identify.HANDLERS,
 }
 """By the number of the API; each answers later. Produce is not among them."""

@@ -1,4 +1,4 @@
-"""Metadata and CreateTopics: which topics there are, and more of them."""
+"""Metadata: which topics there are, and who serves them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from core import administration, listing
 from core.errors import AlreadyExists, BrokerError, TopicNotFound
 from core.names import NamespaceName, TopicName
-from wire.kafka.errors import INVALID_PARTITIONS, NONE, code_of
+from wire.kafka.errors import NONE, code_of
 from wire.kafka.messages.basics import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribedBroker,
     FoundBroker,
     FoundPartition,
     FoundTopic,
     MetadataRequest,
     MetadataResponse,
-)
-from wire.kafka.messages.topics import (
-    CreatedTopic,
-    CreateTopic,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
 )
 
 if TYPE_CHECKING:
@@ -98,26 +95,17 @@ async def _partitions(session: KafkaSession, text: str, *, create: bool) -> int:
     return wanted
 
 
-async def on_create_topics(session: KafkaSession, asked: Asked) -> CreateTopicsResponse:
+async def on_describe_cluster(session: KafkaSession, asked: Asked) -> DescribeClusterResponse:
     request = asked.request
-    assert isinstance(request, CreateTopicsRequest)
-    return CreateTopicsResponse(topics=[await _created(session, topic) for topic in request.topics])
+    assert isinstance(request, DescribeClusterRequest)
+    options = session.front.options
+    return DescribeClusterResponse(
+        error_code=NONE,
+        endpoint_type=request.endpoint_type,
+        cluster_id=options.cluster_id,
+        controller_id=options.node_id,
+        brokers=[DescribedBroker(broker_id=options.node_id, host=options.host, port=options.port)],
+    )
 
 
-async def _created(session: KafkaSession, topic: CreateTopic) -> CreatedTopic:
-    told = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
-    wanted = topic.num_partitions
-    if wanted == -1:
-        wanted = session.front.options.partitions
-    try:
-        if wanted < 1:
-            told.error_code, told.error_message = INVALID_PARTITIONS, "there is at least one"
-            return told
-        await administration.create_partitioned(session.broker, TopicName.parse(topic.name), wanted)
-    except BrokerError as error:
-        told.error_code, told.error_message = code_of(error), str(error)
-    told.num_partitions, told.replication_factor = wanted, 1
-    return told
-
-
-HANDLERS: Final[Mapping[int, Any]] = {3: on_metadata, 19: on_create_topics}
+HANDLERS: Final[Mapping[int, Any]] = {3: on_metadata, 60: on_describe_cluster}

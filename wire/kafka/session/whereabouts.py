@@ -1,4 +1,4 @@
-"""ListOffsets: where a partition begins and ends, and what was written when."""
+"""ListOffsets, OffsetForLeaderEpoch: where a partition begins and ends."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError
-from wire.kafka.errors import NONE, code_of
+from wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
 from wire.kafka.messages.records import (
+    EndedEpochPartition,
+    EndedEpochTopic,
+    EndEpochPartition,
     ListedOffsetsPartition,
     ListedOffsetsTopic,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
 )
 
 if TYPE_CHECKING:
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 LATEST: Final = -1
 EARLIEST: Final = -2
 EARLIEST_HERE: Final = -4
+EPOCH: Final = 0
+"""Of every leader: logs never lose their end, so there is nothing to tell epochs apart by."""
 
 
 async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsResponse:
@@ -52,7 +59,40 @@ async def _find(
         told.offset = log.end
     elif part.timestamp in (EARLIEST, EARLIEST_HERE):
         told.offset = log.start
+    else:
+        told.error_code = UNSUPPORTED_VERSION  # nothing is found by its time yet
     return told
 
 
-HANDLERS: Final[Mapping[int, Any]] = {2: on_list_offsets}
+async def on_offset_for_leader_epoch(
+    session: KafkaSession, asked: Asked
+) -> OffsetForLeaderEpochResponse:
+    """No epoch ever ends here: nothing is cut off a log at its end."""
+    request = asked.request
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            EndedEpochTopic(
+                topic=topic.topic,
+                partitions=[await _epoch(session, topic.topic, part) for part in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+async def _epoch(session: KafkaSession, name: str, part: EndEpochPartition) -> EndedEpochPartition:
+    told = EndedEpochPartition(partition=part.partition, error_code=NONE)
+    try:
+        log = await session.front.logs.get(name, part.partition)
+    except BrokerError as error:
+        told.error_code = code_of(error)
+        return told
+    if part.current_leader_epoch > EPOCH:
+        told.error_code = UNKNOWN_LEADER_EPOCH
+    elif part.leader_epoch >= EPOCH:
+        told.leader_epoch, told.end_offset = EPOCH, log.end
+    return told
+
+
+HANDLERS: Final[Mapping[int, Any]] = {2: on_list_offsets, 23: on_offset_for_leader_epoch}
