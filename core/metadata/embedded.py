@@ -44,6 +44,12 @@ CHILDREN_PER_REST: Final = 200
 NUMBERS_RESERVED: Final = 100
 """A counter is written once for so many numbers; unused ones are lost only in a crash."""
 
+_PASSING: Final[dict[int, Callable[[], StorageFailed]]] = {
+    sqlite3.SQLITE_FULL: lambda: StorageFull("there is no room on the disk for metadata"),
+    sqlite3.SQLITE_BUSY: lambda: StorageFailed("somebody else holds the metadata's file"),
+}
+"""What SQLite says when it has changed nothing and may well do so later."""
+
 
 class Write:
     """One change on its way to the disk and back."""
@@ -62,7 +68,13 @@ class Write:
 class EmbeddedMetadata:
     """See the module's docstring. Made by `open_embedded`."""
 
-    def __init__(self, reader: sqlite3.Connection, writer: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        reader: sqlite3.Connection,
+        writer: sqlite3.Connection,
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        self._on_fatal = on_fatal
         self._reader = reader
         self._writer = writer
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
@@ -196,18 +208,22 @@ class EmbeddedMetadata:
             self._fail(group, self._judged(error))
         except StorageFailed as error:
             self._fail(group, error)
+        except Exception as error:  # noqa: BLE001 - our own mistake must not leave callers waiting
+            # for ever, and each later one with them.
+            self._fail(group, self._judged(error))
 
-    def _judged(self, error: sqlite3.Error) -> StorageFailed:
-        """Undo the group. A full disk passes; anything else ends all writing."""
-        full = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+    def _judged(self, error: Exception) -> StorageFailed:
+        """Undo the group. What passes is waited for; anything else ends all writing."""
+        passing = _PASSING.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
         try:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
         except sqlite3.Error:
-            full = False
-        if full:
-            return StorageFull("there is no room on the disk for metadata")
-        self._broken = StorageFailed(f"the metadata cannot be written any more: {error}")
+            passing = None
+        if passing is not None:
+            return passing()
+        self._broken = StorageFailed(f"the metadata cannot be written any more: {error!r}")
+        self._tell(partial(self._on_fatal, str(self._broken)))
         return self._broken
 
     @staticmethod
@@ -244,11 +260,14 @@ class _Counter:
 
 
 @asynccontextmanager
-async def open_embedded(path: Path, *, sync: bool = True) -> AsyncIterator[EmbeddedMetadata]:
+async def open_embedded(
+    path: Path, *, sync: bool = True, on_fatal: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[EmbeddedMetadata]:
     """The store in the file `path`, which is made if it is missing; its folder must exist.
 
     `StorageFailed` if the file is damaged, not ours, or of a newer format. Without `sync` a crash
-    of the machine (not of the process) may take the last writes.
+    of the machine (not of the process) may take the last writes. `on_fatal` is told once when
+    nothing can be written any more: a sync has failed, and only another start learns what is there.
     """
     writer = schema.connect(path, sync=sync)
     try:
@@ -256,7 +275,7 @@ async def open_embedded(path: Path, *, sync: bool = True) -> AsyncIterator[Embed
     except BaseException:
         writer.close()
         raise
-    store = EmbeddedMetadata(reader, writer)
+    store = EmbeddedMetadata(reader, writer, on_fatal)
     try:
         yield store
     finally:

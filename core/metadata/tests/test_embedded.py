@@ -227,12 +227,46 @@ def limit_pages(store: object, pages: int) -> None:
 
 
 async def test_after_an_error_of_the_disk_nothing_more_is_written(path: Path) -> None:
-    async with open_embedded(path, sync=False) as store:
+    fatal: list[str] = []
+    async with open_embedded(path, sync=False, on_fatal=fatal.append) as store:
         await store.put("/a", b"1")
         store._writer.execute("DROP TABLE node")  # stands for a file that went bad under us
         for _ in range(2):
             with pytest.raises(StorageFailed, match="any more"):
                 await store.put("/a", b"2")
+    assert len(fatal) == 1
+
+
+async def test_who_holds_the_file_for_long_fails_what_comes_meanwhile(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup, an operator's shell: that must not end all writing for good."""
+    monkeypatch.setattr(schema, "BUSY_MS", 1)
+    async with open_embedded(path, on_fatal=pytest.fail) as store:
+        await store.put("/a", b"1")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StorageFailed, match="somebody else"):
+            await store.put("/a", b"2")
+        assert await store.get("/a") == Versioned(b"1", 0)
+        other.execute("ROLLBACK")
+        other.close()
+        assert await store.put("/a", b"2", 0) == 1
+
+
+async def test_a_mistake_of_ours_leaves_nobody_waiting(path: Path) -> None:
+    def mistake(connection: sqlite3.Connection) -> int:
+        connection.execute("DELETE FROM node")
+        raise AssertionError("a mistake of ours")
+
+    async with open_embedded(path) as store:
+        await store.put("/a", b"1")
+        with trio.fail_after(5):
+            with pytest.raises(StorageFailed, match="a mistake of ours"):
+                await store._write("/a", mistake)
+            with pytest.raises(StorageFailed, match="any more"):
+                await store.put("/a", b"2")
+        assert await store.get("/a") == Versioned(b"1", 0)
 
 
 WRITER = """
