@@ -17,7 +17,9 @@ from wire.kafka.tests.batch import batch
 
 async def listed(client: Client, timestamp: int, topic: str = "t") -> tuple[int, int]:
     part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-    asked = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[part])])
+    asked = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[part])]
+    )
     told = (await client.hears(asked, 7)).topics[0].partitions[0]
     return told.error_code, told.offset
 
