@@ -46,6 +46,10 @@ Arguments = TypeVarTuple("Arguments")
 
 LONE_READ_BYTES = 16 * 1024
 """Read from an entry log when nothing says that the reader will go on."""
+DELETED_MAX = 100_000
+"""Deleted ledgers that are remembered. Of those before them nothing has been in memory for long; a
+writer that had slept so long would write for the collector.
+"""
 
 
 class LedgerState:
@@ -295,12 +299,13 @@ class Bookie:
 
     def deleted(self, ledger_id: int) -> None:
         """The ledger is in the metadata store no more: nothing of it is kept from now on."""
-        self._checkpointer.deleted.add(ledger_id)
+        deleted = self._checkpointer.deleted
+        deleted[ledger_id] = None
+        if len(deleted) > DELETED_MAX:
+            del deleted[next(iter(deleted))]
         self._checkpointer.rows.pop(ledger_id, None)
         self._read_cache.forget(ledger_id)
-        state = self._ledgers.get(ledger_id)
-        if state is not None:
-            state.fenced = True
+        self._ledgers.pop(ledger_id, None)  # whoever still adds is refused as it comes into use
 
     @property
     def read_cache_bytes(self) -> int:

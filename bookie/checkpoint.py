@@ -83,6 +83,11 @@ def write_out(
     shelves: Shelves, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
 ) -> None:
     """Steps 1 and 2. Blocks: for a thread."""
+    put_index(shelves, shelve(shelves, half, deleted), rows, deleted)
+
+
+def shelve(shelves: Shelves, half: Half, deleted: Collection[int]) -> list[Placed]:
+    """Step 1. Blocks: for a thread."""
     placed: list[Placed] = []
     since_pause = 0
     for ledger_id in sorted(half.runs):
@@ -95,7 +100,14 @@ def write_out(
                 since_pause = 0
                 breathe()
     shelves.entry_log.flush()
-    put_locations(shelves, placed)
+    return placed
+
+
+def put_index(
+    shelves: Shelves, placed: list[Placed], rows: dict[int, LedgerRow], deleted: Collection[int]
+) -> None:
+    """Step 2. Blocks: for a thread."""
+    put_locations(shelves, [one for one in placed if one[0].ledger_id not in deleted])
     shelves.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
 
 
@@ -126,10 +138,12 @@ class Checkpointer:
     ) -> None:
         self.rows: dict[int, LedgerRow] = {}
         """Rows changed since they were last written out."""
-        self.deleted: set[int] = set()
-        """Ledgers that are gone: nothing of them is written any more."""
+        self.deleted: dict[int, None] = {}
+        """Ledgers that are gone, in that order: nothing of them is written any more."""
         self.relieved: Callable[[], None] | None = None
         """Called when an empty half of the write cache fills: who was held may go on."""
+        self.wrote_out: Callable[[], None] | None = None
+        """Called whenever the disk holds a half of the write cache more."""
         self.count = 0
         self.seconds = Histogram.of_latency()
         self._shelves = shelves
@@ -141,6 +155,8 @@ class Checkpointer:
         self._reached = self._leaving_mark = mark
         """What it may say after the next sync, and after the half that leaves is written out."""
         self._leaving_rows: dict[int, LedgerRow] = {}
+        self._placed: list[Placed] | None = None
+        """Where the half that leaves stands, when it is in the entry log and not in the index."""
         self._unmarked_bytes = self._unmarked_entries = 0
         """Written out since the last mark."""
         self._marked_at = time.perf_counter()
@@ -227,6 +243,8 @@ class Checkpointer:
         self._leaving_rows = {}
         self._unmarked_bytes += half.bytes
         self._unmarked_entries += half.entries
+        if self.wrote_out is not None:
+            self.wrote_out()
         if self._cache.is_congested:
             self.want()
 
@@ -236,12 +254,23 @@ class Checkpointer:
             self.relieved()
 
     def _write_half(self, half: Half) -> None:
-        try:
-            write_out(self._shelves, half, self._leaving_rows, self.deleted)
-        except OSError:
-            # It is written again, whole, and to another log: nobody knows how this one ends.
-            self._shelves.entry_log.set_aside()
-            raise
+        """What failed is done again, and only that: the index may be without room for long, and
+        each time the entries would take as much again of what there is.
+        """
+        if self._placed is None:
+            try:
+                self._placed = shelve(self._shelves, half, self.deleted)
+            except OSError:
+                # It is written again, whole, and to another log: nobody knows how this one ends.
+                self._shelves.entry_log.set_aside()
+                raise
+        put_index(self._shelves, self._placed, self._leaving_rows, self.deleted)
+        self._placed = None
+
+    @property
+    def unindexed_from(self) -> int | None:
+        """The first log with entries that are not indexed yet because that failed, if any."""
+        return self._placed[0][1] >> 32 if self._placed else None
 
     async def _make_mark(self) -> None:
         mark = self._reached

@@ -170,7 +170,12 @@ class Collector:
         """Logs that are not written any more, whose every entry and ledger is indexed."""
         async with self._shelves.lock:
             writing = self._shelves.entry_log.log_id
-            return [i for i in log_ids(self._shelves.directories.ledgers) if i != writing]
+            unindexed = self._checkpointer.unindexed_from
+            return [
+                i
+                for i in log_ids(self._shelves.directories.ledgers)
+                if i != writing and (unindexed is None or i < unindexed)
+            ]
 
     async def _look_at_logs(self, finished: list[int], live: set[int]) -> None:
         """Learn what new logs hold, and forget what does not live."""

@@ -78,6 +78,8 @@ class Housekeeping:
         self._disk = disk
         self._failed = failed
         self._scope = trio.CancelScope()
+        # In an interval a quick load writes more than what is left of a small disk.
+        checkpointer.wrote_out = self._look_at_disk
 
     def cancel(self) -> None:
         self._scope.cancel()
@@ -105,9 +107,12 @@ class Housekeeping:
     async def _disk_checks(self) -> None:
         while True:
             await trio.sleep(self._settings.disk_check_interval_seconds)
-            if self._disk.check():
-                log.warning(
-                    "the disk is %.0f%% full: %s",
-                    100 * self._disk.usage.used_part,
-                    "writing again" if self._disk.writable else "nothing is written any more",
-                )
+            self._look_at_disk()
+
+    def _look_at_disk(self) -> None:
+        if self._disk.check():
+            log.warning(
+                "the disk is %.0f%% full: %s",
+                100 * self._disk.usage.used_part,
+                "writing again" if self._disk.writable else "nothing is written any more",
+            )

@@ -13,6 +13,7 @@ from bookie.directories import Directories, read_last_mark
 from bookie.embedded import open_embedded
 from bookie.entry_log import writer as entry_log
 from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
+from bookie.index import LocationIndex
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
 from core.ports.tests.contract_ledger_store import Told, append
@@ -190,3 +191,38 @@ async def test_who_is_held_hears_of_room(tmp_path, monkeypatch, refusals):
             assert await told.wait() == [None] * (30 * 12)
         assert writer.last_confirmed == 30 * 12 - 1
         assert full.refused == refusals
+
+
+async def test_an_index_without_room_is_tried_again_alone(tmp_path, monkeypatch):
+    """The entries are in their log already, which nobody takes for garbage meanwhile."""
+    metadata = DictMetadata()
+    settings = msgspec.structs.replace(SETTINGS, entry_log_size_max_bytes=10_000)
+    put, refused = LocationIndex.put, []
+
+    def refuse(index, *arguments):
+        if len(refused) < 3:
+            refused.append(index)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(index, *arguments)
+
+    async with opened(tmp_path / "bookie", metadata, settings) as store:
+        writer = await store.create({})
+        payloads = [b"%d" % i * 20 for i in range(300)]
+        for start in range(0, 300, 50):  # into several logs
+            await append(writer, *payloads[start : start + 50])
+        monkeypatch.setattr(LocationIndex, "put", refuse)
+        shelves = tmp_path / "bookie/ledgers/current"
+        logs = set()
+        for _ in range(3):
+            with pytest.raises(OSError, match="No space"):
+                await store.checkpoint()
+            logs.add(tuple(sorted(path.name for path in shelves.glob("*.log"))))
+            await store.collect(compact_below=1.0)
+        assert len(logs) == 1
+        assert len(logs.pop()) > 1
+        assert store.statistics().entry_logs_unlinked == 0
+        await store.checkpoint()
+        assert await writer.read(0, 299, 1 << 20) == payloads
+    async with opened(tmp_path / "bookie", metadata, settings) as store:
+        reader = await store.open(writer.ledger_id, recover=True)
+        assert await reader.read(0, 299, 1 << 20) == payloads

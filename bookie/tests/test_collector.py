@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from bookie import bookie as bookie_module
 from bookie import collector
 from bookie.collector import LEDGERS_PER_REST
 from bookie.embedded import open_embedded
@@ -10,7 +11,8 @@ from bookie.entry_log.blocks import BlockFile
 from bookie.ledgers_index import LedgerRow
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
-from core.ports.tests.contract_ledger_store import append
+from core.errors import Fenced
+from core.ports.tests.contract_ledger_store import Told, append
 from core.testing.turns import counted_turns
 
 SETTINGS = BookieSettings(
@@ -86,3 +88,20 @@ async def test_a_full_disk_ends_a_round_and_not_the_server(tmp_path, monkeypatch
     async with opened(tmp_path, metadata, settings) as store:
         reader = await store.open(kept.ledger_id, recover=False)
         assert len(await reader.read(0, 199, 1 << 20)) == 200
+
+
+async def test_of_deleted_ledgers_some_are_remembered_and_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr(bookie_module, "DELETED_MAX", 3)
+    async with opened(tmp_path, DictMetadata(), BookieSettings()) as store:
+        writers = [await store.create({}) for _ in range(5)]
+        for writer in writers:
+            await append(writer, b"x")
+            await store.delete(writer.ledger_id)
+        await store.checkpoint()
+        await store.collect(compact_below=0)
+        assert list(store._parts.checkpointer.deleted) == [2, 3, 4]
+        assert not store._bookie._ledgers
+        told = Told()
+        writers[4].append([b"late"], told)
+        (error,) = await told.wait()
+        assert isinstance(error, Fenced)

@@ -1,9 +1,15 @@
 """The flusher: nothing that was appended waits for the next one."""
 
+import pytest
 import trio
 import trio.testing
 
+from bookie import disk
+from bookie.embedded import open_embedded
 from bookie.housekeeping import Flusher
+from bookie.settings import BookieSettings
+from bookie.tests.metadata_fake import DictMetadata
+from core.ports.tests.contract_ledger_store import append
 
 
 class Appends:
@@ -75,3 +81,17 @@ async def test_what_a_delivery_asks_for_is_done_too(nursery):
     await trio.testing.wait_all_tasks_blocked()
     assert told == ["refused"]
     nursery.cancel_scope.cancel()
+
+
+async def test_the_disk_is_looked_at_whenever_much_was_written(tmp_path, monkeypatch, caplog):
+    """The interval is for what others write."""
+    settings = BookieSettings(disk_check_interval_seconds=3600, write_cache_bytes=20_000)
+    async with open_embedded(tmp_path, DictMetadata(), settings, on_fatal=pytest.fail) as store:
+        writer = await store.create({})
+        monkeypatch.setattr(disk, "look", lambda directory: disk.DiskUsage(0.96, 1))
+        await append(writer, b"x")
+        assert store.writable()
+        with trio.fail_after(10):
+            while store.writable():
+                await append(writer, b"x" * 1000)
+        assert "nothing is written any more" in caplog.text
