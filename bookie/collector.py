@@ -43,6 +43,8 @@ Arguments = TypeVarTuple("Arguments")
 
 SLICE_BYTES: Final = 4 * 1024 * 1024
 """Copied between two chances for a checkpoint."""
+LOOKS_PER_BREATH: Final = 200
+"""Into the index, by a thread of ours: a millisecond or two, in which the loop hardly runs."""
 LEDGERS_PER_REST: Final = 100
 """Asked for before the loop gets its turn: a millisecond or two."""
 
@@ -77,8 +79,11 @@ class Collector:
         self._limiter = trio.CapacityLimiter(1)
         self._contents: dict[int, dict[int, int]] = {}
         """Per finished log: bytes per ledger, as far as they live."""
+        self._damaged: set[int] = set()
+        """Logs that cannot be read through: neither is that tried each round."""
         self._ledgers_deleted = self._unlinked = self._bytes_compacted = 0
         self._bytes = self._live_bytes = 0
+        self._looks = 0
 
     def statistics(self) -> CollectorStatistics:
         return CollectorStatistics(
@@ -135,11 +140,11 @@ class Collector:
                 continue
             if not self._contents[log_id]:
                 await self._unlink(log_id)
-            elif self._live_part(log_id) < compact_below:
+            elif log_id not in self._damaged and self._live_part(log_id) < compact_below:
                 try:
                     await self._compact(log_id)
                 except Corrupted as error:
-                    log.error("%s; it is left alone", error)
+                    self._leave_alone(log_id, error)
 
     async def _in_thread(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
@@ -180,11 +185,11 @@ class Collector:
     async def _look_at_logs(self, finished: list[int], live: set[int]) -> None:
         """Learn what new logs hold, and forget what does not live."""
         for log_id in finished:
-            if log_id not in self._contents:
+            if log_id not in self._contents and log_id not in self._damaged:
                 try:
                     self._contents[log_id] = await self._in_thread(self._contents_of, log_id)
                 except Corrupted as error:
-                    log.error("%s; it is left alone", error)
+                    self._leave_alone(log_id, error)
         await self._in_thread(self._weigh, live)
 
     def _weigh(self, live: set[int]) -> None:
@@ -195,6 +200,10 @@ class Collector:
         self._bytes = sum(map(self._shelves.reader.size, self._contents))
         self._live_bytes = sum(sum(contents.values()) for contents in self._contents.values())
 
+    def _leave_alone(self, log_id: int, error: Corrupted) -> None:
+        self._damaged.add(log_id)
+        log.error("%s; it is left alone", error)
+
     def _contents_of(self, log_id: int) -> dict[int, int]:
         """Bytes per ledger. `Corrupted` if there is more in it than can be read through.
 
@@ -202,7 +211,7 @@ class Collector:
         If something was, it is no such end.
         """
         locations = self._shelves.locations
-        contents, end = self._shelves.reader.ledgers(log_id)
+        contents, end = self._shelves.reader.ledgers(log_id, breathe)
         if end and locations.any_in(log_id, end, breathe):
             raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
         return contents
@@ -229,7 +238,7 @@ class Collector:
     async def _compact(self, log_id: int) -> None:
         """Move what lives elsewhere, then unlink."""
         moved = 0
-        runs = self._shelves.reader.scan(log_id)
+        runs = self._shelves.reader.scan(log_id, breathe)
         while True:
             async with self._shelves.lock:
                 copied = await self._in_thread(self._move_slice, runs)
@@ -270,6 +279,9 @@ class Collector:
             return
         start: int | None = None
         for i in range(run.count + 1):
+            self._looks += 1
+            if self._looks % LOOKS_PER_BREATH == 0:
+                breathe()
             here = i < run.count and (
                 self._shelves.locations.find(run.ledger_id, run.first + i)
                 == location + run.offsets[i]

@@ -105,3 +105,22 @@ async def test_of_deleted_ledgers_some_are_remembered_and_no_more(tmp_path, monk
         writers[4].append([b"late"], told)
         (error,) = await told.wait()
         assert isinstance(error, Fenced)
+
+
+async def test_compaction_lets_the_loop_run(tmp_path, monkeypatch):
+    """Its thread holds the interpreter while it looks entries up, and there may be millions."""
+    breaths = []
+    monkeypatch.setattr(collector, "breathe", lambda: breaths.append(1))
+    settings = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=200_000)
+    async with opened(tmp_path, DictMetadata(), settings) as store:
+        kept, deleted = [await store.create({}) for _ in range(2)]
+        for _ in range(4):
+            for writer in (kept, deleted):
+                await append(writer, *[b""] * 1000)
+            await store.checkpoint()
+        await store.delete(deleted.ledger_id)
+        await store.collect(compact_below=0)
+        breaths.clear()
+        await store.collect(compact_below=1.0)
+        assert store.statistics().bytes_compacted >= 40 * 2000
+        assert len(breaths) >= 2000 // collector.LOOKS_PER_BREATH
