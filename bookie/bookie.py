@@ -229,8 +229,13 @@ class Bookie:
             return entries.payloads(run, first, last, bytes_max)
         run = self._read_cache.find(ledger_id, first)
         if run is not None:
+            try:
+                found = entries.checked_payloads(run, first, last, bytes_max)
+            except Corrupted:  # it was read along with others: the index knows where it really is
+                self._read_cache.drop(run)
+                return None
             self.counters.from_read_cache += 1
-            return entries.checked_payloads(run, first, last, bytes_max)
+            return found
         return None
 
     async def _read_shelves(
@@ -277,7 +282,7 @@ class Bookie:
         last = max(last, self._cache.last(ledger_id))
         if last < 0:
             return None
-        run = self._cache.find(ledger_id, last) or self._read_cache.find(ledger_id, last)
+        run = self._cache.find(ledger_id, last)
         if run is None:
             run = await self._in_thread(self._load, ledger_id, last, LONE_READ_BYTES)
             if run is None:

@@ -21,12 +21,16 @@ from core.errors import BrokerError
 
 GROUP_BYTES: Final = 1024 * 1024
 """A group takes no further hand-over once it has so many."""
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Of a hand-over, unless one append alone is larger: so no group comes near to what a scan takes
+for two (`scan.TEAR_BYTES_MAX`).
+"""
 BUFFER_BYTES: Final = 1024 * 1024
 
 Acked = Callable[[BrokerError | None], None]
 Item = tuple[bytes, Acked | None]
 Batch = tuple[list[Item], int]
-"""What one sweep of the loop appended, and its bytes."""
+"""What one sweep of the loop appended, or a part of that, and its bytes."""
 
 
 class Groups:

@@ -13,7 +13,7 @@ again could acknowledge what is not there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from bookie.journal import format
 from bookie.journal.by_kernel import KernelWriter
 from bookie.journal.by_thread import ThreadWriter
 from bookie.journal.files import JournalFiles
-from bookie.journal.groups import Acked, Batch, Groups, Item
+from bookie.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
 from bookie.journal.kernel_writes import open_kernel_writes
 from bookie.settings import BookieSettings
 from bookie.statistics import Histogram
@@ -51,6 +51,19 @@ class Writer(Protocol):
     async def stop(self) -> None:
         """Write, sync and deliver what is there; nothing may be put any more."""
         ...
+
+
+def _parts(items: list[Item]) -> Iterator[Batch]:
+    """What thousands of topics had waiting for a ledger, say, comes in one sweep."""
+    part: list[Item] = []
+    size = 0
+    for item in items:
+        if part and size + len(item[0]) > BATCH_BYTES_MAX:
+            yield part, size
+            part, size = [], 0
+        part.append(item)
+        size += len(item[0])
+    yield part, size
 
 
 class Journal:
@@ -101,7 +114,11 @@ class Journal:
             batch = (self._pending, self._pending_bytes)
             self._pending = []
             self._pending_bytes = 0
-            self._writer.put(batch)
+            if batch[1] <= BATCH_BYTES_MAX:
+                self._writer.put(batch)
+            else:
+                for part in _parts(batch[0]):
+                    self._writer.put(part)
 
     async def stop(self) -> None:
         """Write, sync and acknowledge what is there. Nothing may be appended any more."""

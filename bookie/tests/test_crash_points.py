@@ -16,6 +16,7 @@ from bookie import index as index_module
 from bookie.directories import Directories, read_last_mark
 from bookie.embedded import open_embedded
 from bookie.entry_log import writer as entry_log_module
+from bookie.entry_log.blocks import BLOCK_BYTES
 from bookie.entry_log.writer import EntryLogWriter
 from bookie.index import LocationIndex
 from bookie.journal import format
@@ -297,3 +298,38 @@ async def test_a_start_that_is_killed_during_replay_can_be_repeated(tmp_path, mo
         points.armed = False
     assert len(points.copies) == 6
     await check(points.copies + points.cuts, {writer.ledger_id: payloads})
+
+
+@pytest.mark.parametrize("left", ["nothing", "zeros", "garbage"])
+async def test_an_entry_log_may_end_in_anything_behind_what_was_synced(tmp_path, monkeypatch, left):
+    """Also within the block that was synced and is written again with more in it."""
+    monkeypatch.setattr(checkpoint_module, "MARK_SECONDS", 3600)
+    metadata = DictMetadata()
+    source = tmp_path / "source"
+    payloads = [b"%d" % number * 20 for number in range(60)]
+    async with opened(source, metadata) as store:
+        checkpointer = store._parts.checkpointer
+        writer = await store.create({})
+        await append(writer, *payloads[:20])
+        await store.checkpoint()
+        synced = checkpointer._shelves.entry_log._file.size
+        for start in (20, 40):
+            await append(writer, *payloads[start : start + 20])
+            await checkpointer.make_room()
+        snapshot(source, tmp_path / "killed")
+    (log,) = (tmp_path / "killed/ledgers/current").glob("*.log")
+    whole = log.read_bytes()
+    end = len(whole.rstrip(b"\0"))
+    assert synced // BLOCK_BYTES * BLOCK_BYTES < synced < end
+    for cut in [*range(synced, synced + 44, 9), (synced + end) // 2, end - 1]:
+        copy = tmp_path / "cut"
+        shutil.copytree(tmp_path / "killed", copy)
+        behind = len(whole) - cut
+        tail = {"nothing": b"", "zeros": bytes(behind), "garbage": b"\x01" * behind}[left]
+        (copy / "ledgers/current" / log.name).write_bytes(whole[:cut] + tail)
+        async with opened(copy, copied(metadata)) as store:
+            reader = await store.open(writer.ledger_id, recover=True)
+            assert await reader.read(0, 59, 1 << 20) == payloads
+            await store.collect(compact_below=1.0)
+            assert await reader.read(0, 59, 1 << 20) == payloads
+        shutil.rmtree(copy)

@@ -62,8 +62,10 @@ def test_any_flipped_bit_shows(payloads, data):
     blob[data.draw(st.integers(start + 4, end - 1))] ^= 1 << data.draw(st.integers(0, 7))
     rotten = entries.Run(run.ledger_id, run.first, bytes(blob), run.offsets)
     assert entries.count_intact(rotten) == place
+    if place:
+        assert entries.checked_payloads(rotten, 10, run.last, 1 << 30) == payloads[:place]
     with pytest.raises(Corrupted):
-        entries.checked_payloads(rotten, run.first, run.last, 1 << 30)
+        entries.checked_payloads(rotten, 10 + place, run.last, 1 << 30)
 
 
 @given(PAYLOADS, st.integers(0, 5000), st.data())
@@ -87,3 +89,15 @@ def test_cut_and_rest_make_the_whole(payloads, data):
     assert head.blob + rest.blob == run.blob
     assert rest.first == 3 + count
     assert entries.payloads(rest, rest.first, rest.last, 1 << 30) == payloads[count:]
+
+
+def test_a_broken_record_behind_the_first_only_ends_the_answer():
+    """It was read because it stood there; the index may know a whole one elsewhere."""
+    run = entries.seal(1, 5, -1, 0, [b"a", b"b", b"c"])
+    broken = bytearray(run.blob)
+    broken[run.offsets[1] + 40] ^= 1
+    torn = entries.Run(1, 5, bytes(broken), run.offsets)
+    assert entries.checked_payloads(torn, 5, 7, 100) == [b"a"]
+    with pytest.raises(Corrupted, match="1:6"):
+        entries.checked_payloads(torn, 6, 7, 100)
+    assert entries.checked_payloads(torn, 7, 7, 100) == [b"c"]

@@ -5,6 +5,7 @@ import trio
 
 from bookie import entries
 from bookie.journal import format
+from bookie.journal.scan import TEAR_BYTES_MAX
 from bookie.journal.tests.records import broken_file, found, record, stop
 
 MIB = 1024 * 1024
@@ -103,3 +104,22 @@ async def test_delivered_is_called_after_the_last_of_a_group(make, tmp_path):
         journal.append(record(i), lambda error, i=i: order.append(i))
     await stop(journal, make)
     assert order == [0, 1, 2, "delivered"]
+
+
+async def test_groups_have_a_bound_however_much_comes_at_once(make, tmp_path):
+    """A scan takes what stands far behind a tear for a later group: no group is so large."""
+    journal = make(size_max=64 * MIB)
+    told = []
+    count = TEAR_BYTES_MAX // MIB + 4
+    for i in range(count):
+        journal.append(record(i, MIB), lambda error, i=i: told.append((i, error)))
+    journal.hand_over()
+    sizes = []
+    begin = journal._groups.begin
+    journal._groups.begin = lambda size: sizes.append(size) or begin(size)
+    await stop(journal, make)
+    assert told == [(i, None) for i in range(count)]
+    assert found(tmp_path) == list(range(count))
+    assert len(sizes) >= 2
+    assert max(sizes) < TEAR_BYTES_MAX
+    assert journal.queue_bytes == 0
