@@ -81,6 +81,10 @@ class BlockFile:
         """End the file where what was flushed ends: no zeros behind it, and nothing reserved."""
         os.ftruncate(self.fd, self._flushed)
 
+    def give_back(self) -> None:
+        """Keep no blocks behind the end: nothing more will be written."""
+        os.ftruncate(self.fd, os.fstat(self.fd).st_size)
+
     def replace_head(self, data: bytes) -> None:
         """Write other bytes at the beginning, when nothing more is appended."""
         self._buffer[: len(data)] = data

@@ -127,6 +127,7 @@ class EntryLogWriter:
         """
         if self._file is not None:
             if self._given:
+                self._file.give_back()
                 self._aside.append(self._file.fd)
             else:
                 self._file.close()

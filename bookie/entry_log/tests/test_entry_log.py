@@ -211,3 +211,17 @@ def test_other_files_are_no_logs(tmp_path):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "1f.log").write_bytes(b"")
     assert log_ids(tmp_path) == [0x1F]
+
+
+def test_a_log_set_aside_keeps_no_room_that_it_does_not_use(tmp_path):
+    """It is set aside because the disk is full."""
+    writer = EntryLogWriter(tmp_path, 1 << 30)
+    written = run(1, 0, b"x" * 2_200_000)
+    place = writer.append(written)
+    writer.flush()
+    writer.set_aside()
+    assert (tmp_path / "0.log").stat().st_blocks * 512 < 2_300_000
+    reader = EntryLogReader(tmp_path)
+    assert reader.read(1, 0, place, 100) == written
+    reader.close()
+    writer.abandon()
