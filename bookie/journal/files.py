@@ -85,7 +85,11 @@ class JournalFiles:
             size = max(self._fresh_bytes, -(-wanted // PAGE_BYTES) * PAGE_BYTES)
             self._fresh_bytes = min(self._fresh_bytes * GROWTH, self._size_max)
             fresh = self.directory / FRESH
-            _write_zeroed(fresh, size, direct=self.direct)
+            try:
+                _write_zeroed(fresh, size, direct=self.direct)
+            except OSError:
+                fresh.unlink(missing_ok=True)  # others lack the room that it would keep
+                raise
             os.replace(fresh, path)
         sync_directory(self.directory)
         return JournalFile(path, size, direct=self.direct and synced)

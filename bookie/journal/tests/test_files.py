@@ -1,5 +1,6 @@
 """Journal files: fresh ones, spares, zeros behind the last group."""
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
@@ -131,3 +132,20 @@ def test_other_files_are_no_journals(tmp_path):
     for name in ("copy.txn", "-1.txn", "1.txn.old", "1f.txn"):
         (tmp_path / name).write_bytes(b"")
     assert files.journals(tmp_path) == [0x1F]
+
+
+def test_a_journal_that_finds_no_room_leaves_the_room_to_others(tmp_path, monkeypatch):
+    """Half of it would fill what is left of the disk until the next start."""
+    zero = files._zero
+
+    def full(fd, start, end):
+        zero(fd, start, start + 4096)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files, "_zero", full)
+    journals = make(tmp_path)
+    with pytest.raises(OSError, match="No space"):
+        journals.create(1, synced=True)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(files, "_zero", zero)
+    journals.create(1, synced=True).close()
