@@ -130,7 +130,9 @@ async def _storage(
         async with AsyncExitStack() as opened:
             bookie = shares.bookie_settings(settings)
             try:
-                metadata = await opened.enter_async_context(open_metadata(folder / METADATA))
+                metadata = await opened.enter_async_context(
+                    open_metadata(folder / METADATA, on_fatal=fail)
+                )
                 store = await opened.enter_async_context(
                     open_embedded(
                         folder / BOOKIE, metadata, bookie, on_fatal=fail, watch=link.watch

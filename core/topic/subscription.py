@@ -265,7 +265,7 @@ class Subscription:
         before = self.cursor.acks.bits(position)
         if self.cursor.ack_bits(position, unacked, size):
             return dispatcher.acked(consumer, position[0], position[1], position[1])
-        was = (before if before is not None else (1 << size) - 1).bit_count()
+        was = before.bit_count() if before is not None else max(size, 0)
         left = self.cursor.acks.bits(position)
         now = left.bit_count() if left is not None else was
         return dispatcher.acked_partly(position, was - now) if was > now else 0

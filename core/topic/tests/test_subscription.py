@@ -1,5 +1,7 @@
 """Who may attach, what moves the cursor, and that a reset finds nobody in the way."""
 
+import tracemalloc
+
 import pytest
 import trio
 
@@ -90,6 +92,23 @@ async def test_reset_into_a_batch(desk: Bench) -> None:
     a = await attached(topic, EXCLUSIVE)
     await desk.dispatch()
     assert a.bits == {(0, 0): 0b100}
+
+
+@pytest.mark.parametrize("size", [-1, 2**31 - 1])
+async def test_a_batch_of_a_size_that_cannot_be(desk: Bench, size: int) -> None:
+    """Clients say how large it is: no number of theirs may cost memory, or end anything."""
+    topic = await desk.topic()
+    topic.ledger.append([b"batch"], [3], Told())
+    await settled()
+    await topic.subscription("s", start=START)
+    a = await attached(topic, SHARED)
+    await desk.dispatch()
+    tracemalloc.start()
+    topic.subscriptions["s"].ack(a.consumer, [], [(0, 0, 0b110, size)])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
+    assert topic.subscriptions["s"].cursor.acks.bits((0, 0)) == 0b110
 
 
 async def test_a_seek_is_stored_before_anybody_is_sent_away() -> None:
