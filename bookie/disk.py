@@ -41,6 +41,10 @@ class DiskWatch:
         self.usage = look(directory)
         self.writable = self.usage.used_part <= threshold
 
+    def ran_out(self) -> None:
+        """A write found no room, whatever the threshold says: nothing more before the next look."""
+        self.writable = False
+
     def check(self) -> bool:
         """Look again; returns whether `writable` changed."""
         self.usage = look(self._directory)

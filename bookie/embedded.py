@@ -279,6 +279,7 @@ async def _running(
     cache = WriteCache(half_bytes)
     checkpointer = Checkpointer(shelves, cache, journal, files, journal.synced)
     disk = DiskWatch(directories.root, settings.disk_usage_threshold, settings.disk_usage_low_mark)
+    journal.full = disk.ran_out
     bookie = Bookie(settings, shelves, journal, cache, checkpointer, disk)
     collector = Collector(shelves, bookie, checkpointer, metadata, settings)
 

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups
+from bookie.journal.groups import GROUP_BYTES, Batch, Groups, JournalFull
 from bookie.journal.kernel_writes import KernelWrites
-from core.errors import StorageFailed
+from core.errors import StorageFailed, StorageFull
 
 
 class KernelWriter:
@@ -72,8 +72,11 @@ class KernelWriter:
 
     def _go_on(self, step: Callable[[], None]) -> None:
         """Every way into the machine of states; what came of it is delivered when it is whole."""
+        refused: StorageFailed | None = None
         try:
             step()
+        except JournalFull as error:
+            refused = StorageFull(str(error))
         except OSError as error:
             self._broken = StorageFailed(f"the journal cannot be written: {error}")
         except Exception as error:  # noqa: BLE001 - our own mistake must not leave appends
@@ -82,11 +85,12 @@ class KernelWriter:
         if self._durable:
             durable, self._durable = self._durable, []
             self._deliver(durable, None)
-        if self._broken is not None:
+        refused = self._broken or refused
+        if refused is not None:
             lost = [*self._group, *self._queue]
             self._group = []
             self._queue.clear()
-            self._deliver(lost, self._broken)
+            self._deliver(lost, refused)
 
     def _next_group(self) -> None:
         """Gather what waits and begin to write it."""
@@ -155,10 +159,10 @@ class KernelWriter:
         """Do what blocks in a thread of its own, then go on here."""
 
         def run() -> None:
-            failure: OSError | None = None
+            failure: OSError | JournalFull | None = None
             try:
                 job()
-            except OSError as error:
+            except (OSError, JournalFull) as error:
                 failure = error
             try:
                 self._token.run_sync_soon(self._prepared, failure, then)
@@ -167,7 +171,7 @@ class KernelWriter:
 
         threading.Thread(target=run, name="journal-prepare", daemon=True).start()
 
-    def _prepared(self, failure: OSError | None, then: Callable[[], None]) -> None:
+    def _prepared(self, failure: OSError | JournalFull | None, then: Callable[[], None]) -> None:
         def go_on() -> None:
             if failure is not None:
                 raise failure

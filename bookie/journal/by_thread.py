@@ -16,8 +16,8 @@ from typing import Final
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups
-from core.errors import StorageFailed
+from bookie.journal.groups import GROUP_BYTES, Batch, Groups, JournalFull
+from core.errors import StorageFailed, StorageFull
 
 UNSYNCED_SECONDS: Final = 1.0
 """Without `wait_sync`, how often what was written is synced after all."""
@@ -51,15 +51,18 @@ class ThreadWriter:
         while True:
             batches, stopping = self._gather()
             if batches:
+                refused: StorageFailed | None = None
                 if self._broken is None:
                     try:
                         self._commit(batches)
+                    except JournalFull as error:
+                        refused = StorageFull(str(error))
                     except OSError as error:
                         self._broken = StorageFailed(f"the journal cannot be written: {error}")
                     except Exception as error:  # noqa: BLE001 - our own mistake must not leave
                         # appends waiting for ever: it ends the process as a broken disk does.
                         self._broken = StorageFailed(f"the journal is broken: {error!r}")
-                self._tell(batches)
+                self._tell(batches, self._broken or refused)
             if stopping:
                 break
         self._finish()
@@ -112,11 +115,13 @@ class ThreadWriter:
         except OSError as error:
             self._broken = StorageFailed(f"the journal cannot be synced: {error}")
         self._groups.close()
-        self._tell([], last=True)
+        self._tell([], self._broken, last=True)
 
-    def _tell(self, batches: list[Batch], *, last: bool = False) -> None:
+    def _tell(
+        self, batches: list[Batch], error: StorageFailed | None, *, last: bool = False
+    ) -> None:
         try:
-            self._token.run_sync_soon(self._hear, batches, self._broken, last)
+            self._token.run_sync_soon(self._hear, batches, error, last)
         except trio.RunFinishedError:  # nobody is left to hear it
             return
 

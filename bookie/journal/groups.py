@@ -7,6 +7,7 @@ Invariant: `synced` only moves forward, and only over what is durable.
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import threading
 import time
@@ -69,7 +70,12 @@ class Groups:
     def roll(self, size: int) -> None:
         """Go on in a new file, once the old one is whole and synced. May block."""
         self.file.sync()
-        following = self._next.take(self.file.journal_id + 1, size)
+        try:
+            following = self._next.take(self.file.journal_id + 1, size)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise JournalFull(f"there is no room for the journal: {error.strerror}") from error
+            raise
         # Closing the last descriptor for writing took the file system 30 ms at times.
         threading.Thread(target=self.file.close, name="journal-close").start()
         self.file = following
@@ -132,6 +138,10 @@ class Groups:
         """Blocks while the next file is being made."""
         self._next.drop()
         self.file.close()
+
+
+class JournalFull(Exception):
+    """The disk has no room for another file. Nothing of the group is written; later ones may be."""
 
 
 class _NextFile:

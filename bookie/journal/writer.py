@@ -26,7 +26,7 @@ from bookie.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
 from bookie.journal.kernel_writes import open_kernel_writes
 from bookie.settings import BookieSettings
 from bookie.statistics import Histogram
-from core.errors import StorageFailed
+from core.errors import StorageFailed, StorageFull
 
 Watch = Callable[[int, Callable[[], None]], None]
 """(descriptor, call): call on the loop whenever the descriptor is readable."""
@@ -79,6 +79,9 @@ class Journal:
         self.queue_bytes = 0
         """Appended and not yet acknowledged."""
         self.failed: StorageFailed | None = None
+        self.full: Callable[[], object] = lambda: None
+        """Called when the disk had no room: what was appended is refused, later appends may not be.
+        """
         self.delivering: Callable[[], None] | None = None
         """Called before the first `acked` of one delivery: whoever owes replies may gather them."""
         self.delivered: Callable[[], None] | None = None
@@ -143,7 +146,9 @@ class Journal:
 
     def _deliver(self, batches: list[Batch], error: StorageFailed | None) -> None:
         """After the sync."""
-        if error is not None and self.failed is None:
+        if isinstance(error, StorageFull):
+            self.full()
+        elif error is not None and self.failed is None:
             self.failed = error
             self._on_failed(str(error))
         if self.delivering is not None:

@@ -18,3 +18,12 @@ def test_a_real_look(tmp_path):
     usage = disk.look(tmp_path)
     assert 0 < usage.used_part < 1
     assert usage.free_bytes > 0
+
+
+def test_a_write_that_found_no_room_counts_until_the_next_look(tmp_path):
+    watch = disk.DiskWatch(tmp_path, 1.0, 1.0)
+    assert watch.writable
+    watch.ran_out()
+    assert not watch.writable
+    assert watch.check()
+    assert watch.writable

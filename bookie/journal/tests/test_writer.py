@@ -1,12 +1,16 @@
 """The journal, written by the kernel and by a thread: groups, order, failures, an unsynced mode."""
 
+import errno
+
 import pytest
 import trio
 
 from bookie import entries
 from bookie.journal import format
+from bookie.journal.files import JournalFiles
 from bookie.journal.scan import TEAR_BYTES_MAX
 from bookie.journal.tests.records import broken_file, found, record, stop
+from core.errors import StorageFull
 
 MIB = 1024 * 1024
 
@@ -51,6 +55,43 @@ async def test_records_around_the_buffers_size(make, tmp_path):
         await synced.wait()
     await stop(journal, make)
     assert found(tmp_path) == list(range(len(sizes)))
+
+
+async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path, monkeypatch):
+    """Unlike a failure it is not the end: what was refused is not in the journal."""
+
+    def full(*given, **more):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def outcome(number, size):
+        told = []
+        ended = trio.Event()
+        journal.append(record(number, size), lambda error: (told.append(error), ended.set()))
+        journal.hand_over()
+        await ended.wait()
+        return told[0]
+
+    journal = make(size_max=64 * 1024)
+    looks = []
+    journal.full = lambda: looks.append("full")
+    create = JournalFiles.create
+    monkeypatch.setattr(JournalFiles, "create", full)
+    stored, refused = [], 0
+    for number in range(40):
+        error = await outcome(number, 7000)
+        if error is None:
+            stored.append(number)
+        else:
+            assert isinstance(error, StorageFull)
+            refused += 1
+    assert 0 < len(stored) < 40
+    assert len(looks) == refused == 40 - len(stored)
+    assert journal.failed is None
+    monkeypatch.setattr(JournalFiles, "create", create)
+    for number in range(40, 60):
+        assert await outcome(number, 7000) is None
+    await stop(journal, make)
+    assert found(tmp_path) == [*stored, *range(40, 60)]
 
 
 async def test_after_a_failure_nothing_is_written_or_acknowledged(make, tmp_path):
