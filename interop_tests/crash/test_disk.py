@@ -145,7 +145,7 @@ def small_disk(tmp_path):
 
 
 def test_not_a_byte_left(connect, topic, small_disk):
-    """Nothing is held in reserve: what the disk itself refuses is not acknowledged. The client tries
+    """Nothing is held in reserve: what the disk itself refuses is not acknowledged. Clients try
     again until there is room, and the server needs no other start for that.
     """
     storage = {
