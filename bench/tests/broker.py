@@ -95,7 +95,10 @@ class Broker:
             except DecodeError as error:
                 self.complaints.append(f"protobuf refuses a command: {error}")
                 return False
-            self.hear(peer, command, frame[4 + command_size :])
+            try:
+                self.hear(peer, command, frame[4 + command_size :])
+            except BrokenPipeError:
+                return False  # it has gone with something of ours unheard
         return bool(got)
 
     def hear(self, peer: socket.socket, command: BaseCommand, tail: bytes) -> None:
