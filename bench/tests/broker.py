@@ -97,7 +97,7 @@ class Broker:
                 return False
             try:
                 self.hear(peer, command, frame[4 + command_size :])
-            except BrokenPipeError:
+            except (BrokenPipeError, ConnectionResetError):
                 return False  # it has gone with something of ours unheard
         return bool(got)
 
