@@ -1,21 +1,55 @@
 """The cases: what is loaded, how, and which figure the project set itself for it.
 
-Pure tables; `drive/measure.py` carries them out. Invariant: a load case names only options that
-`pulsarload` has, so that each figure can be had again by hand.
+Pure; the tables are in `drive/pulsar_cases.py` and `drive/kafka_cases.py`, and `drive/measure.py`
+carries them out. Invariant: a case names only options that its generator has, so that each figure
+can be had again by hand.
 """
 
 import enum
+from collections.abc import Mapping
 
 import msgspec
+
+from bench.drive.generator import KAFKALOAD, KAFKARAW, PULSARLOAD
+
+Options = dict[str, str | int]
 
 
 class Kind(enum.Enum):
     """How a case is measured."""
 
     LOAD = "load"
-    COLD = "cold"
+    BACKLOG = "backlog"
     STARTUP = "startup"
     IDLE = "idle"
+
+
+class Protocol(enum.Enum):
+    """What is spoken, and so who the peer is."""
+
+    PULSAR = "pulsar"
+    KAFKA = "kafka"
+
+
+SPEAKS = {
+    PULSARLOAD: Protocol.PULSAR,
+    KAFKALOAD: Protocol.KAFKA,
+    KAFKARAW: Protocol.KAFKA,
+}
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What is written first and then read, and what happens in between."""
+
+    messages: int
+    messages_full: int
+    reader: str
+    """The generator that reads it, whatever protocol it was written in."""
+    reading: Options = {}
+    restart: bool = True
+    """Read by a new process, which has nothing of it in its memory,"""
+    forget: bool = True
+    """and when the page cache has nothing of it either; else it has all of it."""
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -23,105 +57,38 @@ class Case(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    options: dict[str, str | int] = {}
+    generator: str
+    options: Options = {}
     kind: Kind = Kind.LOAD
     goal: str = ""
     topics: int = 1
-    messages: int = 0
-    messages_full: int = 0
+    backlog: Backlog | None = None
+
+    @property
+    def protocol(self) -> Protocol:
+        """What is measured beside its peer."""
+        return SPEAKS[self.generator]
+
+    @property
+    def generators(self) -> list[str]:
+        return [self.generator, *([self.backlog.reader] if self.backlog else [])]
+
+    @property
+    def protocols(self) -> set[Protocol]:
+        """What a server must speak: messages may be read in another protocol."""
+        return {SPEAKS[name] for name in self.generators}
 
 
-Options = dict[str, str | int]
-
-
-def load(name: str, title: str, options: Options, goal: str = "") -> Case:
-    topics = int(options.get("topics", 1))
-    return Case(name=name, title=title, options=options, goal=goal, topics=topics)
-
-
-BATCH: Options = {"batch": 1000, "depth": 100}
-BATCH_64K: Options = {"batch": 64, "bytes": 1024, "depth": 100}
-ONE_EACH: Options = {"mode": "publish", "connections": 100, "depth": 1}
-PUBLISH: Options = {"mode": "publish"}
-BOTH: Options = {"mode": "both"}
-
-LOADS = [
-    load("publish", "100 B publish, 1000 in flight", PUBLISH, "<= 2.5 us"),
-    load("both", "100 B publish + consume + ack", BOTH, "<= 5 us, >= 120 k msg/s"),
-    load("both-single-ack", "same, every message acked alone", {**BOTH, "ack": "single"}),
-    load("publish-1k", "1 KiB publish", {**PUBLISH, "bytes": 1024}),
-    load("both-1k", "1 KiB publish + consume + ack", {**BOTH, "bytes": 1024}),
-    load("batch-publish", "batches of 1000 x 100 B, publish", {**PUBLISH, **BATCH}, "<= 0.15 us"),
-    load("batch-both", "same, publish + consume + ack", {**BOTH, **BATCH}, "<= 0.25 us"),
-    load("batch64k-publish", "64 KiB batches of 1 KiB, publish", {**PUBLISH, **BATCH_64K}),
-    load("batch64k-both", "same, publish + consume + ack", {**BOTH, **BATCH_64K}),
-    load("connections-100", "100 connections, 1 in flight each", ONE_EACH, "<= 15 us"),
-    load("connections-100-topics", "same, each on its own topic", {**ONE_EACH, "topics": 100}),
-    load(
-        "connections-1000", "1,000 connections, 1 in flight each", {**ONE_EACH, "connections": 1000}
-    ),
-    *[
-        load(f"depth-{depth}", f"100 B publish, {depth:,} in flight", {**PUBLISH, "depth": depth})
-        for depth in (1, 10, 100, 1000, 10_000)
-    ],
-    load(
-        "rate-1000",
-        "1,000 msg/s published, open loop",
-        {**PUBLISH, "rate": 1000},
-        "p50 <= disk + 0.4 ms, p99 <= disk p99 + 1.5 ms, <= 60 us",
-    ),
-    load("rate-1000-both", "same, publish + consume + ack", {**BOTH, "rate": 1000}),
-]
-
-OTHERS = [
-    Case(
-        name="cold",
-        title="cold backlog of 100 B, read to the end",
-        kind=Kind.COLD,
-        goal="<= 6 us, >= 120 k msg/s",
-        messages=1_000_000,
-        messages_full=10_000_000,
-    ),
-    Case(
-        name="cold-batch",
-        title="cold backlog of batches of 1000 x 100 B",
-        kind=Kind.COLD,
-        options=BATCH,
-        messages=10_000_000,
-        messages_full=100_000_000,
-    ),
-    Case(
-        name="startup",
-        title="spawn to first message stored, empty",
-        kind=Kind.STARTUP,
-        goal="<= 0.4 s",
-    ),
-    Case(
-        name="startup-1000",
-        title="same, with 1,000 topics",
-        kind=Kind.STARTUP,
-        goal="<= 1 s",
-        topics=1000,
-    ),
-    Case(
-        name="idle",
-        title="10,000 idle topics, 1,000 idle connections",
-        kind=Kind.IDLE,
-        goal="RSS <= 70 MB; <= 10 KB each",
-        topics=10_000,
-    ),
-]
-
-CASES = {case.name: case for case in [*LOADS, *OTHERS]}
+def spelled(options: Mapping[str, str | int | float]) -> list[str]:
+    """Options as a generator takes them; one without a value is a flag."""
+    return [
+        part
+        for option, value in options.items()
+        for part in ((f"--{option}", str(value)) if value != "" else (f"--{option}",))
+    ]
 
 
 def arguments(case: Case, topic: str, seconds: float, warmup: float) -> list[str]:
-    """Turn a load case into options of `pulsarload`; a case of many topics numbers them."""
+    """Turn a load case into options of its generator; a case of many topics numbers them."""
     name = f"{topic}-%d" if case.topics > 1 else topic
-    options: dict[str, str | int | float] = {
-        "topic": name,
-        "seconds": seconds,
-        "warmup": warmup,
-        **case.options,
-    }
-    return [part for option, value in options.items() for part in (f"--{option}", str(value))]
+    return spelled({"topic": name, "seconds": seconds, "warmup": warmup, **case.options})

@@ -17,15 +17,18 @@ from pathlib import Path
 import msgspec
 
 from bench.drive import generator, measure, table
-from bench.drive.cases import CASES, Case, Kind
+from bench.drive.cases import Case, Kind, Protocol
+from bench.drive.catalogue import CASES, UnknownCaseError, chosen
 from bench.drive.generator import GeneratorError
 from bench.drive.measure import Measure, Plan, Sample
 from bench.drive.server import Magnetar, NotReadyError, Server
+from bench.peers.kafka import Kafka
 from bench.peers.pulsar import Pulsar
 
 OUT = Path(__file__).resolve().parents[1] / "out"
+PEERS = {Protocol.PULSAR: Pulsar, Protocol.KAFKA: Kafka}
 OWN_SERVER: dict[Kind, Measure] = {
-    Kind.COLD: measure.measure_cold,
+    Kind.BACKLOG: measure.measure_backlog,
     Kind.STARTUP: measure.measure_startup,
     Kind.IDLE: measure.measure_idle,
 }
@@ -47,9 +50,14 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=["publish", "both"],
         metavar="NAME",
-        help="or `goals`, or `all`; see --list",
+        help="or `pulsar`, `kafka`, `goals`, `all`; see --list",
     )
-    parse.add_argument("--server", choices=["magnetar", "pulsar", "both"], default="magnetar")
+    parse.add_argument(
+        "--server",
+        choices=["magnetar", "peer", "both"],
+        default="magnetar",
+        help="the peer is Apache Pulsar or Apache Kafka, as the case is",
+    )
     parse.add_argument(
         "--rounds", type=int, default=3, help="of each case; servers alternate within a round"
     )
@@ -61,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
         "--heap",
         choices=["Z", "S"],
         default="Z",
-        help="the peer's: 2 GB and ZGC, or 256 MB and serial",
+        help="the peer's: what it ships with, or 256 MB and serial",
     )
     parse.add_argument("--no-sync", action="store_true", help="neither server syncs its journal")
     parse.add_argument("--full", action="store_true", help="the backlogs at their full size")
@@ -74,18 +82,6 @@ def parser() -> argparse.ArgumentParser:
     )
     parse.add_argument("--list", action="store_true", help="print the cases and leave")
     return parse
-
-
-def chosen(names: Sequence[str]) -> list[Case]:
-    """Cases by name, loads first: the others restart servers."""
-    if "all" in names:
-        return list(CASES.values())
-    if "goals" in names:
-        return [case for case in CASES.values() if case.goal]
-    unknown = [name for name in names if name not in CASES]
-    if unknown:
-        raise SystemExit(f"no such case: {', '.join(unknown)}; there are: {', '.join(CASES)}")
-    return [CASES[name] for name in CASES if name in names]
 
 
 def machine() -> dict[str, str]:
@@ -107,21 +103,23 @@ class Run:
         self.plan = Plan(seconds=options.seconds, warmup_seconds=options.warmup, full=options.full)
         self.samples: list[Sample] = []
 
-    def servers(self, label: str) -> list[Server]:
+    def servers(self, label: str, protocol: Protocol) -> list[Server]:
         """Fresh, stopped servers, ours first, each with a data directory of its own."""
+        synced = not self.options.no_sync
         made: list[Server] = []
-        for kind in ("magnetar", "pulsar"):
-            if self.options.server not in (kind, "both"):
-                continue
-            directory = self.directory / f"{kind}-{label}"
-            directory.mkdir(parents=True)
-            synced = not self.options.no_sync
-            made.append(
-                Magnetar(directory, synced)
-                if kind == "magnetar"
-                else Pulsar(directory, synced, self.options.heap)
-            )
+        if self.options.server != "peer":
+            made.append(Magnetar(self.place(f"magnetar-{protocol.value}-{label}"), synced))
+        if self.options.server != "magnetar":
+            place = self.place(f"{protocol.value}-{label}")
+            made.append(PEERS[protocol](place, synced, self.options.heap))
+        for server in made:
+            server.prepare()
         return made
+
+    def place(self, name: str) -> Path:
+        directory = self.directory / name
+        directory.mkdir(parents=True)
+        return directory
 
     def say(self, words: str) -> None:
         print(words, flush=True)
@@ -129,21 +127,23 @@ class Run:
     def keep(self, sample: Sample) -> None:
         self.samples.append(sample)
         self.say(table.text(table.join([sample])))
+        for name, count in sample.trouble.items():
+            self.say(f"{sample.case} on {sample.server} FAILED: {name} {count}")
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[list[Server]]:
+    def running(self, protocol: Protocol) -> Iterator[list[Server]]:
         """All servers up and warm, for the cases that only load them."""
-        servers = self.servers("load")
+        servers = self.servers("load", protocol)
         with contextlib.ExitStack() as stack:
             for server in servers:
                 stack.callback(server.stop)
                 took = server.start()
                 self.say(f"{server.name}: ready after {took:.2f} s, warming up")
-                measure.warm_up(server)
+                measure.warm_up(server, protocol)
             yield servers
 
-    def load(self, cases: Sequence[Case]) -> None:
-        with self.running() as servers:
+    def load(self, protocol: Protocol, cases: Sequence[Case]) -> None:
+        with self.running(protocol) as servers:
             for case in cases:
                 for number in range(self.options.rounds):
                     for server in servers:
@@ -152,14 +152,17 @@ class Run:
     def alone(self, case: Case) -> None:
         """A case that starts and stops servers itself; every round gets fresh ones."""
         for number in range(self.options.rounds):
-            for server in self.servers(f"{case.name}-{number}"):
-                self.keep(OWN_SERVER[case.kind](case, server, number, self.plan))
+            for server in self.servers(f"{case.name}-{number}", case.protocol):
+                if case.protocols <= server.protocols:
+                    self.keep(OWN_SERVER[case.kind](case, server, number, self.plan))
                 shutil.rmtree(server.directory, ignore_errors=True)
 
     def all(self, cases: Sequence[Case]) -> None:
-        loads = [case for case in cases if case.kind is Kind.LOAD]
-        if loads:
-            self.load(loads)
+        """Loads first: the others restart servers."""
+        for protocol in Protocol:
+            loads = [case for case in cases if case.kind is Kind.LOAD and case.protocol is protocol]
+            if loads:
+                self.load(protocol, loads)
         for case in cases:
             if case.kind is not Kind.LOAD:
                 self.alone(case)
@@ -173,7 +176,13 @@ def write(report: Report, name: str) -> None:
 
 def list_cases() -> None:
     for case in CASES.values():
-        print(f"{case.name:24}{case.title}" + (f"   [{case.goal}]" if case.goal else ""))
+        print(f"{case.name:34}{case.title}" + (f"   [{case.goal}]" if case.goal else ""))
+
+
+def needed(case: Case) -> list[str]:
+    """The generators of a case, and of the load before it."""
+    warming = [name for spoken in case.protocols for name, *_ in measure.WARM_UP_LOADS[spoken]]
+    return [*case.generators, *warming]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -181,8 +190,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         list_cases()
         return 0
-    cases = chosen(options.case)
-    generator.build()
+    try:
+        cases = chosen(options.case)
+        generator.build(name for case in cases for name in needed(case))
+    except (UnknownCaseError, GeneratorError) as error:
+        raise SystemExit(f"bench: {error}") from error
     directory = Path(tempfile.mkdtemp(prefix="magnetar-bench-", dir=options.scratch))
     run = Run(options, directory)
     try:

@@ -15,6 +15,9 @@ class DiskSync(msgspec.Struct, frozen=True):
     p99_ms: float
 
 
+READ_BYTES = 1024 * 1024
+
+
 def summary(seconds: list[float]) -> DiskSync:
     ordered = sorted(seconds)
     at = [ordered[min(int(q * len(ordered)), len(ordered) - 1)] * 1000 for q in (0.5, 0.99)]
@@ -39,6 +42,20 @@ def probe(directory: Path, writes: int = WRITES) -> DiskSync:
         os.close(file)
         path.unlink()
     return summary(taken)
+
+
+def have_cached(directory: Path) -> int:
+    """Read every file below, so that the page cache has it; return how many bytes that was.
+
+    One server writes past the page cache and the other through it: here both begin alike.
+    """
+    size = 0
+    for path in directory.rglob("*"):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                while data := file.read(READ_BYTES):
+                    size += len(data)
+    return size
 
 
 def forget_cached(directory: Path) -> int:

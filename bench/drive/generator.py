@@ -1,4 +1,4 @@
-"""Runs `pulsarload` and reads the line it prints.
+"""Runs a load generator and reads the line it prints.
 
 Invariant: a run that lost, doubled or reordered a message, or met an error, is not `ok`; it is
 shown, never dropped.
@@ -6,6 +6,7 @@ shown, never dropped.
 
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,12 @@ import msgspec
 from bench.drive.histogram import Buckets
 
 HERE = Path(__file__).resolve().parents[1]
-BINARY = HERE / "out" / "pulsarload"
+OUT = HERE / "out"
+PULSARLOAD = "pulsarload"
+KAFKALOAD = "kafkaload"
+"""Kafka through librdkafka."""
+KAFKARAW = "kafkaraw"
+"""Kafka by hand: many connections, idle ones, latency without a library's threads."""
 SPARE_SECONDS = 600.0
 
 
@@ -48,51 +54,71 @@ class Line(msgspec.Struct, frozen=True):
     server_us_per_msg: float
     publish_latency: Latency | None = None
     end_to_end: Latency | None = None
+    refused: int = 0
+    corrupt: int = 0
+    interrupted: bool = False
+    stalled: bool = False
+    cut_short: bool = False
+
+    @property
+    def trouble(self) -> dict[str, int]:
+        """What went wrong, and how often."""
+        told = {name: int(getattr(self, name)) for name in TROUBLES}
+        return {name: count for name, count in told.items() if count}
 
 
-def build() -> None:
+TROUBLES = (
+    "missing",
+    "duplicates",
+    "reordered",
+    "refused",
+    "corrupt",
+    "errors",
+    "interrupted",
+    "stalled",
+    "cut_short",
+)
+
+
+def build(names: Iterable[str]) -> None:
+    """Make what is not up to date; says what is missing, as `make` does."""
     if shutil.which("make") is None:
-        raise GeneratorError("`make` and a C compiler are needed to build the load generator")
-    subprocess.run(["make", "-s", "-C", str(HERE)], check=True)
+        raise GeneratorError("`make` and a C compiler are needed to build the load generators")
+    targets = [f"out/{name}" for name in dict.fromkeys(names)]
+    if subprocess.run(["make", "-s", "-C", str(HERE), *targets], check=False).returncode:
+        raise GeneratorError("a load generator could not be built; why is said above")
 
 
 def parse_line(output: str) -> Line:
     """Take the last line: `idle` prints an event before it."""
     lines = output.strip().splitlines()
     if not lines:
-        raise GeneratorError("pulsarload printed nothing; what it says on standard error is above")
+        raise GeneratorError("the generator printed nothing; what it says elsewhere is above")
     return msgspec.json.decode(lines[-1], type=Line)
 
 
-def run(port: int, arguments: list[str], watch_pid: int | None = None) -> Line:
-    command = [str(BINARY), "--port", str(port), "--wait", "60", "--histogram", *arguments]
+def command(name: str, port: int, arguments: Iterable[str]) -> list[str]:
+    return [str(OUT / name), "--port", str(port), "--wait", "60", *arguments]
+
+
+def run(name: str, port: int, arguments: list[str], watch_pid: int | None = None) -> Line:
+    told = command(name, port, ["--histogram", *arguments])
     if watch_pid is not None:
-        command += ["--watch-pid", str(watch_pid)]
+        told += ["--watch-pid", str(watch_pid)]
     ended = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, timeout=SPARE_SECONDS, check=False
+        told, stdout=subprocess.PIPE, text=True, timeout=SPARE_SECONDS, check=False
     )
     if ended.returncode not in (0, 1):
-        raise GeneratorError(f"pulsarload ended with {ended.returncode}: {' '.join(command)}")
+        raise GeneratorError(f"it ended with {ended.returncode}: {' '.join(told)}")
     return parse_line(ended.stdout)
 
 
-def start_idle(port: int, arguments: list[str]) -> subprocess.Popen[bytes]:
+def start_idle(name: str, port: int, arguments: list[str]) -> subprocess.Popen[bytes]:
     """Attach what is asked for and keep it; returns when all are attached."""
-    command = [
-        str(BINARY),
-        "--mode",
-        "idle",
-        "--port",
-        str(port),
-        "--wait",
-        "60",
-        "--seconds",
-        "600",
-        *arguments,
-    ]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE)
+    told = command(name, port, ["--mode", "idle", "--seconds", "600", *arguments])
+    child = subprocess.Popen(told, stdout=subprocess.PIPE)
     assert child.stdout is not None
     if b"idle" not in child.stdout.readline():
         child.kill()
-        raise GeneratorError(f"pulsarload could not attach: {' '.join(command)}")
+        raise GeneratorError(f"it could not attach: {' '.join(told)}")
     return child

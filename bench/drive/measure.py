@@ -12,12 +12,13 @@ from collections.abc import Callable
 import msgspec
 
 from bench.drive import disk, generator, metrics, process
-from bench.drive.cases import Case, arguments
-from bench.drive.generator import Latency, Line
+from bench.drive.cases import SPEAKS, Case, Protocol, arguments, spelled
+from bench.drive.generator import KAFKALOAD, KAFKARAW, PULSARLOAD, GeneratorError, Latency, Line
 from bench.drive.histogram import Buckets
 from bench.drive.server import Server
 
 IDLE_CONNECTIONS = 1000
+FILLING_CONNECTIONS = 10
 SETTLE_SECONDS = 3.0
 MEGABYTE = 1024 * 1024
 
@@ -40,6 +41,8 @@ class Sample(msgspec.Struct, frozen=True):
     figures: dict[str, float]
     publish_buckets: Buckets = []
     end_to_end_buckets: Buckets = []
+    trouble: dict[str, int] = {}
+    """What the generator counted that must not be, where it is not ok."""
 
 
 def quantiles(prefix: str, latency: Latency | None) -> dict[str, float]:
@@ -55,10 +58,13 @@ def quantiles(prefix: str, latency: Latency | None) -> dict[str, float]:
 
 
 def line_figures(line: Line) -> dict[str, float]:
+    if not line.msg_per_s:
+        return {}
     plain = {
         "msg_per_s": line.msg_per_s,
         "mb_per_s": line.mb_per_s,
         "cpu_us": line.server_us_per_msg,
+        "cpu_ms_mb": line.server_us_per_msg * line.msg_per_s / line.mb_per_s / 1000,
         "generator_us": line.own_us_per_msg,
         "cores": line.server_cpu_s / line.seconds if line.seconds else 0.0,
     }
@@ -67,6 +73,7 @@ def line_figures(line: Line) -> dict[str, float]:
 
 def surroundings(server: Server) -> dict[str, float]:
     """What else to know about the moment of a sample: the disk, the machine's load."""
+    os.sync()  # or the disk would still be busy with the case before
     sync = disk.probe(server.directory)
     return {
         "disk_p50_ms": sync.p50_ms,
@@ -78,7 +85,7 @@ def surroundings(server: Server) -> dict[str, float]:
 def server_figures(server: Server) -> dict[str, float]:
     held = process.memory(server.pid)
     figures = {"rss_mb": held.resident_mb, "peak_mb": held.peak_mb}
-    pause = metrics.loop_pause_ms(server.http_port)
+    pause = metrics.loop_pause_ms(server.metrics_port) if server.metrics_port else None
     return figures if pause is None else {**figures, "pause_ms": pause}
 
 
@@ -93,6 +100,7 @@ def sample(
         figures=figures,
         publish_buckets=line.publish_latency.buckets if line.publish_latency else [],
         end_to_end_buckets=line.end_to_end.buckets if line.end_to_end else [],
+        trouble=line.trouble,
     )
 
 
@@ -101,51 +109,74 @@ def measure_load(case: Case, server: Server, number: int, plan: Plan) -> Sample:
     around = surroundings(server)
     process.reset_peak(server.pid)
     topic = f"bench-{case.name}-{number}"
-    line = generator.run(
-        server.port, arguments(case, topic, plan.seconds, plan.warmup_seconds), server.pid
-    )
+    told = arguments(case, topic, plan.seconds, plan.warmup_seconds)
+    line = generator.run(case.generator, server.port(case.protocol), told, server.pid)
     return sample(
         case, server, number, line, {**line_figures(line), **server_figures(server), **around}
     )
 
 
-WARM_UP_LOADS = [
-    (0.4, ["--batch", "1"]),
-    # A JVM compiles by the number of calls, and a batch is one call for a thousand messages.
-    (0.6, ["--batch", "1000", "--depth", "100"]),
-]
+WARM_UP_LOADS = {
+    Protocol.PULSAR: [
+        (PULSARLOAD, 0.4, ["--mode", "both", "--batch", "1"]),
+        # A JVM compiles by the number of calls, and a batch is one call for a thousand messages.
+        (PULSARLOAD, 0.6, ["--mode", "both", "--batch", "1000", "--depth", "100"]),
+    ],
+    Protocol.KAFKA: [
+        (KAFKARAW, 0.3, ["--mode", "publish", "--connections", "100", "--depth", "1"]),
+        (KAFKALOAD, 0.4, ["--mode", "both", "--bytes", "1024", "--batch-bytes", "16384"]),
+        (KAFKALOAD, 0.3, ["--mode", "both", "--bytes", "1024", "--depth", "20000", "--remove"]),
+    ],
+}
 
 
-def warm_up(server: Server) -> None:
+def warm_up(server: Server, protocol: Protocol) -> None:
     """Single messages, then batches: what is compiled at run time is compiled then."""
-    for number, (share, shape) in enumerate(WARM_UP_LOADS):
+    for number, (name, share, shape) in enumerate(WARM_UP_LOADS[protocol]):
         seconds = str(server.warmup_seconds * share)
-        topic = ["--mode", "both", "--topic", f"warm-{number}"]
-        generator.run(server.port, [*topic, "--seconds", seconds, *shape])
+        told = ["--topic", f"warm-{number}", "--seconds", seconds, *shape]
+        generator.run(name, server.port(protocol), told)
 
 
-def measure_cold(case: Case, server: Server, number: int, plan: Plan) -> Sample:
-    """Write a backlog, restart, warm up elsewhere, drop the page cache, then read it all."""
-    messages = str(case.messages_full if plan.full else case.messages)
-    shape = [part for option, value in case.options.items() for part in (f"--{option}", str(value))]
-    backlog = ["--topic", "backlog", "--messages", messages, *shape]
+def prepared(name: str, port: int, told: list[str]) -> None:
+    """A load that is not measured, but what is measured depends on."""
+    if not generator.run(name, port, told).ok:
+        raise GeneratorError(f"{name} {' '.join(told)} went wrong; what did is said above")
+
+
+def write_backlog(case: Case, server: Server, told: list[str]) -> None:
+    """Pulsar keeps for those who have subscribed; Kafka keeps."""
+    options = spelled(case.options)
+    port = server.port(case.protocol)
+    if case.protocol is Protocol.PULSAR:
+        prepared(case.generator, port, ["--mode", "subscribe", *told, *options])
+    prepared(case.generator, port, ["--mode", "publish", *told, *options])
+
+
+def measure_backlog(case: Case, server: Server, number: int, plan: Plan) -> Sample:
+    """Write a backlog, restart and warm up elsewhere where that is wanted, then read it all."""
+    backlog = case.backlog
+    assert backlog is not None
+    messages = backlog.messages_full if plan.full else backlog.messages
+    told = ["--topic", "backlog", "--messages", str(messages)]
+    spoken = SPEAKS[backlog.reader]
     server.start()
     try:
-        generator.run(server.port, ["--mode", "subscribe", *backlog])
-        generator.run(server.port, ["--mode", "publish", *backlog])
-        server.stop()
-        server.start()
-        warm_up(server)
+        if not backlog.restart:
+            warm_up(server, spoken)
+        write_backlog(case, server, told)
+        if backlog.restart:
+            server.stop()
+            server.start()
+            warm_up(server, spoken)
         around = surroundings(server)
-        stored = disk.forget_cached(server.directory)
+        prepare = disk.forget_cached if backlog.forget else disk.have_cached
+        if backlog.restart:
+            around["stored_mb"] = prepare(server.directory) / MEGABYTE
         process.reset_peak(server.pid)
-        line = generator.run(server.port, ["--mode", "consume", *backlog], server.pid)
-        figures = {
-            **line_figures(line),
-            **server_figures(server),
-            **around,
-            "stored_mb": stored / MEGABYTE,
-        }
+        reading = ["--mode", "consume", *told, *spelled(backlog.reading)]
+        line = generator.run(backlog.reader, server.port(spoken), reading, server.pid)
+        figures = {**line_figures(line), **server_figures(server), **around}
     finally:
         server.stop()
     return sample(case, server, number, line, figures)
@@ -158,9 +189,8 @@ def measure_startup(case: Case, server: Server, number: int, _: Plan) -> Sample:
     begun = time.monotonic()
     try:
         ready = server.start()
-        line = generator.run(
-            server.port, ["--mode", "publish", "--topic", "first", "--messages", "1"]
-        )
+        first = ["--mode", "publish", "--topic", "first", "--messages", "1"]
+        line = generator.run(case.generator, server.port(case.protocol), first)
         figures = {
             "ready_s": ready,
             "first_s": time.monotonic() - begun,
@@ -173,55 +203,74 @@ def measure_startup(case: Case, server: Server, number: int, _: Plan) -> Sample:
     return Sample(case=case.name, server=server.name, round=number, ok=line.ok, figures=figures)
 
 
+def every_topic(case: Case) -> list[str]:
+    """A producer for each topic of a case, which in Kafka is a partition, on ten connections."""
+    many = str(case.topics)
+    if case.protocol is Protocol.KAFKA:
+        topics = ["--topic", "filled", "--partitions", many]
+    else:
+        topics = ["--topic", "filled-%d", "--topics", many]
+    each = str(case.topics // FILLING_CONNECTIONS)
+    return ["--connections", str(FILLING_CONNECTIONS), "--producers", each, *topics]
+
+
+def publish_in_each(case: Case, server: Server) -> None:
+    """One message in each of many topics."""
+    told = ["--mode", "publish", "--depth", str(case.topics // FILLING_CONNECTIONS)]
+    told += ["--messages", str(case.topics), *every_topic(case)]
+    prepared(case.generator, server.port(case.protocol), told)
+
+
 def fill_topics(case: Case, server: Server) -> None:
-    """One message in each of many topics, so that they exist; then a clean stop."""
-    connections = 10
+    """Topics exist after that; then a clean stop."""
     server.start()
     try:
-        each = ["--connections", str(connections), "--producers", str(case.topics // connections)]
-        topics = [
-            "--topic",
-            "filled-%d",
-            "--topics",
-            str(case.topics),
-            "--messages",
-            str(case.topics),
-        ]
-        generator.run(server.port, ["--mode", "publish", "--depth", "1000", *each, *topics])
+        publish_in_each(case, server)
     finally:
         server.stop()
 
 
-def grown_bytes(server: Server, attach: list[str]) -> float:
-    """How much the server grew, in bytes, by what was attached."""
-    before = process.memory(server.pid).resident_mb
-    child = generator.start_idle(server.port, attach)
+def resident_mb(server: Server) -> float:
+    process.pause(1.0)
+    return process.memory(server.pid).resident_mb
+
+
+def attached_mb(case: Case, server: Server, attach: list[str]) -> float:
+    """Resident memory while somebody is attached."""
+    child = generator.start_idle(case.generator, server.port(case.protocol), attach)
     try:
-        process.pause(1.0)
-        return (process.memory(server.pid).resident_mb - before) * MEGABYTE
+        return resident_mb(server)
     finally:
         process.stop(child)
 
 
+def filled_mb(case: Case, server: Server) -> float:
+    """Resident memory with many topics; nobody attaches to a partition of Kafka's: it is used."""
+    if case.protocol is Protocol.PULSAR:
+        return attached_mb(case, server, every_topic(case))
+    publish_in_each(case, server)
+    return resident_mb(server)
+
+
 def measure_idle(case: Case, server: Server, number: int, _: Plan) -> Sample:
     """RSS of a server that does nothing, then what idle connections and topics add."""
-    connections = 10
     try:
         server.start()
         process.pause(SETTLE_SECONDS)
         begun, cpu = time.monotonic(), process.cpu_seconds(server.pid)
         process.pause(SETTLE_SECONDS)
-        idle = process.memory(server.pid).resident_mb
         cores = (process.cpu_seconds(server.pid) - cpu) / (time.monotonic() - begun)
+        idle = process.memory(server.pid).resident_mb
         dial = ["--topic", "none", "--connections", str(IDLE_CONNECTIONS), "--producers", "0"]
-        by_connections = grown_bytes(server, dial)
-        each = ["--connections", str(connections), "--producers", str(case.topics // connections)]
-        by_topics = grown_bytes(server, ["--topic", "idle-%d", "--topics", str(case.topics), *each])
+        connected = attached_mb(case, server, dial)
+        left = resident_mb(server)
+        filled = filled_mb(case, server)
         figures = {
             "rss_mb": idle,
             "idle_cores": cores,
-            "connection_bytes": by_connections / IDLE_CONNECTIONS,
-            "topic_bytes": by_topics / case.topics,
+            "connection_bytes": (connected - idle) * MEGABYTE / IDLE_CONNECTIONS,
+            "topics_mb": filled,
+            "topic_bytes": (filled - left) * MEGABYTE / case.topics,
         }
     finally:
         server.stop()

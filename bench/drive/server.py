@@ -5,14 +5,17 @@ A `Server` is stopped or running; `start` returns once it says that it is ready.
 """
 
 import json
+import shutil
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol as Interface
 
 from bench.drive import process
+from bench.drive.cases import Protocol
 
 READY_SECONDS = 120.0
 POLL_SECONDS = 0.001
@@ -23,30 +26,34 @@ class NotReadyError(Exception):
     """The server ended, or said nothing for too long, before it was ready."""
 
 
-class Server(Protocol):
+class Server(Interface):
     """A server on this machine: one process, one data directory."""
 
     name: str
     warmup_seconds: float
+    protocols: frozenset[Protocol]
 
     @property
     def pid(self) -> int: ...
 
     @property
-    def port(self) -> int:
-        """Where it speaks Pulsar."""
-
-    @property
-    def http_port(self) -> int: ...
+    def metrics_port(self) -> int | None:
+        """Where it tells of pauses, if it counts them."""
 
     @property
     def directory(self) -> Path: ...
+
+    def port(self, protocol: Protocol) -> int:
+        """Where it speaks one of its protocols."""
+
+    def prepare(self) -> None:
+        """Once, before the first start: what no start is to be charged with."""
 
     def start(self) -> float:
         """Start and wait until ready; return how many seconds that took."""
 
     def renew(self) -> None:
-        """Before each case: begin anew what is counted since the start, where that is cheap."""
+        """Before each load: begin anew, where that is cheap."""
 
     def stop(self) -> None: ...
 
@@ -68,12 +75,20 @@ def wait_until_ready(child: Child, is_ready: Callable[[], bool], log: Path, poll
     return time.monotonic() - begun
 
 
+def free_port() -> int:
+    """A port that was free a moment ago, for a server that cannot choose its own and tell."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
 class Magnetar:
     """Our own server, from this checkout, on ports that it chooses itself."""
 
     def __init__(self, directory: Path, synced: bool) -> None:
         self.name = "magnetar" if synced else "magnetar --no-sync"
         self.warmup_seconds = 2.0
+        self.protocols = frozenset(Protocol)
         self.directory = directory
         self.synced = synced
         self.starts = 0
@@ -86,12 +101,17 @@ class Magnetar:
         return self.child.pid
 
     @property
-    def port(self) -> int:
-        return int(self.addresses["pulsar"].rpartition(":")[2])
+    def metrics_port(self) -> int:
+        return self.port_of("http")
 
-    @property
-    def http_port(self) -> int:
-        return int(self.addresses["http"].rpartition(":")[2])
+    def port(self, protocol: Protocol) -> int:
+        return self.port_of(protocol.value)
+
+    def port_of(self, listener: str) -> int:
+        return int(self.addresses[listener].rpartition(":")[2])
+
+    def prepare(self) -> None:
+        """Nothing: it is here."""
 
     def start(self) -> float:
         self.starts += 1
@@ -99,7 +119,7 @@ class Magnetar:
         log = self.directory / "server.log"
         command = [str(Path(sys.executable).with_name("magnetar")), "standalone"]
         command += ["--data-dir", str(self.directory / "data"), "--ready-file", str(ready)]
-        command += ["--pulsar-port", "0", "--http-port", "0"]
+        command += ["--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0"]
         if not self.synced:
             command.append("--no-sync")
         with log.open("ab") as out:
@@ -109,8 +129,9 @@ class Magnetar:
         return took
 
     def renew(self) -> None:
-        """A new process on the same data: its longest pause is this case's alone."""
+        """A new process without data: its longest pause is this case's alone."""
         self.stop()
+        shutil.rmtree(self.directory / "data")
         self.start()
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bench.drive.cases import CASES
+from bench.drive.catalogue import CASES
 from bench.drive.histogram import merge, quantile_ms
 from bench.drive.measure import Sample
 
@@ -25,6 +25,7 @@ COLUMNS = [
     Column("msg_per_s", "msg/s", 0),
     Column("mb_per_s", "MB/s", 1),
     Column("cpu_us", "CPU us/msg", 2),
+    Column("cpu_ms_mb", "CPU ms/MB", 2),
     Column("p50_ms", "p50 ms", 2),
     Column("p99_ms", "p99 ms", 2),
     Column("p999_ms", "p99.9 ms", 2),
@@ -36,6 +37,7 @@ COLUMNS = [
     Column("cpu_s", "CPU s", 2),
     Column("rss_mb", "RSS MB", 0),
     Column("peak_mb", "peak MB", 0),
+    Column("topics_mb", "RSS MB with topics", 0),
     Column("connection_bytes", "B/connection", 0),
     Column("topic_bytes", "B/topic", 0),
     Column("pause_ms", "pause ms", 1),

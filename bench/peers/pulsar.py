@@ -6,19 +6,15 @@ on each start.
 Invariant: everything it writes lies in the directory it was given.
 """
 
-import shutil
-import socket
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from bench.drive import process
-from bench.drive.server import NotReadyError, wait_until_ready
+from bench.drive.cases import Protocol
+from bench.drive.server import free_port
+from bench.peers import jvm
 
 VERSION = "4.2.4"
-HERE = Path(__file__).resolve().parent
-JARS = HERE.parent / "out" / "peers" / f"pulsar-{VERSION}"
 WARMUP_SECONDS = 60.0
 POLL_SECONDS = 0.02
 BOOKKEEPER = "org.apache.pulsar.metadata.bookkeeper"
@@ -36,17 +32,6 @@ OPENED = [
     "java.management/sun.management",
     "jdk.management/com.sun.management.internal",
 ]
-
-LOGGING = """\
-status=error
-appender.file.type=File
-appender.file.name=file
-appender.file.fileName={directory}/server.log
-appender.file.layout.type=PatternLayout
-appender.file.layout.pattern=%d{{ISO8601}} %-5level %logger{{1}} - %msg %X%n
-rootLogger.level=warn
-rootLogger.appenderRef.file.ref=file
-"""
 
 
 def configuration(port: int, http_port: int, synced: bool) -> str:
@@ -75,75 +60,54 @@ def configuration(port: int, http_port: int, synced: bool) -> str:
     )
 
 
-def java_command(directory: Path, heap: str, java: str = "java") -> list[str]:
-    conf = directory / "broker.conf"
-    command = [java, *HEAPS[heap]]
-    for package in OPENED:
-        command += ["--add-opens", f"{package}=ALL-UNNAMED"]
-    command += [
+def flags(conf: Path, heap: str) -> list[str]:
+    opened = [part for name in OPENED for part in ("--add-opens", f"{name}=ALL-UNNAMED")]
+    return [
+        *HEAPS[heap],
+        *opened,
         "-Dio.netty.tryReflectionSetAccessible=true",
         f"-Dpulsar.config.file={conf}",
         f"-Dbookkeeper.metadata.bookie.drivers={BOOKKEEPER}.PulsarMetadataBookieDriver",
         f"-Dbookkeeper.metadata.client.drivers={BOOKKEEPER}.PulsarMetadataClientDriver",
-        f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
-        f"-Djava.io.tmpdir={directory / 'tmp'}",
-        "-cp",
-        f"{JARS}/*",
-        "org.apache.pulsar.PulsarStandaloneStarter",
     ]
-    command += ["--config", str(conf), "-nfw", "-nss", "-a", "127.0.0.1", "--num-bookies", "1"]
-    command += ["--metadata-dir", str(directory / "metadata")]
-    return [*command, "--bookkeeper-dir", str(directory / "bookkeeper")]
-
-
-def fetch_jars() -> None:
-    """Let Maven copy the server's jars once; afterwards no network is needed."""
-    if JARS.is_dir() and any(JARS.glob("pulsar-broker-*.jar")):
-        return
-    if shutil.which("mvn") is None or shutil.which("java") is None:
-        raise NotReadyError(
-            "Apache Pulsar needs a JDK (17 or newer) and Maven: `mvn` or `java` is missing"
-        )
-    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
-    pom = str(HERE / "pulsar.pom.xml")
-    subprocess.run(["mvn", "-q", "-B", "-f", pom, *goal], check=True)
-
-
-def free_port() -> int:
-    """A port that was free a moment ago; this server cannot choose its own and tell."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 class Pulsar:
     """One standalone server: broker, bookie and metadata store in a single JVM."""
+
+    metrics_port = None
 
     def __init__(self, directory: Path, synced: bool, heap: str = "Z") -> None:
         self.name = f"pulsar {heap}" + ("" if synced else " not synced")
         self.warmup_seconds = WARMUP_SECONDS
         self.directory = directory
         self.heap = heap
-        self.port = free_port()
+        self.protocols = frozenset({Protocol.PULSAR})
+        self.broker_port = free_port()
         self.http_port = free_port()
-        self.child: subprocess.Popen[bytes] | None = None
-        (directory / "tmp").mkdir(parents=True, exist_ok=True)
-        (directory / "broker.conf").write_text(configuration(self.port, self.http_port, synced))
-        (directory / "log4j2.properties").write_text(LOGGING.format(directory=directory))
+        self.jvm = jvm.Jvm(directory)
+        self.conf = directory / "broker.conf"
+        self.conf.write_text(configuration(self.broker_port, self.http_port, synced))
 
     @property
     def pid(self) -> int:
-        assert self.child is not None
-        return self.child.pid
+        return self.jvm.pid
+
+    def port(self, protocol: Protocol) -> int:
+        assert protocol in self.protocols
+        return self.broker_port
+
+    def prepare(self) -> None:
+        jvm.fetch("pulsar", VERSION, "pulsar-broker")
 
     def start(self) -> float:
         """Start and wait until the broker's own health path answers that it is ready."""
-        fetch_jars()
-        console = self.directory / "console.log"
-        with console.open("ab") as out:
-            command = java_command(self.directory, self.heap)
-            self.child = subprocess.Popen(command, stdout=out, stderr=out, cwd=self.directory)
-        return wait_until_ready(self.child, self.is_ready, console, POLL_SECONDS)
+        told = ["--config", str(self.conf), "-nfw", "-nss", "-a", "127.0.0.1"]
+        told += ["--num-bookies", "1", "--metadata-dir", str(self.directory / "metadata")]
+        told += ["--bookkeeper-dir", str(self.directory / "bookkeeper")]
+        main = "org.apache.pulsar.PulsarStandaloneStarter"
+        command = self.jvm.command(flags(self.conf, self.heap), f"pulsar-{VERSION}", main, *told)
+        return self.jvm.start(command, self.is_ready, POLL_SECONDS)
 
     def is_ready(self) -> bool:
         """Ready: the namespace that clients use by default is there and answered for."""
@@ -158,6 +122,4 @@ class Pulsar:
         """Nothing: what was compiled so far would be lost, and it counts no pauses."""
 
     def stop(self) -> None:
-        if self.child is not None:
-            process.stop(self.child)
-            self.child = None
+        self.jvm.stop()

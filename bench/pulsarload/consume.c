@@ -1,7 +1,7 @@
 /* MESSAGEs, permits and acknowledgements. Permits are granted again at half the queue, as stock clients do. */
-#include "load.h"
+#include "pulsarload.h"
 
-#include "crc32c.h"
+#include "../loadkit/crc32c.h"
 
 #include <stdlib.h>
 
@@ -13,42 +13,42 @@ static void grant(struct endpoint *consumer, uint32_t permits) {
     buffer_command(&consumer->connection->out, FLOW, &message);
 }
 
-void consume_start(struct load *load) {
-    for (uint32_t i = 0; i < load->connection_count && load->connections[i].consumer; i++) {
-        struct connection *connection = &load->connections[i];
+void protocol_read(struct load *load) {
+    for (uint32_t i = 0; i < load->connection_count && load->transport->connections[i].consumer; i++) {
+        struct connection *connection = &load->transport->connections[i];
         for (uint32_t j = 0; j < connection->endpoint_count; j++) {
-            connection->endpoints[j].acks = malloc(ACK_IDS_MAX * sizeof(struct message_id));
+            connection->endpoints[j].own->acks = malloc(ACK_IDS_MAX * sizeof(struct message_id));
             grant(&connection->endpoints[j], load->options.permits);
         }
         connection_flush(load, connection);
     }
 }
 
-void consume_flush_acks(struct load *load, struct endpoint *consumer) {
+static void flush_acks(struct load *load, struct endpoint *consumer) {
     static struct message message, id;
-    if (consumer->ack_count == 0) return;
+    if (consumer->own->ack_count == 0) return;
     bool cumulative = load->options.ack == ACK_CUMULATIVE;
     message.size = 0;
     message_number(&message, 1, consumer->id);
     message_number(&message, 2, cumulative);
-    for (uint32_t i = cumulative ? consumer->ack_count - 1 : 0; i < consumer->ack_count; i++) {
+    for (uint32_t i = cumulative ? consumer->own->ack_count - 1 : 0; i < consumer->own->ack_count; i++) {
         id.size = 0;
-        message_number(&id, 1, consumer->acks[i].ledger);
-        message_number(&id, 2, consumer->acks[i].entry);
-        if (consumer->acks[i].partition_plus_one) message_number(&id, 3, consumer->acks[i].partition_plus_one - 1);
+        message_number(&id, 1, consumer->own->acks[i].ledger);
+        message_number(&id, 2, consumer->own->acks[i].entry);
+        if (consumer->own->acks[i].partition_plus_one) message_number(&id, 3, consumer->own->acks[i].partition_plus_one - 1);
         message_text(&message, 3, id.bytes, id.size);
     }
     buffer_command(&consumer->connection->out, ACK, &message);
-    load->counts.acked += consumer->ack_count;
-    consumer->ack_count = 0;
+    load->counts.acked += consumer->own->ack_count;
+    consumer->own->ack_count = 0;
 }
 
-void consume_sweep(struct load *load) {
-    if (load->now - load->ack_sweep_ns < ACK_WAIT_NS) return;
-    load->ack_sweep_ns = load->now;
-    for (uint32_t i = 0; i < load->connection_count && load->connections[i].consumer; i++) {
-        struct connection *connection = &load->connections[i];
-        for (uint32_t j = 0; j < connection->endpoint_count; j++) consume_flush_acks(load, &connection->endpoints[j]);
+void protocol_sweep(struct load *load) {
+    if (load->now - load->transport->ack_sweep_ns < ACK_WAIT_NS) return;
+    load->transport->ack_sweep_ns = load->now;
+    for (uint32_t i = 0; i < load->connection_count && load->transport->connections[i].consumer; i++) {
+        struct connection *connection = &load->transport->connections[i];
+        for (uint32_t j = 0; j < connection->endpoint_count; j++) flush_acks(load, &connection->endpoints[j]);
         connection_flush(load, connection);
     }
 }
@@ -88,16 +88,6 @@ static bool open_entry(struct cursor *entry, uint32_t *messages) {
     return !cursor.failed;
 }
 
-static bool take(struct load *load, const uint8_t *payload, size_t size) {
-    struct payload_head head;
-    if (size < sizeof head) return false;
-    memcpy(&head, payload, sizeof head);
-    load->counts.received++;
-    if (check_message(load, &head) && load->options.mode == MODE_BOTH)
-        histogram_record(&load->end_to_end, (int64_t)(load->now - head.intended_ns));
-    return true;
-}
-
 static bool take_batch(struct load *load, struct cursor *entry, uint32_t messages) {
     for (uint32_t i = 0; i < messages; i++) {
         size_t left = (size_t)(entry->end - entry->at);
@@ -109,7 +99,7 @@ static bool take_batch(struct load *load, struct cursor *entry, uint32_t message
             if (field.number == 3 && field.type == 0) size = field.value;
         entry->at = cursor.at;
         if (cursor.failed || size > (uint64_t)(entry->end - entry->at)) return false;
-        if (!take(load, entry->at, (size_t)size)) return false;
+        if (!take_payload(load, entry->at, (size_t)size)) return false;
         entry->at += size;
     }
     return true;
@@ -117,8 +107,8 @@ static bool take_batch(struct load *load, struct cursor *entry, uint32_t message
 
 static void acknowledge(struct load *load, struct endpoint *consumer, const struct message_id *id) {
     if (load->options.ack == ACK_NONE) return;
-    consumer->acks[consumer->ack_count++] = *id;
-    if (load->options.ack == ACK_SINGLE || consumer->ack_count == ACK_IDS_MAX) consume_flush_acks(load, consumer);
+    consumer->own->acks[consumer->own->ack_count++] = *id;
+    if (load->options.ack == ACK_SINGLE || consumer->own->ack_count == ACK_IDS_MAX) flush_acks(load, consumer);
 }
 
 void consume_message(struct load *load, struct connection *connection, const struct frame *frame) {
@@ -140,16 +130,29 @@ void consume_message(struct load *load, struct connection *connection, const str
     uint32_t messages = 0;
     bool sound = open_entry(&entry, &messages);
     if (sound)
-        sound = messages ? take_batch(load, &entry, messages) : take(load, entry.at, (size_t)(entry.end - entry.at));
+        sound = messages ? take_batch(load, &entry, messages) : take_payload(load, entry.at, (size_t)(entry.end - entry.at));
     if (!sound) {
         load->counts.corrupt++;
         fault(load, "message %llu:%llu is corrupt", (unsigned long long)id.ledger, (unsigned long long)id.entry);
     }
     load->progress_ns = load->now;
     acknowledge(load, consumer, &id);
-    consumer->taken += messages ? messages : 1;
-    if (consumer->taken >= (load->options.permits + 1) / 2) {
-        grant(consumer, consumer->taken);
-        consumer->taken = 0;
+    consumer->own->taken += messages ? messages : 1;
+    if (consumer->own->taken >= (load->options.permits + 1) / 2) {
+        grant(consumer, consumer->own->taken);
+        consumer->own->taken = 0;
+    }
+}
+
+/* All read: send the last acknowledgements and a PING behind them; its PONG says that the server has handled them. */
+void protocol_settle(struct load *load) {
+    static const struct message nothing;
+    for (uint32_t i = 0; i < load->connection_count && load->transport->connections[i].consumer; i++) {
+        struct connection *connection = &load->transport->connections[i];
+        for (uint32_t j = 0; j < connection->endpoint_count; j++) flush_acks(load, &connection->endpoints[j]);
+        buffer_command(&connection->out, PING, &nothing);
+        connection->ping_open = true;
+        connection_flush(load, connection);
+        if (load->phase == DONE) return;
     }
 }

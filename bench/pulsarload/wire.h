@@ -1,12 +1,11 @@
-/* Bytes of the Pulsar binary protocol: growing buffers, the few protobuf forms we need, frames.
+/* Bytes of the Pulsar binary protocol: the few protobuf forms we need, frames.
  * Knows no socket and no meaning; every reader checks its length first. */
 #ifndef PULSARLOAD_WIRE_H
 #define PULSARLOAD_WIRE_H
 
+#include "../sockets/buffer.h"
+
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 /* Command types; the sub-message sits in the field of the same number. */
 enum command {
@@ -15,16 +14,6 @@ enum command {
     PING = 18, PONG = 19, PARTITIONED_METADATA = 21, PARTITIONED_METADATA_RESPONSE = 22, LOOKUP = 23,
     LOOKUP_RESPONSE = 24, ACTIVE_CONSUMER_CHANGE = 31,
 };
-
-/* A byte queue: filled at `end`, taken from `start`. */
-struct buffer {
-    uint8_t *bytes;
-    size_t start, end, capacity;
-};
-
-uint8_t *buffer_room(struct buffer *buffer, size_t size); /* where to write; then buffer->end += written */
-static inline size_t buffer_size(const struct buffer *buffer) { return buffer->end - buffer->start; }
-void buffer_free(struct buffer *buffer);
 
 /* A sub-message being built. Large enough for an ACK of 1000 ids. */
 struct message {
@@ -35,24 +24,6 @@ struct message {
 void message_number(struct message *message, unsigned field, uint64_t value);
 void message_text(struct message *message, unsigned field, const void *text, size_t size);
 void buffer_command(struct buffer *buffer, unsigned type, const struct message *message);
-
-static inline uint8_t *put_varint(uint8_t *at, uint64_t value) {
-    while (value >= 0x80) {
-        *at++ = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    *at++ = (uint8_t)value;
-    return at;
-}
-static inline void put_u32(uint8_t *at, uint32_t value) {
-    value = __builtin_bswap32(value);
-    memcpy(at, &value, 4);
-}
-static inline uint32_t get_u32(const uint8_t *at) {
-    uint32_t value;
-    memcpy(&value, at, 4);
-    return __builtin_bswap32(value);
-}
 
 /* Walks the fields of one message; `failed` is set by anything malformed. */
 struct cursor {

@@ -1,11 +1,10 @@
 """A broker small enough to read, for tests of the load generator; protobuf judges the bytes.
 
 It keeps what was sent in a list and hands it out as its `script` says, so that a test can lose,
-double or swap messages on purpose. One thread is enough: everything is answered at once.
+double or swap messages on purpose.
 Invariant: a frame that protobuf refuses, or whose checksum is wrong, ends up in `complaints`.
 """
 
-import selectors
 import socket
 import struct
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Callable, Sequence
 from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
+from bench.tests.framed import Framed
 from wire.pulsar.commands_pb2 import BaseCommand, MessageMetadata
 
 Script = Callable[[list[bytes]], Sequence[bytes]]
@@ -47,59 +47,25 @@ class Broker:
         self.permits = 0
         self.delivered = 0
         self.consumer: socket.socket | None = None
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self.listener.getsockname()[1])
-        self.stopped, self.stop = socket.socketpair()
-        self.thread = threading.Thread(target=self.serve)
+        self.framed = Framed(self.read)
+        self.port = self.framed.port
 
     def __enter__(self) -> "Broker":
-        self.thread.start()
+        self.framed.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop.close()
-        self.thread.join(10)
-        self.listener.close()
-        self.stopped.close()
+        self.framed.__exit__()
 
-    def serve(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self.listener, selectors.EVENT_READ)
-            selector.register(self.stopped, selectors.EVENT_READ)
-            buffers: dict[socket.socket, bytearray] = {}
-            while True:
-                for key, _ in selector.select():
-                    if key.fileobj is self.stopped:
-                        for each in buffers:
-                            each.close()
-                        return
-                    if key.fileobj is self.listener:
-                        accepted, _ = self.listener.accept()
-                        selector.register(accepted, selectors.EVENT_READ)
-                        buffers[accepted] = bytearray()
-                    elif not self.read(key.fileobj, buffers[key.fileobj]):
-                        selector.unregister(key.fileobj)
-                        key.fileobj.close()
-                        del buffers[key.fileobj]
-
-    def read(self, peer: socket.socket, buffer: bytearray) -> bool:
-        got = peer.recv(1 << 20)
-        buffer += got
-        while len(buffer) >= 4 and len(buffer) >= 4 + int.from_bytes(buffer[:4], "big"):
-            size = int.from_bytes(buffer[:4], "big")
-            frame = bytes(buffer[4 : 4 + size])
-            del buffer[: 4 + size]
-            command_size = int.from_bytes(frame[:4], "big")
-            try:
-                command = BaseCommand.FromString(frame[4 : 4 + command_size])
-            except DecodeError as error:
-                self.complaints.append(f"protobuf refuses a command: {error}")
-                return False
-            try:
-                self.hear(peer, command, frame[4 + command_size :])
-            except (BrokenPipeError, ConnectionResetError):
-                return False  # it has gone with something of ours unheard
-        return bool(got)
+    def read(self, peer: socket.socket, frame: bytes) -> bool:
+        command_size = int.from_bytes(frame[:4], "big")
+        try:
+            command = BaseCommand.FromString(frame[4 : 4 + command_size])
+        except DecodeError as error:
+            self.complaints.append(f"protobuf refuses a command: {error}")
+            return False
+        self.hear(peer, command, frame[4 + command_size :])
+        return True
 
     def hear(self, peer: socket.socket, command: BaseCommand, tail: bytes) -> None:
         kind = BaseCommand.Type.Name(command.type).lower()

@@ -1,4 +1,5 @@
-from bench.drive.cases import CASES, Kind, arguments
+from bench.drive.cases import Kind, Protocol, arguments, spelled
+from bench.drive.catalogue import CASES
 
 
 def test_a_case_becomes_options_of_the_generator() -> None:
@@ -19,5 +20,15 @@ def test_every_load_says_its_mode_and_every_backlog_its_size() -> None:
     for case in CASES.values():
         if case.kind is Kind.LOAD:
             assert case.options["mode"] in ("publish", "both")
-        if case.kind is Kind.COLD:
-            assert 0 < case.messages <= case.messages_full
+        if case.kind is Kind.BACKLOG:
+            assert case.backlog is not None
+            assert 0 < case.backlog.messages <= case.backlog.messages_full
+
+
+def test_an_option_without_a_value_is_a_flag() -> None:
+    assert spelled({"mode": "both", "remove": ""}) == ["--mode", "both", "--remove"]
+
+
+def test_what_is_written_in_one_protocol_and_read_in_another_needs_both() -> None:
+    assert CASES["kafka-crossing"].protocols == set(Protocol)
+    assert CASES["kafka-fetch-cold"].protocols == {Protocol.KAFKA}

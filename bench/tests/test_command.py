@@ -1,19 +1,8 @@
 import pytest
 
-from bench.drive.cases import CASES
-from bench.drive.command import chosen, parser
-from bench.drive.generator import GeneratorError, parse_line
-
-
-def test_loads_come_before_the_cases_that_restart_servers() -> None:
-    assert [case.name for case in chosen(["cold", "publish"])] == ["publish", "cold"]
-    assert len(chosen(["all"])) == len(CASES)
-    assert all(case.goal for case in chosen(["goals"]))
-
-
-def test_an_unknown_case_is_named_with_those_there_are() -> None:
-    with pytest.raises(SystemExit, match="no such case: nope; there are: publish"):
-        chosen(["nope"])
+from bench.drive.catalogue import CASES
+from bench.drive.command import needed, parser
+from bench.drive.generator import KAFKALOAD, KAFKARAW, PULSARLOAD, GeneratorError, parse_line
 
 
 def test_without_options_our_server_is_measured_synced() -> None:
@@ -24,3 +13,8 @@ def test_without_options_our_server_is_measured_synced() -> None:
 def test_the_generator_that_prints_nothing_has_failed() -> None:
     with pytest.raises(GeneratorError):
         parse_line("")
+
+
+def test_librdkafka_is_needed_only_for_kafka() -> None:
+    assert set(needed(CASES["publish"])) == {PULSARLOAD}
+    assert set(needed(CASES["kafka-produce-1k"])) == {KAFKALOAD, KAFKARAW}

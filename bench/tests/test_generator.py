@@ -16,11 +16,13 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    generator.build()
+    generator.build([generator.PULSARLOAD])
 
 
 def run(broker: Broker, *arguments: str) -> generator.Line:
-    return generator.run(broker.port, ["--topic", "t", "--stall", "0.5", *arguments])
+    return generator.run(
+        generator.PULSARLOAD, broker.port, ["--topic", "t", "--stall", "0.5", *arguments]
+    )
 
 
 def test_every_message_is_published_read_and_acknowledged() -> None:
@@ -96,7 +98,13 @@ def test_at_a_rate_latency_counts_from_when_a_message_was_due() -> None:
 
 def test_a_run_that_is_interrupted_is_no_measurement() -> None:
     with Broker() as broker:
-        command = [str(generator.BINARY), "--port", str(broker.port), "--topic", "t"]
+        command = [
+            str(generator.OUT / generator.PULSARLOAD),
+            "--port",
+            str(broker.port),
+            "--topic",
+            "t",
+        ]
         load = subprocess.Popen(
             [*command, "--mode", "publish", "--seconds", "60", "--rate", "1000"],
             stdout=subprocess.PIPE,
@@ -122,7 +130,7 @@ def test_a_measurement_takes_at_least_as_long_as_it_was_asked_to() -> None:
 
 def test_a_bad_option_is_one_sentence() -> None:
     command = [
-        str(generator.BINARY),
+        str(generator.OUT / generator.PULSARLOAD),
         "--mode",
         "publish",
         "--port",

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define PRODUCERS_MAX (1u << 24)
 
@@ -20,7 +21,7 @@ static uint32_t producer_count;
 static void *grown(void *old, size_t old_bytes, size_t bytes) {
     uint8_t *larger = realloc(old, bytes);
     if (larger == NULL) {
-        fprintf(stderr, "pulsarload: out of memory for verification\n");
+        fprintf(stderr, "%s: out of memory for verification\n", PROGRAM);
         exit(2);
     }
     memset(larger + old_bytes, 0, bytes - old_bytes);
@@ -45,7 +46,8 @@ static void hold(struct seen *seen, uint64_t sequence) {
     seen->words = words;
 }
 
-bool check_message(struct load *load, const struct payload_head *head) {
+/* False for a message that was seen before or belongs to another run. */
+static bool check_message(struct load *load, const struct payload_head *head) {
     const struct options *options = &load->options;
     if ((options->run && head->run != options->run) || head->producer >= PRODUCERS_MAX || head->sequence >> 36) {
         load->counts.foreign++;
@@ -66,6 +68,16 @@ bool check_message(struct load *load, const struct payload_head *head) {
     return true;
 }
 
+bool take_payload(struct load *load, const uint8_t *payload, size_t size) {
+    struct payload_head head;
+    if (size < sizeof head) return false;
+    memcpy(&head, payload, sizeof head);
+    load->counts.received++;
+    if (check_message(load, &head) && load->options.mode == MODE_BOTH)
+        histogram_record(&load->end_to_end, (int64_t)(load->now - head.intended_ns));
+    return true;
+}
+
 /* Holes below the highest sequence of each producer, and, when we published ourselves, what never came at all. */
 uint64_t check_missing(const struct load *load) {
     uint64_t missing = 0;
@@ -75,4 +87,11 @@ uint64_t check_missing(const struct load *load) {
     }
     for (uint32_t i = 0; i < producer_count; i++) missing += producers[i].next - producers[i].unique;
     return missing;
+}
+
+void check_forget(void) {
+    for (uint32_t i = 0; i < producer_count; i++) free(producers[i].bits);
+    free(producers);
+    producers = NULL;
+    producer_count = 0;
 }

@@ -1,5 +1,5 @@
 /* Sockets and buffers. A frame is handed on once it is whole; replies gather in `out` and leave in one send. */
-#include "load.h"
+#include "sockets.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static struct sockaddr_in address_of(const struct options *options) {
     struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *found;
     int problem = getaddrinfo(options->host, NULL, &hints, &found);
     if (problem != 0) {
-        fprintf(stderr, "pulsarload: cannot resolve %s: %s\n", options->host, gai_strerror(problem));
+        fprintf(stderr, "%s: cannot resolve %s: %s\n", PROGRAM, options->host, gai_strerror(problem));
         exit(2);
     }
     memcpy(&known, found->ai_addr, sizeof known);
@@ -35,7 +35,7 @@ bool connection_dial(struct load *load, struct connection *connection) {
     struct sockaddr_in address = address_of(&load->options);
     connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connection->fd < 0) {
-        fprintf(stderr, "pulsarload: no socket: %s (see ulimit -n)\n", strerror(errno));
+        fprintf(stderr, "%s: no socket: %s (see ulimit -n)\n", PROGRAM, strerror(errno));
         exit(2);
     }
     int one = 1;
@@ -43,14 +43,14 @@ bool connection_dial(struct load *load, struct connection *connection) {
     if (connect(connection->fd, (struct sockaddr *)&address, sizeof address) < 0 && errno != EINPROGRESS) return false;
     connection->wants_write = true;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = connection};
-    epoll_ctl(load->epoll, EPOLL_CTL_ADD, connection->fd, &event);
-    attach_greet(connection);
+    epoll_ctl(load->transport->epoll, EPOLL_CTL_ADD, connection->fd, &event);
+    protocol_greet(connection);
     return true;
 }
 
 void connection_close(struct load *load, struct connection *connection) {
     if (connection->fd < 0) return;
-    epoll_ctl(load->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
+    epoll_ctl(load->transport->epoll, EPOLL_CTL_DEL, connection->fd, NULL);
     close(connection->fd);
     connection->fd = -1;
     buffer_free(&connection->in);
@@ -71,7 +71,7 @@ static void want_write(struct load *load, struct connection *connection, bool wa
     if (connection->wants_write == wanted) return;
     connection->wants_write = wanted;
     struct epoll_event event = {.events = EPOLLIN | (wanted ? EPOLLOUT : 0), .data.ptr = connection};
-    epoll_ctl(load->epoll, EPOLL_CTL_MOD, connection->fd, &event);
+    epoll_ctl(load->transport->epoll, EPOLL_CTL_MOD, connection->fd, &event);
 }
 
 void connection_flush(struct load *load, struct connection *connection) {
@@ -89,30 +89,13 @@ void connection_flush(struct load *load, struct connection *connection) {
     if (connection->fd >= 0) want_write(load, connection, buffer_size(out) > 0);
 }
 
-static void heard(struct load *load, struct connection *connection, const struct frame *frame) {
-    static const struct message nothing;
-    switch (frame->type) {
-    case SEND_RECEIPT: publish_receipt(load, connection, frame); break;
-    case MESSAGE: consume_message(load, connection, frame); break;
-    case SEND_ERROR: publish_refused(load, connection, frame); break;
-    case PING: buffer_command(&connection->out, PONG, &nothing); break;
-    case PONG: phases_pong(load, connection); break;
-    case ACTIVE_CONSUMER_CHANGE: break;
-    default:
-        if (attach_heard(load, connection, frame)) break;
-        fault(load, "connection %u: unexpected command %u", connection->number, frame->type);
-    }
-}
-
 static bool split(struct load *load, struct connection *connection) {
     struct buffer *in = &connection->in;
     while (buffer_size(in) >= 4) {
         uint32_t size = get_u32(in->bytes + in->start);
         if (size > FRAME_BYTES_MAX) return false;
         if (buffer_size(in) < 4 + (size_t)size) break;
-        struct frame frame;
-        if (!parse_frame(in->bytes + in->start + 4, size, &frame)) return false;
-        heard(load, connection, &frame);
+        if (!protocol_heard(load, connection, in->bytes + in->start + 4, size)) return false;
         if (connection->fd < 0) return true;
         in->start += 4 + (size_t)size;
     }
@@ -155,6 +138,6 @@ void connection_ready(struct load *load, struct connection *connection, uint32_t
     }
     if (events & EPOLLIN) read_some(load, connection);
     if (connection->fd < 0) return;
-    if (!connection->consumer) publish_fill(load, connection);
+    if (!connection->consumer) window_fill(load, connection);
     connection_flush(load, connection);
 }

@@ -2,6 +2,7 @@
 #include "load.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ int report(const struct load *load) {
     uint64_t missing = check_missing(load);
     bool wrong = went_wrong(load, missing);
     double seconds = load->seconds > 0 ? load->seconds : 1e-9;
-    printf("{\"mode\": \"%s\", \"ok\": %s, ", options->mode_name, wrong ? "false" : "true");
+    printf("{\"mode\": \"%s\", \"ok\": %s, ", MODES[options->mode], wrong ? "false" : "true");
     print_count("connections", load->connection_count);
     print_count("depth", options->depth);
     print_count("bytes", options->bytes);

@@ -8,17 +8,6 @@ static bool publishes(const struct load *load) {
     return load->options.mode == MODE_PUBLISH || load->options.mode == MODE_BOTH;
 }
 
-static void kick(struct load *load) {
-    for (uint32_t i = 0; i < load->connection_count; i++) {
-        struct connection *connection = &load->connections[i];
-        if (connection->consumer || connection->fd < 0) continue;
-        load->now = clock_ns();
-        publish_fill(load, connection);
-        connection_flush(load, connection);
-        if (load->phase == DONE) return;
-    }
-}
-
 static void start(struct load *load, enum phase phase, double seconds, uint64_t messages) {
     load->phase = phase;
     load->now = load->phase_ns = load->progress_ns = clock_ns();
@@ -35,8 +24,8 @@ static void start_measuring(struct load *load) {
     load->own_cpu = own_cpu_seconds();
     load->watched_cpu = watched_cpu_seconds(load->options.watch_pid);
     start(load, MEASURING, load->options.seconds, load->options.messages);
-    if (!publishes(load)) consume_start(load);
-    kick(load);
+    if (!publishes(load)) transport_read(load);
+    transport_fill(load);
 }
 
 static void finish(struct load *load) {
@@ -46,7 +35,7 @@ static void finish(struct load *load) {
     load->phase = DONE;
 }
 
-void phases_begin(struct load *load) {
+static void phases_begin(struct load *load) {
     if (load->options.mode == MODE_SUBSCRIBE) {
         load->phase = DONE;
         return;
@@ -58,16 +47,19 @@ void phases_begin(struct load *load) {
         fflush(stdout);
         return;
     }
-    if (load->options.mode == MODE_BOTH) consume_start(load);
+    if (load->options.mode == MODE_BOTH) transport_read(load);
     if (publishes(load) && load->options.warmup_seconds > 0) {
         start(load, WARMING, load->options.warmup_seconds, 0);
-        kick(load);
+        transport_fill(load);
     } else start_measuring(load);
 }
 
 static bool at_rest(const struct load *load) {
     const struct counts *counts = &load->counts;
-    if (load->options.mode == MODE_CONSUME) return counts->unique >= load->options.messages && load->options.messages > 0;
+    if (load->options.mode == MODE_CONSUME) {
+        uint64_t wanted = load->options.messages * load->options.passes;
+        return wanted > 0 && counts->unique >= wanted;
+    }
     if (counts->receipts + counts->refused < counts->sent) return false;
     return load->options.mode != MODE_BOTH || load->options.consumers == 0 || counts->unique + counts->refused >= counts->sent;
 }
@@ -76,28 +68,11 @@ static bool time_is_over(const struct load *load) {
     return load->stop_asked || (load->phase_seconds > 0 && (double)(load->now - load->phase_ns) / 1e9 >= load->phase_seconds);
 }
 
-/* All read: send the last acknowledgements and a PING behind them; its PONG says that the server has handled them. */
 static void settle(struct load *load) {
-    static const struct message nothing;
     load->phase = SETTLING;
     load->sending = false;
-    for (uint32_t i = 0; i < load->connection_count && load->connections[i].consumer; i++) {
-        struct connection *connection = &load->connections[i];
-        for (uint32_t j = 0; j < connection->endpoint_count; j++) consume_flush_acks(load, &connection->endpoints[j]);
-        buffer_command(&connection->out, PING, &nothing);
-        connection->ping_open = true;
-        connection_flush(load, connection);
-        if (load->phase == DONE) return;
-    }
-    phases_pong(load, NULL);
-}
-
-void phases_pong(struct load *load, struct connection *connection) {
-    if (connection) connection->ping_open = false;
-    if (load->phase != SETTLING) return;
-    for (uint32_t i = 0; i < load->connection_count; i++)
-        if (load->connections[i].ping_open) return;
-    finish(load);
+    transport_settle(load);
+    if (transport_settled(load)) finish(load);
 }
 
 static void check_stall(struct load *load) {
@@ -131,6 +106,9 @@ void phases_step(struct load *load) {
     case DRAINING:
         if (at_rest(load)) settle(load);
         break;
+    case SETTLING:
+        if (transport_settled(load)) finish(load);
+        break;
     case IDLING:
         if (time_is_over(load)) load->phase = DONE;
         return;
@@ -138,5 +116,5 @@ void phases_step(struct load *load) {
     }
     if (load->phase == DONE) return;
     check_stall(load);
-    if (load->lead_reached && load->sending) kick(load);
+    if (load->lead_reached && load->sending && load->options.rate <= 0) transport_fill(load);
 }

@@ -1,7 +1,7 @@
 /* CRC32-C (Castagnoli) of a byte range, the checksum Pulsar puts in front of every message.
  * Uses the processor's own instruction where there is one, a table where there is none. */
-#ifndef PULSARLOAD_CRC32C_H
-#define PULSARLOAD_CRC32C_H
+#ifndef LOADKIT_CRC32C_H
+#define LOADKIT_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

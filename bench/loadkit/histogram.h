@@ -1,7 +1,7 @@
 /* A latency histogram with buckets of constant relative width (64 to the octave, 1.6 %), in nanoseconds.
  * Values below 64 ns are exact. Recording costs a few instructions and never allocates. */
-#ifndef PULSARLOAD_HISTOGRAM_H
-#define PULSARLOAD_HISTOGRAM_H
+#ifndef LOADKIT_HISTOGRAM_H
+#define LOADKIT_HISTOGRAM_H
 
 #include <stdint.h>
 #include <stdio.h>

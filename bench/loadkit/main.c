@@ -1,17 +1,14 @@
-/* The loop: wait, read and answer every ready connection, send what is due, step the phases. */
+/* The loop: hear what has come, send what is due, step the phases. */
 #define _GNU_SOURCE
 #include "load.h"
 
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#define EVENTS_MAX 512
 #define TICK_NS 10000000ull
 #define FAULTS_PRINTED_MAX 20
 
@@ -32,10 +29,14 @@ void fault(struct load *load, const char *format, ...) {
     if (load->errors++ >= FAULTS_PRINTED_MAX) return;
     va_list arguments;
     va_start(arguments, format);
-    fprintf(stderr, "pulsarload: ");
+    fprintf(stderr, "%s: ", PROGRAM);
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\n");
     va_end(arguments);
+}
+
+bool attach_given_up(const struct load *load) {
+    return clock_ns() - load->started_ns > (uint64_t)(load->options.wait_seconds * 1e9);
 }
 
 static void stop(int signal) {
@@ -43,28 +44,18 @@ static void stop(int signal) {
     asked_to_stop = 1;
 }
 
-static struct timespec patience(const struct load *load) {
-    uint64_t now = clock_ns(), due = publish_next_due_ns(load);
-    uint64_t wait = due <= now ? 0 : due - now < TICK_NS ? due - now : TICK_NS;
-    return (struct timespec){.tv_sec = 0, .tv_nsec = (long)wait};
+static uint64_t patience_ns(const struct load *load) {
+    uint64_t now = clock_ns(), due = pace_next_due_ns(load);
+    return due <= now ? 0 : due - now < TICK_NS ? due - now : TICK_NS;
 }
 
 static void run(struct load *load) {
-    static struct epoll_event events[EVENTS_MAX];
-    attach_more(load);
     while (load->phase != DONE) {
-        struct timespec wait = patience(load);
-        int count = epoll_pwait2(load->epoll, events, EVENTS_MAX, &wait, NULL);
-        load->now = clock_ns();
+        transport_wait(load, patience_ns(load));
         load->stop_asked = asked_to_stop;
-        for (int i = 0; i < count && load->phase != DONE; i++) {
-            if (i % 16 == 15) load->now = clock_ns();
-            connection_ready(load, events[i].data.ptr, events[i].events);
-        }
         if (load->phase == DONE) break;
         load->now = clock_ns();
-        publish_due(load);
-        consume_sweep(load);
+        if (load->options.rate > 0) transport_send_due(load);
         phases_step(load);
     }
 }
@@ -81,9 +72,10 @@ int main(int count, char **arguments) {
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    load.epoll = epoll_create1(EPOLL_CLOEXEC);
-    attach_plan(&load);
-    publish_prepare(&load);
+    pace_prepare();
+    transport_open(&load);
     run(&load);
-    return report(&load);
+    int code = report(&load);
+    transport_close(&load);
+    return code;
 }
