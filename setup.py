@@ -10,6 +10,7 @@ TWINS = [
     "core.entry.compiled",
     "core.link.compiled",
     "bookie.compiled",
+    "wire.kafka.compiled",
     "wire.pulsar.hot.compiled.reading",
     "wire.pulsar.hot.compiled.writing",
 ]

@@ -29,7 +29,6 @@ from bookie.read_cache import ReadCache
 from bookie.settings import BookieSettings
 from bookie.write_cache import WriteCache
 from core.errors import (
-    BrokerError,
     Corrupted,
     EntryNotFound,
     Fenced,
@@ -38,6 +37,7 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
+from core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,11 @@ Arguments = TypeVarTuple("Arguments")
 
 LONE_READ_BYTES = 16 * 1024
 """Read from an entry log when nothing says that the reader will go on."""
+AHEAD_ENTRIES = 4
+AHEAD_BYTES_MAX = 4 * 1024 * 1024
+"""Of large entries so many are read at once, and so many bytes: handing over to a thread takes as
+long as reading half a megabyte.
+"""
 DELETED_MAX = 100_000
 """Deleted ledgers that are remembered. Of those before them nothing has been in memory for long; a
 writer that had slept so long would write for the collector.
@@ -175,18 +180,10 @@ class Bookie:
         if not state.keyed:
             self._journal_key(ledger_id, state)
         self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, fenced=True)
-        outcome: list[BrokerError | None] = []
-        synced = trio.Event()
-
-        def acked(error: BrokerError | None) -> None:
-            outcome.append(error)
-            synced.set()
-
-        if self._journal.append(format.fence_note(ledger_id), acked):
+        waiting = Waiting[None]()
+        if self._journal.append(format.fence_note(ledger_id), waiting.done):
             self.wake()
-        await synced.wait()
-        if outcome[0] is not None:
-            raise outcome[0]
+        await waiting.told()
 
     def release(self, ledger_id: int) -> None:
         """Nobody writes to this ledger any more: what is remembered of it can be looked up."""
@@ -195,7 +192,8 @@ class Bookie:
     # -- reading ------------------------------------------------------------------------------
 
     async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none.
+        """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none. The
+        disk is not asked for one more where the one before it would not fit.
 
         `EntryNotFound` if `first` is not here; a later one that is not here ends the answer.
         """
@@ -203,17 +201,14 @@ class Bookie:
         left = bytes_max
         await trio.lowlevel.checkpoint()
         while first <= last:
-            part = self._read_cached(ledger_id, first, last, left)
-            if part is None:
+            part = self._read_cached(ledger_id, first, last, left, bool(found))
+            if part is None and not (found and len(found[-1]) > left):
                 part = await self._read_shelves(ledger_id, first, last, left, bool(found))
-                if part is None:
-                    break
-            size = sum(map(len, part))
-            if found and size > left:
+            if not part:
                 break
             found = found + part if found else part
             first += len(part)
-            left -= size
+            left -= sum(map(len, part))
             if left <= 0:
                 break
         self.counters.entries_read += len(found)
@@ -221,29 +216,38 @@ class Bookie:
         return found
 
     def _read_cached(
-        self, ledger_id: int, first: int, last: int, bytes_max: int
+        self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
     ) -> list[bytes] | None:
-        run = self._cache.find(ledger_id, first)
-        if run is not None:
+        """None if it is not cached; empty if there are `more` before it, and it does not fit."""
+        written = self._cache.find(ledger_id, first)
+        run = written or self._read_cache.find(ledger_id, first)
+        if run is None:
+            return None
+        if more and entries.payload_bytes(run, first) > bytes_max:
+            return []
+        if written is not None:
             self.counters.from_write_cache += 1
-            return entries.payloads(run, first, last, bytes_max)
-        run = self._read_cache.find(ledger_id, first)
-        if run is not None:
-            try:
-                found = entries.checked_payloads(run, first, last, bytes_max)
-            except Corrupted:  # it was read along with others: the index knows where it really is
-                self._read_cache.drop(run)
-                return None
-            self.counters.from_read_cache += 1
-            return found
-        return None
+            return entries.payloads(written, first, last, bytes_max)
+        try:
+            found = entries.checked_payloads(run, first, last, bytes_max)
+        except Corrupted:  # it was read along with others: the index knows where it really is
+            self._read_cache.drop(run)
+            return None
+        self.counters.from_read_cache += 1
+        return found
 
     async def _read_shelves(
         self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
     ) -> list[bytes] | None:
-        """From an entry log; what lies behind is read ahead into the read cache."""
-        going_on = last > first or self._read_cache.find(ledger_id, first - 1) is not None
-        size = self._settings.read_chunk_bytes if going_on or more else LONE_READ_BYTES
+        """From an entry log; what lies behind is read ahead into the read cache. None if there are
+        `more` before it, and it is not here, or does not fit.
+        """
+        before = self._read_cache.find(ledger_id, first - 1)
+        going_on = last > first or before is not None or more
+        size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
+        if before is not None:
+            neighbour = entries.RECORD_OVERHEAD_BYTES + entries.payload_bytes(before, first - 1)
+            size = max(size, min(AHEAD_ENTRIES * neighbour + neighbour // 64, AHEAD_BYTES_MAX))
         run = await self._in_thread(self._load, ledger_id, first, size)
         if run is None:
             if more:
@@ -253,6 +257,8 @@ class Bookie:
             raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
         self.counters.from_disk += 1
         self._read_cache.put(run)
+        if more and entries.payload_bytes(run, first) > bytes_max:
+            return None
         return entries.checked_payloads(run, first, last, bytes_max)
 
     def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:

@@ -262,7 +262,7 @@ async def _running(
     files = JournalFiles(
         directories.journal,
         size_max=settings.journal_size_max_bytes,
-        spares_max=settings.journal_spares_max,
+        spares_max=settings.journal_spares_max if settings.sync else 0,
     )
     clock = SystemClock()
     told: list[str] = []

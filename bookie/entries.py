@@ -37,6 +37,8 @@ RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
 ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 + 10 * 1024 - 500
 """The frame that Pulsar gives its bookies, less what wraps an entry: a message of 5 MiB fits."""
 NOTHING_CONFIRMED: Final = -1
+LEFT_ON_PART: Final = 4
+"""Of what was read one part of so many may be kept that is no whole record of the run."""
 
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
@@ -53,7 +55,9 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     first: int
     blob: bytes
     offsets: array[int]
-    """Where each record begins, and where the last one ends."""
+    """Where each record begins, and where the last one ends. There may be more behind it, which
+    means nothing, in what was read for its entries only.
+    """
 
     @property
     def last(self) -> int:
@@ -103,6 +107,25 @@ def run_at(data: bytes, start: int, end: int) -> Run | None:
 
     Looks at lengths and ids only; digests are for `intact` and `checked_payloads`.
     """
+    found = _records_at(data, start, end)
+    if found is None:
+        return None
+    ledger_id, first, offsets = found
+    return Run(ledger_id, first, data[start : start + offsets[-1]], offsets)
+
+
+def run_in(data: bytes) -> Run | None:
+    """Likewise, from the beginning. A little that is behind it stays: cutting it off is a copy."""
+    found = _records_at(data, 0, len(data))
+    if found is None:
+        return None
+    ledger_id, first, offsets = found
+    much = len(data) - offsets[-1] > len(data) // LEFT_ON_PART
+    return Run(ledger_id, first, data[: offsets[-1]] if much else data, offsets)
+
+
+def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]] | None:
+    """Whose they are, the first one, and where each begins."""
     if end - start < RECORD_OVERHEAD_BYTES:
         return None
     size, ledger_id, first = _start(data, start)
@@ -125,7 +148,7 @@ def run_at(data: bytes, start: int, end: int) -> Run | None:
     if not offsets:
         return None
     offsets.append(position - start)
-    return Run(ledger_id, first, data[start:position], array("I", offsets))
+    return ledger_id, first, array("I", offsets)
 
 
 def is_intact(blob: bytes, start: int, end: int) -> bool:
@@ -174,6 +197,12 @@ def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
             key=lambda i: offsets[i + 1] - base - RECORD_OVERHEAD_BYTES * (i + 1 - start),
         )
     return start, stop
+
+
+def payload_bytes(run: Run, entry_id: int) -> int:
+    """How large one entry is."""
+    place = entry_id - run.first
+    return run.offsets[place + 1] - run.offsets[place] - RECORD_OVERHEAD_BYTES
 
 
 def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:

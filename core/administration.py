@@ -102,6 +102,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
             if (await broker.topic(each, create=False)).in_use:
                 raise NotAllowed(f"topic {each} has producers, consumers or subscriptions")
     with broker.going.one_more(name.full):
+        await broker.topic_ids.forget(name)
         for each in present:
             await broker.delete(each, force=True)
         await broker.catalog.forget_topic(name)
@@ -114,6 +115,8 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
         topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
         if topics and not force:
             raise AlreadyExists(f"namespace {namespace} still has topics")
+        for name in await broker.catalog.partitioned_of(namespace):
+            await broker.topic_ids.forget(name)
         for name in topics:
             if await broker.exists(name):
                 await broker.delete(name, force=True)

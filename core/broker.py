@@ -22,6 +22,7 @@ import trio
 from msgspec import Struct
 
 from core import sampling
+from core.access import Access
 from core.attaching import ATTACH_SECONDS, Marks
 from core.catalog import Catalog
 from core.clock import Clock
@@ -42,6 +43,7 @@ from core.topic.environment import Environment
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
+from core.topic_ids import TopicIds
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +89,9 @@ class Broker:
         self.clock = clock
         self.metadata = metadata
         self.topics: dict[str, AnyTopic] = {}
+        self.access = Access()
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
+        self.topic_ids = TopicIds(metadata)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.housekeeping = Housekeeping(self)
         self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
@@ -310,6 +314,8 @@ class Broker:
                 raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
             if not only_if(topic):
                 return False
+            if not name.partitioned:
+                await self.topic_ids.forget(name)
             await topic.delete()
             self.topics.pop(name.full, None)
             return True

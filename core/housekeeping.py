@@ -2,7 +2,7 @@
 
 One task goes over the loaded topics now and then and rests between them, so that ten thousand idle
 topics cost no pause. What is decided where: limits in `policies`, which ledgers may go in
-`ledger/trim.py`; this file only carries out.
+`ledger/trim.py`; this file only carries out. Compaction is begun here, and goes on beside it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from core.compaction.service import Compacting
 from core.errors import BrokerError, QuotaExceeded, QuotaHeld
-from core.ledger.trim import trimmable
-from core.policies import BacklogQuota
+from core.ledger.trim import asked, beyond, trimmable
+from core.policies import BacklogQuota, LogLimits
 from core.topic.backlog import backlog_bytes, needed_from, slowest
+from core.topic.beginning import pass_over
 from core.topic.expiry import evict_backlog, expire_before
 from core.topic.seeking import find_by_time
 from core.topic.topic import Topic
@@ -35,6 +37,7 @@ class Housekeeping:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self.compacting = Compacting(broker.spawn)
 
     async def run(self) -> None:
         """Go round until cancelled."""
@@ -61,8 +64,10 @@ class Housekeeping:
             await self.check_quota(topic)
             topic.forget_readers()
             await self.expire_subscriptions(topic)
+            topic.ledger.roll_limits = asked(topic.env.storage.roll, topic.policies.ledger_limits)
             await topic.ledger.roll_if_old()
             await self.trim(topic)
+            self.compacting.consider(topic)
         await self.delete_if_idle(topic)
 
     async def expire(self, topic: Topic) -> None:
@@ -129,6 +134,23 @@ class Housekeeping:
         )
         if doomed:
             await topic.ledger.trim(doomed)
+        if topic.policies.log_limits is not None:
+            await self._cut(topic, topic.policies.log_limits)
+
+    async def _cut(self, topic: Topic, limits: LogLimits) -> None:
+        """What is beyond the limits of the log goes, and whoever had it before him goes on."""
+        now_ms, ledger = topic.env.clock.wall_ms(), topic.ledger
+        silent_ms = now_ms - ledger.written_ms if ledger.written_ms else 0
+        if 0 <= limits.age_ms < silent_ms:
+            await ledger.roll()
+            doomed = [one.ledger_id for one in ledger.chain.segments if one.closed_ms]
+        else:
+            doomed = beyond(ledger.chain.segments, limits, now_ms)
+        if not doomed:
+            return
+        last = next(one for one in ledger.chain.segments if one.ledger_id == doomed[-1])
+        pass_over(topic, (last.ledger_id, last.entries - 1))
+        await ledger.trim(doomed)
 
     async def delete_if_idle(self, topic: AnyTopic) -> None:
         """A topic that nobody uses goes, so that tests and typos leave nothing behind."""

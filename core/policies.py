@@ -33,6 +33,31 @@ class Retention(Struct, frozen=True, rename="camel"):
     retention_size_in_mb: int = field(default=0, name="retentionSizeInMB")
 
 
+class LogLimits(Struct, frozen=True, rename="camel"):
+    """Where a log ends at its old end, whether everybody has read that or not; -1 for nowhere."""
+
+    age_ms: int = -1
+    size_bytes: int = -1
+
+
+class LedgerLimits(Struct, frozen=True, rename="camel"):
+    """When the next ledger of a log begins; -1 where that is not decided."""
+
+    size_bytes: int = -1
+    age_ms: int = -1
+
+
+class Compaction(Struct, frozen=True, rename="camel"):
+    """How a log is compacted within: of the messages with a key it keeps the last one."""
+
+    dirty_ratio: float = 0.5
+    """So much of what may be compacted has to be new."""
+    min_lag_ms: int = 0
+    """What is younger stays."""
+    delete_retention_ms: int = 86_400_000
+    """How long a tombstone stays."""
+
+
 class BacklogQuota(Struct, frozen=True, rename="camel"):
     """How much may wait to be acknowledged, and what happens beyond."""
 
@@ -130,6 +155,11 @@ class TopicPolicies(Struct, frozen=True, rename="camel", omit_defaults=True):
     subscription_types: list[str] | None = field(default=None, name="subscriptionTypesEnabled")
     deduplication: bool | None = field(default=None, name="deduplicationEnabled")
     compaction_threshold: int | None = None
+    log_limits: LogLimits | None = None
+    ledger_limits: LedgerLimits | None = None
+    compaction: Compaction | None = None
+    configs: dict[str, str] = {}
+    """What else a front has been told of the topic, by that front's names."""
     extra: dict[str, Any] = {}
     """Policies that are stored as tools send them, by their REST name: rates have an effect."""
 
@@ -231,6 +261,11 @@ class Effective(Struct, frozen=True, kw_only=True):
     dispatch_rate: RateLimit
     subscription_dispatch_rate: RateLimit
     subscribe_rate: RateLimit
+    log_limits: LogLimits | None = None
+    ledger_limits: LedgerLimits | None = None
+    compaction: Compaction | None = None
+    """None where the log is not compacted within; what Pulsar's tools ask for is another thing."""
+    configs: dict[str, str] = {}
 
     @property
     def checks_messages(self) -> bool:
@@ -314,6 +349,10 @@ def effective(
         ),
         encryption_required=namespace.encryption_required,
         subscription_types=tuple(types) if types else broker.subscription_types,
+        log_limits=topic.log_limits,
+        ledger_limits=topic.ledger_limits,
+        compaction=topic.compaction,
+        configs=topic.configs,
         **answers,
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 import pulsar
 import pytest
 
-from .pulsar.java.driver import Driver
+from .jvm import Driver
+from .pulsar.java.driver import driver
 from .raw import Raw
 
 NUMBERS = itertools.count()
@@ -64,9 +65,8 @@ def client(server, connect) -> pulsar.Client:
 @pytest.fixture(scope="session")
 def java(tmp_path_factory) -> Iterator[Driver]:
     """The Java client, in a process of its own."""
-    driver = Driver(tmp_path_factory.mktemp("java"))
-    yield driver
-    driver.close()
+    with driver(tmp_path_factory.mktemp("java")) as playing:
+        yield playing
 
 
 @pytest.fixture

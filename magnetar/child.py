@@ -28,6 +28,7 @@ from typing import Any, Final, Self
 
 from magnetar.folders import Folder
 from magnetar.settings import FLAGS, SETTINGS, load
+from magnetar.settings.server import PORTS, TLS_PORTS
 from magnetar.settings.toml import write_tables
 
 START_SECONDS: Final = 30.0
@@ -94,6 +95,11 @@ class Standalone:
         return f"pulsar://{self._ready['pulsar']}"
 
     @property
+    def bootstrap_servers(self) -> str:
+        """What Kafka's clients want to be told by that name."""
+        return str(self._ready["kafka"])
+
+    @property
     def http_url(self) -> str:
         return f"http://{self._ready['http']}"
 
@@ -101,6 +107,10 @@ class Standalone:
     def pulsar_tls_url(self) -> str:
         """There is one if the settings name a certificate."""
         return f"pulsar+ssl://{self._ready['pulsar_tls']}"
+
+    @property
+    def bootstrap_servers_tls(self) -> str:
+        return str(self._ready["kafka_tls"])
 
     @property
     def https_url(self) -> str:
@@ -185,10 +195,8 @@ class Standalone:
 
     def _port_settings(self) -> list[str]:
         """The ports to choose: those that are open and not given."""
-        keys = ["pulsar_port", "http_port"]
-        if self._tables.get("tls", {}).get("certificate"):
-            keys += ["pulsar_tls_port", "https_port"]
-        return [key for key in keys if not self._tables.get("listen", {}).get(key)]
+        secure = TLS_PORTS if self._tables.get("tls", {}).get("certificate") else ()
+        return [key for key in (*PORTS, *secure) if not self._tables.get("listen", {}).get(key)]
 
     def _lost_a_port(self) -> bool:
         """Whether the server's last words are that a port which we chose is taken."""

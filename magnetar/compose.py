@@ -1,7 +1,7 @@
 """The composition root: the only place that joins fronts, core and storage. Read this first.
 
-    doors (sockets) -> link -> Pulsar front -> broker -> managed ledgers   -> embedded bookie
-                                                      -> catalog, cursors  -> metadata
+    doors (sockets) -> link -> fronts -> broker -> managed ledgers   -> embedded bookie
+                                                -> catalog, cursors  -> metadata
 
 Nothing is decided here but who knows whom, in which order things start, and that they stop in the
 opposite one: doors close and nobody is read any more, topics are unloaded (what is in flight is
@@ -13,6 +13,7 @@ acknowledge from then on might not be.
 from __future__ import annotations
 
 import logging
+import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -40,6 +41,7 @@ from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
 from wire.http.app import Door, serve_http
+from wire.kafka.front import KafkaFront
 from wire.pulsar.session.session import Front
 
 log = logging.getLogger(__name__)
@@ -69,12 +71,16 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         store.on_relieved = link.soon
         # First of all: the journal tells of its writes through it, and whoever starts may write.
         await nursery.start(link.run)
-        front = Front(broker, shares.pulsar_options(settings, addresses))
+        pulsar = Front(broker, shares.pulsar_options(settings, addresses))
+        kafka = KafkaFront(broker, shares.kafka_options(settings, partial(_room, settings)))
         await nursery.start(broker.run)
-        link.listen(doors["pulsar"], front, "pulsar", refuses=True)
+        await kafka.open()
+        protocols: dict[str, Protocol] = {"pulsar": pulsar, "kafka": kafka.listener("kafka")}
         if context is not None:
-            secured = _over_tls(front, context)
-            link.listen(doors["pulsar_tls"], secured, "pulsar_tls", refuses=True)
+            protocols["pulsar_tls"] = _over_tls(pulsar, context)
+            protocols["kafka_tls"] = _over_tls(kafka.listener("kafka_tls"), context)
+        for name, protocol in protocols.items():
+            link.listen(doors[name], protocol, name, refuses="pulsar" in name)
         web: list[Door] = [(doors["http"], None)]
         web += [(door, context) for door in _named(doors, "https")]
         await nursery.start(
@@ -86,6 +92,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
                 extra_metrics=lambda: measures.families(link.statistics(), store.statistics()),
             )
         )
+        nursery.start_soon(kafka.run)
         ready(ReadyReport(addresses))
         await stop.wait()
         link.stop_reading()
@@ -96,6 +103,15 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
 
 def _named(doors: dict[str, socket.socket], name: str) -> list[socket.socket]:
     return [doors[name]] if name in doors else []
+
+
+def _room(settings: Settings) -> tuple[int, int]:
+    """Bytes of the disk with the data, and how many of them are free."""
+    try:
+        usage = shutil.disk_usage(settings.storage.data_dir)
+    except OSError:  # tools are told that it is not known
+        return -1, -1
+    return usage.total, usage.free
 
 
 def _trouble(store: EmbeddedStore) -> str | None:

@@ -17,9 +17,11 @@ LISTEN_BACKLOG: Final = 1024
 def open_doors(settings: Settings) -> dict[str, socket.socket]:
     """Bound, listening, non-blocking sockets by name; TLS ones only if there is a certificate."""
     listen = settings.listen
-    ports = {"pulsar": listen.pulsar_port, "http": listen.http_port}
+    ports = {"pulsar": listen.pulsar_port, "kafka": listen.kafka_port, "http": listen.http_port}
     if settings.tls.certificate:
-        ports |= {"pulsar_tls": listen.pulsar_tls_port, "https": listen.https_port}
+        ports["pulsar_tls"] = listen.pulsar_tls_port
+        ports["kafka_tls"] = listen.kafka_tls_port
+        ports["https"] = listen.https_port
     doors = {}
     with ExitStack() as opened:
         for name, port in ports.items():
@@ -63,8 +65,7 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
 
 
 def _sentence(name: str, host: str, port: int, error: OSError) -> str:
-    setting = {"pulsar_tls": "pulsar_tls_port", "https": "https_port"}.get(name, f"{name}_port")
-    flag = "--" + setting.replace("_", "-")
+    flag = f"--{name}_port".replace("_", "-")
     failed = f"cannot listen on {host} port {port} for {name}"
     if error.errno == errno.EADDRINUSE:
         return f"{failed}: the port is in use by another program; choose another with {flag}"

@@ -14,7 +14,7 @@ from magnetar.trouble import OperatorError
 
 
 class ReadyReport(Struct, frozen=True):
-    """Each listener's address as `host:port`, by name: pulsar, http, pulsar_tls, https."""
+    """Each listener's address as `host:port`, by name: pulsar, kafka, http, and each with TLS."""
 
     listeners: Mapping[str, str]
 

@@ -27,6 +27,8 @@ from magnetar import __version__
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from wire.http.front import HttpOptions
+from wire.kafka.front import KafkaOptions
+from wire.kafka.groups.options import GroupOptions
 from wire.pulsar import metadata
 from wire.pulsar.replies import Address
 from wire.pulsar.session.session import FrontOptions
@@ -67,6 +69,32 @@ def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> FrontOpt
         lookups_max=settings.limits.max_concurrent_lookup_request,
         expose_broker_metadata=settings.broker.exposing_broker_entry_metadata_to_client_enabled,
         batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
+    )
+
+
+def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> KafkaOptions:
+    kafka = settings.kafka
+    return KafkaOptions(
+        host=settings.listen.advertised_host,
+        advertised=kafka.advertised_listeners,
+        node_id=kafka.broker_id,
+        partitions=kafka.num_partitions,
+        batch_bytes_max=kafka.message_max_bytes,
+        retention_ms=kafka.log_retention_ms,
+        transaction_ms_max=kafka.transaction_max_timeout_ms,
+        transactional_id_ms_max=kafka.transactional_id_expiration_ms,
+        groups=GroupOptions(
+            size_max=kafka.group_max_size,
+            first_delay_seconds=kafka.group_initial_rebalance_delay_ms / 1000,
+            session_ms_min=kafka.group_min_session_timeout_ms,
+            session_ms_max=kafka.group_max_session_timeout_ms,
+            consumer_heartbeat_ms=kafka.group_consumer_heartbeat_interval_ms,
+            consumer_session_ms=kafka.group_consumer_session_timeout_ms,
+            retention_ms=kafka.offsets_retention_minutes * MINUTE_MS,
+            retention_check_ms=kafka.offsets_retention_check_interval_ms,
+        ),
+        data_dir=settings.storage.data_dir,
+        room=room,
     )
 
 

@@ -49,7 +49,7 @@ class EntryLogReader:
             raise Corrupted(f"entry {ledger_id}:{entry_id}: its length in log {log_id} is {length}")
         if entries.LENGTH_BYTES + length > len(data):
             data = self._pread(log_id, start, entries.LENGTH_BYTES + length)
-        run = entries.run_at(data, 0, len(data))
+        run = entries.run_in(data)
         if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
             raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
         return run

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups, JournalFull
+from bookie.journal.groups import GROUP_BYTES, Batch, Groups, JournalFull, failure
 from bookie.journal.kernel_writes import KernelWrites
 from core.errors import StorageFailed, StorageFull
 
@@ -75,13 +75,11 @@ class KernelWriter:
         refused: StorageFailed | None = None
         try:
             step()
-        except JournalFull as error:
-            refused = StorageFull(str(error))
-        except OSError as error:
-            self._broken = StorageFailed(f"the journal cannot be written: {error}")
         except Exception as error:  # noqa: BLE001 - our own mistake must not leave appends
             # waiting for ever: it ends the process as a broken disk does.
-            self._broken = StorageFailed(f"the journal is broken: {error!r}")
+            refused = failure(error)
+            if not isinstance(refused, StorageFull):
+                self._broken = refused
         if self._durable:
             durable, self._durable = self._durable, []
             self._deliver(durable, None)

@@ -1,4 +1,5 @@
-"""The journal written by one thread, which does nothing else: works on every system.
+"""The journal written by one thread, which does nothing else: where the kernel does not write by
+itself.
 
     loop    put(batch)  ->  SimpleQueue
     thread  gather up to GROUP_BYTES  ->  write  ->  sync  ->  run_sync_soon(deliver)
@@ -9,18 +10,13 @@ So a sync never waits for the loop, and the loop never for a sync.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from typing import Final
+from queue import SimpleQueue
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups, JournalFull
+from bookie.journal.groups import GROUP_BYTES, Batch, Groups, failure
 from core.errors import StorageFailed, StorageFull
-
-UNSYNCED_SECONDS: Final = 1.0
-"""Without `wait_sync`, how often what was written is synced after all."""
 
 
 class ThreadWriter:
@@ -34,7 +30,6 @@ class ThreadWriter:
         self._token = trio.lowlevel.current_trio_token()
         self._queue: SimpleQueue[Batch | None] = SimpleQueue()
         self._broken: StorageFailed | None = None
-        self._synced_at = 0.0
         self._told_all = trio.Event()
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
@@ -55,30 +50,21 @@ class ThreadWriter:
                 if self._broken is None:
                     try:
                         self._commit(batches)
-                    except JournalFull as error:
-                        refused = StorageFull(str(error))
-                    except OSError as error:
-                        self._broken = StorageFailed(f"the journal cannot be written: {error}")
                     except Exception as error:  # noqa: BLE001 - our own mistake must not leave
                         # appends waiting for ever: it ends the process as a broken disk does.
-                        self._broken = StorageFailed(f"the journal is broken: {error!r}")
+                        refused = failure(error)
+                        if not isinstance(refused, StorageFull):
+                            self._broken = refused
                 self._tell(batches, self._broken or refused)
             if stopping:
                 break
-        self._finish()
+        self._groups.close()
+        self._tell([], self._broken, last=True)
 
     def _gather(self) -> tuple[list[Batch], bool]:
         """Wait for one hand-over, then take what else is there."""
         queue = self._queue
-        if not self._groups.wait_sync and self._unsynced() and queue.empty():
-            time_left = self._synced_at + UNSYNCED_SECONDS - time.monotonic()
-            try:
-                batch = queue.get(timeout=max(0.0, time_left))
-            except Empty:
-                self._sync_now()
-                batch = queue.get()
-        else:
-            batch = queue.get()
+        batch = queue.get()
         batches: list[Batch] = []
         size = 0
         while batch is not None:
@@ -98,24 +84,6 @@ class ThreadWriter:
         for piece in groups.pieces(batches):
             groups.file.write(piece)
         groups.end()
-        if not groups.wait_sync and time.monotonic() - self._synced_at >= UNSYNCED_SECONDS:
-            self._sync_now()
-
-    def _unsynced(self) -> bool:
-        return self._broken is None and self._groups.unsynced
-
-    def _sync_now(self) -> None:
-        self._synced_at = time.monotonic()
-        self._groups.sync()
-
-    def _finish(self) -> None:
-        try:
-            if self._unsynced():
-                self._sync_now()
-        except OSError as error:
-            self._broken = StorageFailed(f"the journal cannot be synced: {error}")
-        self._groups.close()
-        self._tell([], self._broken, last=True)
 
     def _tell(
         self, batches: list[Batch], error: StorageFailed | None, *, last: bool = False

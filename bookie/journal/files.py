@@ -29,6 +29,8 @@ FIRST_BYTES: Final = 256 * 1024
 """The size of the first file after a start, so that the start is quick."""
 GROWTH: Final = 8
 """Each fresh file is so many times larger than the one before, up to the largest size."""
+PIECES_MAX: Final = 1024
+"""Of one vectored write, as systems have it."""
 SPARE: Final = "spare."
 DIRTY: Final = "spare.dirty"
 FRESH: Final = "spare.fresh"
@@ -74,7 +76,9 @@ class JournalFiles:
     def create(self, journal_id: int, room: int = 0, *, synced: bool) -> JournalFile:
         """A journal that has room for a group of that size: a spare if there is one, else fresh.
 
-        Durable on return. Blocks for as long as writing its zeros takes.
+        Durable on return. Blocks for as long as writing its zeros takes. What is not to be synced
+        goes through the page cache, into room that is only reserved: of zeros that are written, the
+        system would read a page before it changes a part of it.
         """
         path = self.path(journal_id)
         assert not path.exists(), "journal ids are never used twice"
@@ -86,7 +90,10 @@ class JournalFiles:
             self._fresh_bytes = min(self._fresh_bytes * GROWTH, self._size_max)
             fresh = self.directory / FRESH
             try:
-                _write_zeroed(fresh, size, direct=self.direct)
+                if synced:
+                    _write_zeroed(fresh, size, direct=self.direct)
+                else:
+                    _reserve(fresh, size)
             except OSError:
                 fresh.unlink(missing_ok=True)  # others lack the room that it would keep
                 raise
@@ -134,6 +141,19 @@ def _write_zeroed(path: Path, size: int, *, direct: bool) -> None:
         os.close(fd)
 
 
+def _reserve(path: Path, size: int) -> None:
+    """Header, and room that reads as zeros; synced."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.ftruncate(fd, size)
+        if hasattr(os, "posix_fallocate"):  # macOS finds the room as it is used
+            os.posix_fallocate(fd, 0, size)
+        os.pwrite(fd, format.HEADER, 0)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def _zero(fd: int, start: int, end: int) -> None:
     while start < end:
         size = min(CHUNK_BYTES, end - start)
@@ -171,6 +191,15 @@ class JournalFile:
             written = os.pwrite(self.fd, data, self.position)
             self.position += written
             data = data[written:]
+
+    def write_pieces(self, pieces: list[bytes]) -> None:
+        """Likewise, what is aligned as a whole: not for direct writes."""
+        for start in range(0, len(pieces), PIECES_MAX):
+            some = pieces[start : start + PIECES_MAX]
+            written = os.pwritev(self.fd, some, self.position)
+            self.position += written
+            if written < sum(map(len, some)):
+                self.write(memoryview(b"".join(some))[written:])
 
     def sync(self) -> None:
         if not self.direct:

@@ -7,7 +7,6 @@ Invariant: `synced` only moves forward, and only over what is durable.
 from __future__ import annotations
 
 import ctypes
-import errno
 import mmap
 import threading
 import time
@@ -15,10 +14,11 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from typing import Final
 
+from bookie.disk import is_full
 from bookie.journal import format
 from bookie.journal.files import JournalFile, JournalFiles
 from bookie.statistics import Histogram
-from core.errors import BrokerError
+from core.errors import BrokerError, StorageFailed, StorageFull
 
 GROUP_BYTES: Final = 1024 * 1024
 """A group takes no further hand-over once it has so many."""
@@ -46,6 +46,8 @@ class Groups:
         self.count = self.bytes_written = 0
         self.seconds = Histogram.of_latency()
         """How long each group took, to be written and synced."""
+        self._ended = self.synced
+        """The end of the last group that was written."""
         self._files = files
         self._next = _NextFile(files, wait_sync=wait_sync)
         self._buffer = mmap.mmap(-1, BUFFER_BYTES)
@@ -73,13 +75,13 @@ class Groups:
         try:
             following = self._next.take(self.file.journal_id + 1, size)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if is_full(error):
                 raise JournalFull(f"there is no room for the journal: {error.strerror}") from error
             raise
         # Closing the last descriptor for writing took the file system 30 ms at times.
         threading.Thread(target=self.file.close, name="journal-close").start()
         self.file = following
-        self.synced = format.Mark(following.journal_id, format.HEADER_BYTES)
+        self.synced = self._ended = format.Mark(following.journal_id, format.HEADER_BYTES)
 
     def pieces(self, batches: list[Batch]) -> Iterator[memoryview]:
         """Copy a group into the buffer; each piece must be written before the next is asked for."""
@@ -116,6 +118,7 @@ class Groups:
 
     def end(self) -> None:
         """The group was written."""
+        self._ended = format.Mark(self.file.journal_id, self.file.position)
         if self.wait_sync:
             self.sync()
         if self.file.half_full:
@@ -123,16 +126,16 @@ class Groups:
         self.seconds.add(time.perf_counter() - self._started)
 
     def sync(self) -> None:
-        """Make durable what was written. Blocks, unless the file's writes are durable anyway."""
+        """Make durable what was written, though more may be written meanwhile. Blocks, unless the
+        file's writes are durable anyway.
+        """
+        ended = self._ended
         self.file.sync()
-        self.synced = format.Mark(self.file.journal_id, self.file.position)
+        self.synced = ended
 
     @property
     def unsynced(self) -> bool:
-        return (
-            self.synced.offset != self.file.position
-            or self.synced.journal_id != self.file.journal_id
-        )
+        return self.synced != self._ended
 
     def close(self) -> None:
         """Blocks while the next file is being made."""
@@ -142,6 +145,15 @@ class Groups:
 
 class JournalFull(Exception):
     """The disk has no room for another file. Nothing of the group is written; later ones may be."""
+
+
+def failure(error: Exception) -> StorageFailed:
+    """What those hear whose appends an error has cost. Unless it is `StorageFull` it is the end."""
+    if isinstance(error, JournalFull):
+        return StorageFull(str(error))
+    if isinstance(error, OSError):
+        return StorageFailed(f"the journal cannot be written: {error}")
+    return StorageFailed(f"the journal is broken: {error!r}")
 
 
 class _NextFile:

@@ -4,11 +4,13 @@
     each append of the group, in order
 
 Who writes: the kernel by itself where it can (`by_kernel.py`), else a thread (`by_thread.py`). In
-both, what comes during one sync makes the next group.
+both, what comes during one sync makes the next group. If nobody waits for the disk, the loop does,
+at once (`by_loop.py`).
 
-Invariants: `acked(None)` is called only after the sync that covers the append. After a failed write
-or sync nothing is written any more: the page cache may have lost what it said it had, so trying
-again could acknowledge what is not there.
+Invariants: `acked(None)` is called only after the sync that covers the append, if `settings.sync`
+says so, and never from within `append`. After a failed write or sync nothing is written any more:
+the page cache may have lost what it said it had, so trying again could acknowledge what is not
+there.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from msgspec import Struct
 
 from bookie.journal import format
 from bookie.journal.by_kernel import KernelWriter
+from bookie.journal.by_loop import LoopWriter
 from bookie.journal.by_thread import ThreadWriter
 from bookie.journal.files import JournalFiles
 from bookie.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
@@ -93,8 +96,13 @@ class Journal:
         self._writer: Writer
 
     def start(self, watch: Watch | None) -> None:
-        """Without `watch`, or where the kernel does not write by itself, there is a thread."""
+        """Without `watch`, or where the kernel does not write by itself, there is a thread; where
+        nobody waits for the disk, neither is needed.
+        """
         groups = self._groups
+        if not groups.wait_sync:
+            self._writer = LoopWriter(groups, self._deliver)
+            return
         if watch is not None and groups.file.direct:
             writes = open_kernel_writes(groups.buffer_address)
             if writes is not None:

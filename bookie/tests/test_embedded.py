@@ -7,6 +7,7 @@ import pytest
 import trio
 import trio.testing
 
+from bookie import entries
 from bookie.embedded import open_embedded
 from bookie.journal import files
 from bookie.ledgers_index import LedgersIndex
@@ -92,6 +93,33 @@ async def test_reading_in_order_asks_the_disk_rarely(tmp_path):
         while first < 5000:
             first += len(await writer.read(first, 4999, 10_000))
         assert store.statistics().reads_from_disk <= 4
+
+
+@pytest.mark.parametrize("room", [300_000, 310_000, 650_000])
+async def test_large_entries_are_read_some_at_once_and_looked_at_once(tmp_path, monkeypatch, room):
+    """However many fit into an answer: of those that do not, no digest is computed."""
+    looked_at = []
+    checked = entries.checked_payloads
+
+    def counted(run, first, last, bytes_max):
+        found = checked(run, first, last, bytes_max)
+        looked_at.extend(range(first, first + len(found)))
+        return found
+
+    monkeypatch.setattr(entries, "checked_payloads", counted)
+    payloads = [bytes([i]) * (300_000 + i) for i in range(20)]
+    async with opened(tmp_path, DictMetadata()) as store:
+        writer = await store.create({})
+        await append(writer, *payloads)
+        await store.checkpoint()
+        found = []
+        while len(found) < 20:
+            part = await writer.read(len(found), 19, room)
+            assert len(part) == 1 or sum(map(len, part)) <= room
+            found += part
+        assert found == payloads
+        assert looked_at == list(range(20))
+        assert store.statistics().reads_from_disk <= 7
 
 
 async def test_a_fence_outlives_a_restart_even_of_a_ledger_never_written(tmp_path):

@@ -101,3 +101,14 @@ def test_a_broken_record_behind_the_first_only_ends_the_answer():
     with pytest.raises(Corrupted, match="1:6"):
         entries.checked_payloads(torn, 6, 7, 100)
     assert entries.checked_payloads(torn, 7, 7, 100) == [b"c"]
+
+
+@pytest.mark.parametrize(("behind", "kept"), [(0, 0), (10, 10), (80, 80), (81, 0), (4000, 0)])
+def test_a_little_behind_a_run_is_not_cut_off(behind, kept):
+    whole = entries.seal(1, 0, -1, 0, [b"x" * 100, b"y" * 60])
+    assert len(whole.blob) == 240
+    found = entries.run_in(whole.blob + b"z" * behind)
+    assert len(found.blob) == 240 + kept
+    assert entries.cut(found, 2) == whole
+    assert entries.checked_payloads(found, 0, 1, 1000) == [b"x" * 100, b"y" * 60]
+    assert [entries.payload_bytes(found, i) for i in range(2)] == [100, 60]

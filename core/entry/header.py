@@ -53,6 +53,11 @@ class Header(Struct, frozen=True):
     """Of the entry's last message; -1 if unknown."""
     count: int
 
+    @property
+    def first_index(self) -> int:
+        """Of the entry's first message."""
+        return self.index - self.count + 1
+
 
 NONE: Final = Header(0, 0, NO_INDEX, 1)
 """Stored by a broker that writes no header."""

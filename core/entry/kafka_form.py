@@ -14,6 +14,9 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
+from core.entry import kafka_batch
+from core.errors import Corrupted
+from core.native import quickest
 from core.varints import varint
 
 _SIZE: Final = Layout(">I")
@@ -23,15 +26,36 @@ _FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"
 _COUNT: Final = b"\x58"
 
 
-def wrapped(batch: bytes, offsets: int, now_ms: int) -> bytes:
+def wrapped(batch: bytes | memoryview, offsets: int, now_ms: int) -> bytes:
     """The entry for a batch that takes so many offsets."""
     metadata = b"".join((_BEGIN, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
     return b"".join((_SIZE.pack(len(metadata)), metadata, batch))
 
 
+def batch_at(entry: bytes, at: int) -> int:
+    """Where in an entry the batch begins, if what a producer sent begins at `at`; -1 for none."""
+    if not entry.startswith(_BEGIN, at + 4):
+        return -1
+    (size,) = _SIZE.unpack_from(entry, at)
+    return at + 4 + int(size)
+
+
 def batch_in(tail: bytes) -> bytes | None:
     """The batch in what is behind the broker's header; None if it is no Kafka producer's."""
-    if tail[4 : 4 + len(_BEGIN)] != _BEGIN:
+    at = batch_at(tail, 0)
+    return tail[at:] if at >= 0 else None
+
+
+def last_time(tail: bytes) -> int | None:
+    """The latest time in the batch, -1 if it says none; None if it is no Kafka producer's."""
+    at = batch_at(tail, 0)
+    if at < 0:
         return None
-    (size,) = _SIZE.unpack_from(tail)
-    return tail[4 + size :]
+    try:
+        return kafka_batch.header_of(memoryview(tail)[at:]).last_timestamp
+    except Corrupted:
+        return -1
+
+
+wrapped_now = quickest(wrapped, "core.entry.compiled")
+last_time_now = quickest(last_time, "core.entry.compiled")

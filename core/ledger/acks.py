@@ -12,7 +12,8 @@ into the next one, which only the chain of ledgers knows.
 
 Invariants: no range lies at or below `mark_delete`, nor touches it; an entry has bits only while it
 is not acknowledged, and then at least one; `acked_beyond` is the number of entries in all ranges;
-only entries that exist are acknowledged, whatever a client sends.
+only entries that exist are acknowledged, whatever a client sends. Of a ledger from which compaction
+has taken entries, batches are acknowledged as a whole or not: their messages may have other places.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from core.ledger.chain import Chain, Position
+from core.ledger.kept import Kept
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last], as cursors are stored."""
@@ -78,7 +80,16 @@ class Ranges:
 class AckState:
     """See the module's docstring."""
 
-    __slots__ = ("_bits", "_chain", "_ended", "_ranges", "acked_beyond", "mark_delete")
+    __slots__ = (
+        "_bits",
+        "_chain",
+        "_ended",
+        "_kept",
+        "_ranges",
+        "_rewritten",
+        "acked_beyond",
+        "mark_delete",
+    )
 
     def __init__(self, chain: Chain, mark_delete: Position) -> None:
         self.mark_delete = mark_delete
@@ -90,6 +101,9 @@ class AckState:
         self._bits: dict[Position, int] = {}
         self._ended: Position = (-1, -1)
         """The last entry of the finished ledger asked about last."""
+        self._kept: Kept | None = None
+        """What compaction left of that one."""
+        self._rewritten = chain.rewritten
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -128,6 +142,8 @@ class AckState:
         confirmed_ledger, confirmed = self._chain.confirmed
         if ledger_id != confirmed_ledger or last > confirmed:
             last = min(last, self._end_of(ledger_id))
+            if self._kept is not None and self._ended[0] == ledger_id:
+                return self._ack_kept(self._kept, ledger_id, first, last)
         marked_ledger, marked = self.mark_delete
         if ledger_id == marked_ledger and first <= marked + 1:
             if last <= marked:
@@ -145,6 +161,16 @@ class AckState:
         if last < first:
             return 0
         return self._ack_beyond(ledger_id, first, last)
+
+    def _ack_kept(self, kept: Kept, ledger_id: int, first: int, last: int) -> int:
+        """The same in a ledger of which not all is left."""
+        marked_ledger, marked = self.mark_delete
+        if ledger_id < marked_ledger:
+            return 0
+        if ledger_id == marked_ledger:
+            first = max(first, marked + 1)
+        runs = list(kept.runs(first, last))
+        return sum([self._ack_beyond(ledger_id, *run) for run in runs])
 
     def _ack_beyond(self, ledger_id: int, first: int, last: int) -> int:
         ranges = self._ranges.get(ledger_id)
@@ -175,6 +201,8 @@ class AckState:
             return False
         if not unacked:
             return self.ack_range(position[0], position[1], position[1]) > 0
+        if self._kept is not None and self._ended[0] == position[0]:
+            return False
         self._bits[position] = unacked
         return False
 
@@ -241,14 +269,13 @@ class AckState:
             return confirmed[1]
         if ledger_id > confirmed[0]:
             return -1
-        # a ledger before the confirmed one has ended for good, so the answer can be kept
-        if self._ended[0] != ledger_id:
-            for segment in self._chain.segments:
-                if segment.ledger_id == ledger_id:
-                    self._ended = (ledger_id, self._chain.last_entry_of(segment))
-                    break
-            else:
+        # a ledger before the confirmed one has ended, so the answer can be kept for some time
+        if self._ended[0] != ledger_id or self._rewritten != self._chain.rewritten:
+            segment = self._chain.segment_of(ledger_id)
+            if segment is None:
                 return -1
+            self._ended = (ledger_id, self._chain.last_entry_of(segment))
+            self._kept, self._rewritten = segment.kept, self._chain.rewritten
         return self._ended[1]
 
     # -- moving and storing -------------------------------------------------------------------
@@ -259,6 +286,10 @@ class AckState:
         self.acked_beyond = 0
         self._ranges = {}
         self._bits = {}
+
+    def compacted(self) -> None:
+        """Entries have gone from the log: forget what was known of them."""
+        self.restore(self.mark_delete, self.ranges(len(self)), self.partial(len(self._bits)))
 
     def restore(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Final
 
 from core.errors import BrokerError
@@ -24,6 +25,7 @@ class Append:
     """Runs on their way to storage as one, each with whom to tell and where it begins."""
 
     __slots__ = (
+        "_indexes",
         "began",
         "counts",
         "done",
@@ -51,6 +53,8 @@ class Append:
         self.size = len(payloads[0]) if len(payloads) == 1 else sum(map(len, payloads))
         self.headers: list[bytes] | None = None
         self.entry_id = self.first_index = -1
+        self._indexes: list[int] | None = None
+        """Of the first message in each entry."""
         self.began = self.written = began
         """When it was brought, and when it was given to storage, in seconds."""
 
@@ -72,7 +76,11 @@ class Append:
     def index_of(self, entry_id: int) -> int:
         """The index of the first message in an entry of this run, once it has been written."""
         place = entry_id - self.entry_id
-        return self.first_index + (place if self.counts is None else sum(self.counts[:place]))
+        if self.counts is None:
+            return self.first_index + place
+        if self._indexes is None:
+            self._indexes = list(accumulate(self.counts, initial=self.first_index))
+        return self._indexes[place]
 
     def tell(self, result: Position | BrokerError) -> None:
         """The position of the first entry, or why nothing is stored, to everybody."""

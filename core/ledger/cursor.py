@@ -34,6 +34,7 @@ from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice
 from core.ledger.trouble import Trouble, said
 from core.ports.ledger_store import Done, LedgerWriter
+from core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +154,11 @@ class Cursor:
         self._changed()
         self.acks.reset(mark_delete)
 
+    def may_have_acked(self, part: Slice) -> bool:
+        """Whether it is worth cutting a slice into its unacknowledged parts."""
+        acks = self.acks
+        return acks.holed or acks.mark_delete >= (part.ledger_id, part.first_entry)
+
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
         """Cut acknowledged entries out of a slice; with each piece, what is left of its batches."""
         acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
@@ -255,18 +261,9 @@ class Cursor:
 
     async def saved(self) -> None:
         """Wait until all that is acknowledged now is stored; raises if it could not be."""
-        told = trio.Event()
-        errors: list[BrokerError] = []
-
-        def done(error: BrokerError | None) -> None:
-            if error is not None:
-                errors.append(error)
-            told.set()
-
-        self.when_saved(done)
-        await told.wait()
-        if errors:
-            raise errors[0]
+        waiting = Waiting[None]()
+        self.when_saved(waiting.done)
+        await waiting.told()
 
     def flush(self) -> None:
         """Save if there is something to save. Plain call."""

@@ -33,22 +33,24 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 import trio
-from msgspec import Struct
 
 from core.entry import header
 from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
-from core.ledger import formats, recovery
+from core.ledger import cutting, listing, recovery
 from core.ledger.appends import Append, Appended, joined
 from core.ledger.chain import Chain, Position, Segment
+from core.ledger.listing import MIXED as MIXED
 from core.ledger.readers import Readers
-from core.ledger.recovery import FIRST_INDEX, NEXT_INDEX
+from core.ledger.sparse import Sparse
 from core.ledger.storage import Storage
 from core.ledger.tail_cache import Slice, Tail
+from core.ledger.times import Times
 from core.ledger.trim import should_roll
 from core.ledger.trouble import Trouble, said
-from core.ledger.write_statistics import WriteStatistics
+from core.ledger.write_statistics import LedgerStatistics, WriteStatistics
 from core.ports.ledger_store import LedgerWriter
 from core.ports.metadata_store import ABSENT
+from core.transactions.log import LogTransactions
 
 log = logging.getLogger(__name__)
 
@@ -67,20 +69,6 @@ class State(enum.Enum):
 
 IDLE, WRITING, CLOSED = State.IDLE, State.WRITING, State.CLOSED
 """Asking an enumeration for a member costs 75 ns, and each append does it thrice."""
-
-
-class LedgerStatistics(Struct, frozen=True):
-    """A snapshot for internal stats."""
-
-    entries_added: int
-    entries: int
-    size: int
-    open_entries: int
-    open_size: int
-    """Of the ledger being written, if there is one."""
-    opened_ms: int
-    state: str
-    pending_appends: int
 
 
 def _nothing() -> None:
@@ -110,8 +98,12 @@ class ManagedLedger:
         self.written_ms = 0
         """When storage was last given something, 0 for never."""
         self.writes = WriteStatistics()
+        self.transactions: LogTransactions | None = None
+        """What of it belongs to transactions, if there ever were any."""
+        self.roll_limits = storage.roll
         self.tailed = False
         """Whether anybody reads close behind: only then is the tail cached."""
+        self.times = Times(self)
         self._storage = storage
         self._advanced = advanced
         self._lost = lost
@@ -128,7 +120,12 @@ class ManagedLedger:
         self._telling: Append | None = None
         """Whose positions are being told, or were told last."""
         self._readers = Readers(storage.ledgers)
+        self._sparse = Sparse(self._readers)
+        self.doomed: set[int] = set()
+        """Ledgers that whoever opens the log next is to delete."""
         self._metadata_lock = trio.Lock()
+        self.cutting = trio.Lock()
+        """Ledgers leave the list, or are replaced in it, one change at a time."""
         self._ending_lock = trio.Lock()
         """Closing, deleting and terminating happen one at a time."""
         self._changed = trio.lowlevel.ParkingLot()
@@ -148,12 +145,13 @@ class ManagedLedger:
         self.chain.confirmed = found.confirmed
         self.properties = found.properties
         self.next_index = found.next_index
+        self.chain.begins_at, self.chain.start = listing.beginning_of(found.properties)
         if found.terminated is not None:
             self._terminated_at = found.terminated
             self._end(State.TERMINATED, Terminated("the topic is terminated"))
         if found.changed:
-            await self._save()
-        await self._delete_ledgers(found.doomed)
+            await self.save()
+        await self.delete_ledgers(found.doomed)
 
     async def close(self) -> None:
         """Let what is in flight finish, seal the open ledger and take no more."""
@@ -170,7 +168,7 @@ class ManagedLedger:
         except BadVersion as error:
             raise Fenced("another owner has taken this topic over") from error
         segments, self.chain.segments = self.chain.segments, []
-        await self._delete_ledgers(segment.ledger_id for segment in segments)
+        await self.delete_ledgers({segment.stored_in for segment in segments} | self.doomed)
 
     async def terminate(self) -> Position:
         """No entry will ever follow the last one; returns where that is."""
@@ -183,7 +181,7 @@ class ManagedLedger:
             try:
                 await self._seal()
                 self._terminated_at = self.chain.confirmed
-                await self._save()
+                await self.save()
             except BaseException:
                 if self.state is not State.CLOSED:
                     self._refusal = self._terminated_at = None
@@ -202,6 +200,7 @@ class ManagedLedger:
         self._end(State.CLOSED, reason)
         self._tail.clear()
         self._readers.clear()
+        self._sparse.clear()
 
     def _end(self, state: State, reason: BrokerError) -> None:
         self.state = state
@@ -254,6 +253,11 @@ class ManagedLedger:
         return telling.index_of(position[1])
 
     @property
+    def first_index(self) -> int:
+        """Messages with a lower index are over; where the log ends for readers if none is left."""
+        return self.chain.first_index(self.confirmed_index)
+
+    @property
     def confirmed_index(self) -> int:
         """All messages with a lower index may be read."""
         return self._in_flight[0].first_index if self._in_flight else self.next_index
@@ -272,6 +276,8 @@ class ManagedLedger:
         self.written_ms = now_ms = self._storage.clock.wall_ms()
         append.first_index = self.next_index
         append.headers = header.headers(entries, counts, now_ms, self.next_index)
+        if MIXED in self.properties:
+            self.times.note(append.payloads)
         self.next_index += entries if counts is None else sum(counts)
         self._in_flight.append(append)
         append.written = self._storage.clock.monotonic()
@@ -306,7 +312,7 @@ class ManagedLedger:
             self._begin_roll()
 
     def _is_full(self, segment: Segment) -> bool:
-        roll = self._storage.roll
+        roll = self.roll_limits
         if segment.entries < roll.entries_max and self._writer is not None:
             segment.size = self._writer.length
             if segment.size < roll.bytes_max:
@@ -367,22 +373,27 @@ class ManagedLedger:
 
     async def _new_ledger(self) -> LedgerWriter:
         """Create a ledger and name it in the list, before anything is written into it."""
-        writer = await self._storage.ledgers.create(
+        writer = await self.create()
+        segment = Segment(writer.ledger_id, self.next_index)
+        self.times.begin(mixed=self.mixed)
+        self.chain.segments.append(segment)
+        try:
+            await self.save()
+        except BrokerError:
+            self.chain.segments.remove(segment)
+            await self.delete_ledgers([writer.ledger_id])
+            raise
+        return writer
+
+    async def create(self) -> LedgerWriter:
+        """A ledger that nothing names yet."""
+        return await self._storage.ledgers.create(
             {
                 "application": b"pulsar",
                 "component": b"managed-ledger",
                 "pulsar/managed-ledger": self.name.encode(),
             }
         )
-        segment = Segment(writer.ledger_id, self.next_index)
-        self.chain.segments.append(segment)
-        try:
-            await self._save()
-        except BrokerError:
-            self.chain.segments.remove(segment)
-            await self._delete_ledgers([writer.ledger_id])
-            raise
-        return writer
 
     def _begin_roll(self) -> None:
         self.state = State.ROLLING
@@ -412,15 +423,19 @@ class ManagedLedger:
             self._writer = None  # until now it answers reads: who opens the ledger would fence it
         segment.size = info.length
         segment.closed_ms = self._storage.clock.wall_ms()
-        await self._save()
+        if self.mixed:
+            self.times.end(segment)
+        await self.save()
 
     async def roll_if_old(self) -> None:
         """Called now and then: a ledger may also end because of its age."""
-        await self._seal_ragged()
+        if self.state in (State.IDLE, State.WRITING):
+            written = self.chain.segments[-1] if self._writer is not None else None
+            await recovery.seal_ragged(self._storage, self.name, self.chain, written)
         if self.state is State.WRITING and self.chain.segments[-1].entries:
             age_ms = self._storage.clock.wall_ms() - self._opened_ms
             segment = self.chain.segments[-1]
-            if should_roll(self._storage.roll, segment.entries, segment.size, age_ms):
+            if should_roll(self.roll_limits, segment.entries, segment.size, age_ms):
                 await self.roll()
 
     async def roll(self) -> None:
@@ -430,38 +445,14 @@ class ManagedLedger:
             while self.state in (State.ROLLING,):
                 await self._changed.park()
 
-    async def _seal_ragged(self) -> None:
-        """Ledgers that could not be sealed when they ended, because storage was in trouble."""
-        if self.state not in (State.IDLE, State.WRITING):
-            return
-        written = self.chain.segments[-1] if self._writer is not None else None
-        for segment in list(self.chain.segments):
-            if not segment.closed_ms and segment is not written:
-                await recovery.seal(self._storage, self.name, segment)
-
     # -- metadata -----------------------------------------------------------------------------
 
     def _encoded(self) -> bytes:
-        self.properties[NEXT_INDEX] = str(self.next_index)
-        return formats.encode_managed_ledger(
-            formats.ManagedLedgerInfo(
-                ledgers=[
-                    formats.LedgerEntryInfo(
-                        ledger_id=segment.ledger_id,
-                        entries=segment.entries if segment.closed_ms else 0,
-                        size=segment.size if segment.closed_ms else 0,
-                        closed_ms=segment.closed_ms,
-                        properties={**segment.others, FIRST_INDEX: str(segment.first_index)},
-                        offload_context=segment.offload,
-                    )
-                    for segment in self.chain.segments
-                ],
-                terminated=self._terminated_at,
-                properties=self.properties,
-            )
+        return listing.encoded(
+            self.chain, self.properties, self.next_index, self._terminated_at, self.doomed
         )
 
-    async def _save(self) -> None:
+    async def save(self) -> None:
         """Write the list, unless another owner has: then this one lets go.
 
         Shielded: were the call cut off, the version would be lost, and with it the topic.
@@ -482,28 +473,30 @@ class ManagedLedger:
     async def set_property(self, key: str, value: str) -> None:
         """Store a property of the whole log (the topic's epoch, for one)."""
         self.properties[key] = value
-        await self._save()
+        await self.save()
+
+    @property
+    def mixed(self) -> bool:
+        """Whether entries may have another form than that of Pulsar's clients."""
+        return MIXED in self.properties
 
     async def remove_property(self, key: str) -> None:
         if self.properties.pop(key, None) is not None:
-            await self._save()
+            await self.save()
 
     async def trim(self, doomed: list[int]) -> None:
         """Delete whole ledgers from the front: first from the list, then from storage."""
-        chain = self.chain
-        gone = [s for s in chain.segments if s.ledger_id in doomed and s.closed_ms]
-        if not gone:
-            return
-        chain.segments = [s for s in chain.segments if s not in gone]
-        try:
-            await self._save()
-        except BrokerError:
-            chain.segments = gone + chain.segments
-            raise
-        await self._delete_ledgers(segment.ledger_id for segment in gone)
-        log.info("%s: trimmed %d ledgers", self._said, len(gone))
+        trimmed = await cutting.trim(self, doomed)
+        if trimmed:
+            log.info("%s: trimmed %d ledgers", self._said, trimmed)
 
-    async def _delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
+    async def cut(self, index: int, position: Position) -> None:
+        """Have the log begin with that message, which is in the entry at `position`."""
+        if position > self.chain.confirmed:
+            await self.roll()
+        await cutting.cut(self, index, position)
+
+    async def delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
         """Nobody names them any more: at worst one stays and takes room."""
         for ledger_id in ledger_ids:
             self._readers.forget(ledger_id)
@@ -520,9 +513,21 @@ class ManagedLedger:
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`."""
+        rewritten = self.chain.rewritten
+        try:
+            return await self._read(position, entries_max, bytes_max)
+        except BrokerError:
+            if rewritten == self.chain.rewritten:
+                raise
+        return await self._read(position, entries_max, bytes_max)  # they are elsewhere now
+
+    async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         ledger_id, entry_id = position
         writer = self._writer
         writes_it = writer is not None and writer.ledger_id == ledger_id
+        segment = None if writes_it else self.chain.segment_of(ledger_id)
+        if segment is not None and segment.kept is not None:
+            return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
         reader = writer if writes_it else await self._readers.get(ledger_id)
         assert reader is not None
         last = min(entry_id + entries_max - 1, reader.last_confirmed)
@@ -542,7 +547,7 @@ class ManagedLedger:
             entries=self.chain.entries,
             size=self.size,
             open_entries=segments[-1].entries if writer is not None else 0,
-            open_size=writer.length if writer is not None else 0,
+            open_size=self._open_bytes,
             opened_ms=self._opened_ms,
             state=self.state.name,
             pending_appends=len(self._waiting) + len(self._in_flight),
@@ -556,20 +561,12 @@ class ManagedLedger:
     @property
     def size(self) -> int:
         """Bytes of payload in all ledgers of the chain."""
-        open_bytes = self._writer.length if self._writer is not None else 0
-        return open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
+        return self._open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
 
     def bytes_after(self, position: Position) -> int:
         """Bytes of payload behind `position`; within one ledger taken as evenly spread."""
-        total = 0
-        for segment in self.chain.segments:
-            entries = self.chain.last_entry_of(segment) + 1
-            if segment.ledger_id < position[0] or not entries:
-                continue
-            size = segment.size
-            if self._writer is not None and segment.ledger_id == self._writer.ledger_id:
-                size = self._writer.length
-            if segment.ledger_id == position[0]:
-                size = size * max(entries - position[1] - 1, 0) // entries
-            total += size
-        return total
+        return self.chain.bytes_after(position, self._open_bytes)
+
+    @property
+    def _open_bytes(self) -> int:
+        return self._writer.length if self._writer is not None else 0

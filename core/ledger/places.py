@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from typing import Final
 
-from core.entry import header
 from core.ledger.chain import Position, Segment
 from core.ledger.managed import ManagedLedger
 
@@ -28,14 +27,6 @@ class Places:
         self._ledger = ledger
         self._known: OrderedDict[int, Position] = OrderedDict()
 
-    @property
-    def first_index(self) -> int:
-        """The lowest index that is still there, or the next one if nothing is."""
-        for segment in self._ledger.chain.segments:
-            if segment.entries:
-                return segment.first_index
-        return self._ledger.next_index
-
     def note(self, index: int, position: Position) -> None:
         """The entry at `position` begins with `index`."""
         self._known[index] = position
@@ -46,7 +37,7 @@ class Places:
     async def find(self, index: int) -> Position:
         """The entry that holds the message, or the first behind it if there is none with it.
 
-        `index` is between `first_index` and the log's `confirmed_index`.
+        `index` is between the log's `first_index` and its `confirmed_index`.
         """
         known = self._known.get(index)
         if known is not None and self._ledger.chain.normal(known) == known:
@@ -58,20 +49,19 @@ class Places:
 
     async def _within(self, segment: Segment, index: int) -> int:
         """The first entry of a ledger whose last message has that index or a higher one."""
-        low, high = 0, segment.entries
+        ids = segment.ids
+        low, high = 0, len(ids)
         while low < high:
             middle = (low + high) // 2
-            if await self._last_index((segment.ledger_id, middle)) < index:
+            if await self._last_index((segment.ledger_id, ids[middle])) < index:
                 low = middle + 1
             else:
                 high = middle
-        return low
+        return ids[low] if low < len(ids) else segment.entries
 
     async def _last_index(self, position: Position) -> int:
         cached = self._ledger.cached(position)
         if cached is not None:
             part, at = cached
-            if part.headers is not None:
-                return header.read(part.headers[at]).index
-            return header.read(part.payloads[at]).index
-        return header.read((await self._ledger.read(position, 1, 1)).payloads[0]).index
+            return part.header(at).index
+        return (await self._ledger.read(position, 1, 1)).header(0).index

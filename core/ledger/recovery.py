@@ -16,8 +16,10 @@ from msgspec import Struct
 
 from core.entry import header
 from core.errors import LedgerNotFound
-from core.ledger import formats
-from core.ledger.chain import START, Position, Segment
+from core.ledger import formats, times
+from core.ledger.chain import START, Chain, Position, Segment
+from core.ledger.kept import KEPT, Kept, decoded, id_entries, place_said
+from core.ledger.listing import MIXED, NEXT_INDEX, doomed_of, segments_of
 from core.ledger.trouble import said
 from core.ports.metadata_store import Versioned
 
@@ -26,10 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NEXT_INDEX: Final = "magnetar.next-index"
-"""Property of the whole log: the index its next entry gets, kept when ledgers are trimmed."""
-FIRST_INDEX: Final = "magnetar.first-index"
-"""Property of one ledger: the index of its first message."""
+IDS_BYTES: Final = 1024 * 1024
+"""Of compacted ledgers' entries, read at once."""
 
 
 class Found(Struct, frozen=True):
@@ -49,27 +49,17 @@ class Found(Struct, frozen=True):
 async def find(storage: Storage, name: str, stored: Versioned) -> Found:
     """Take a log up where its last owner left it."""
     info = formats.decode_managed_ledger(stored.value)
-    listed: list[Segment] = []
-    index = 0
-    for ledger in info.ledgers:
-        index = int(ledger.properties.get(FIRST_INDEX, index))
-        listed.append(
-            Segment(
-                ledger_id=ledger.ledger_id,
-                first_index=index,
-                entries=ledger.entries,
-                size=ledger.size,
-                closed_ms=ledger.closed_ms,
-                others=ledger.properties,
-                offload=ledger.offload_context,
-            )
-        )
-        index += ledger.entries
+    listed, index = segments_of(info)
     unsealed = [segment for segment in listed if not segment.closed_ms]
     for segment in unsealed:
         await seal(storage, name, segment)
+        if MIXED in info.properties:
+            times.unknown(segment)
     if listed and listed[-1] not in unsealed:
         await _check_there(storage, name, listed[-1])
+    for segment in listed:
+        if KEPT in segment.others and segment.entries:
+            await _find_kept(storage, name, segment)
     segments = [segment for segment in listed if segment.entries]
     properties = dict(info.properties)
     next_index = int(properties.get(NEXT_INDEX, index))
@@ -86,7 +76,10 @@ async def find(storage: Storage, name: str, stored: Versioned) -> Found:
         properties=properties,
         next_index=next_index,
         terminated=info.terminated,
-        doomed=[segment.ledger_id for segment in listed if not segment.entries],
+        doomed=[
+            *(segment.ledger_id for segment in listed if not segment.entries),
+            *doomed_of(properties),
+        ],
         changed=bool(unsealed) or len(segments) != len(listed),
     )
 
@@ -105,15 +98,45 @@ async def seal(storage: Storage, name: str, segment: Segment) -> None:
     segment.closed_ms = storage.clock.wall_ms()
 
 
+async def seal_ragged(storage: Storage, name: str, chain: Chain, written: Segment | None) -> None:
+    """Ledgers that could not be sealed when they ended, because storage was in trouble."""
+    for segment in list(chain.segments):
+        if not segment.closed_ms and segment is not written:
+            await seal(storage, name, segment)
+            times.unknown(segment)
+
+
 async def _check_there(storage: Storage, name: str, last: Segment) -> None:
     """The end of the log must be true, even if its last ledger has been lost."""
     try:
-        await storage.ledgers.info(last.ledger_id)
+        said_kept = last.others.get(KEPT)
+        stored_in = last.ledger_id if said_kept is None else place_said(said_kept)[0]
+        await storage.ledgers.info(stored_in)
     except LedgerNotFound:
         log.error(
             "%s: ledger %d and its %d entries are lost", said(name), last.ledger_id, last.entries
         )
         last.entries = 0
+
+
+async def _find_kept(storage: Storage, name: str, segment: Segment) -> None:
+    try:
+        segment.kept = await _kept(storage, segment.others[KEPT])
+    except LedgerNotFound:
+        log.error("%s: what was left of ledger %d is lost", said(name), segment.ledger_id)
+        segment.entries = 0
+
+
+async def _kept(storage: Storage, said_kept: str) -> Kept:
+    """What compaction left of a ledger; its ids stand behind the entries."""
+    ledger_id, first, count = place_said(said_kept)
+    reader = await storage.ledgers.open(ledger_id, recover=False)
+    at, end = first + count, first + count + id_entries(count)
+    entries: list[bytes] = []
+    while at < end:
+        entries += await reader.read(at, end - 1, IDS_BYTES)
+        at = first + count + len(entries)
+    return Kept(ledger_id, first, decoded(entries, count))
 
 
 async def _index_at(storage: Storage, position: Position) -> int:

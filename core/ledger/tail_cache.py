@@ -13,6 +13,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 
+from core.entry import header
+
 JOIN_ENTRIES_MAX = 64
 """A run takes in its successors up to this many entries."""
 FORGET_RUNS = 256
@@ -60,6 +62,19 @@ class Slice:
         if self.headers is None:
             return self.payloads
         return [head + payload for head, payload in zip(self.headers, self.payloads, strict=True)]
+
+    def header(self, place: int) -> header.Header:
+        """What is noted about one of the entries."""
+        return header.read((self.payloads if self.headers is None else self.headers)[place])
+
+    def sent(self, place: int) -> bytes:
+        """What a producer sent, of one of the entries."""
+        payload = self.payloads[place]
+        return payload if self.headers is not None else payload[header.read(payload).size :]
+
+    def sent_at(self, place: int) -> int:
+        """Where in that payload begins what a producer sent."""
+        return 0 if self.headers is not None else header.read(self.payloads[place]).size
 
     def messages(self) -> int:
         return len(self.payloads) if self.counts is None else sum(self.counts)

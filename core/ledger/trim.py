@@ -1,7 +1,8 @@
 """When a ledger is full, and which ledgers may go. Pure.
 
 Retention is about acknowledged messages: a ledger that any durable cursor still needs is never
-deleted, whatever its age or size. Whole ledgers go, oldest first, and never the one being written.
+deleted, whatever its age or size. Limits of the log are about all of them: what is beyond goes,
+read or not. Whole ledgers go, oldest first, and never the one being written.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from core.ledger.chain import Position, Segment
-from core.policies import Retention
+from core.policies import LedgerLimits, LogLimits, Retention
 
 MINUTE_MS = 60_000
 MEGABYTE = 1024 * 1024
@@ -24,6 +25,24 @@ class RollLimits(Struct, frozen=True):
     """A full ledger goes on until it is so old, so that a burst does not make thousands."""
     age_ms_max: int = 240 * MINUTE_MS
     """A ledger with anything in it ends at this age, full or not."""
+
+
+ASKED_AGE_MS_MIN = 1_000
+"""As above, where somebody has decided how large ledgers are."""
+
+
+def asked(limits: RollLimits, wanted: LedgerLimits | None) -> RollLimits:
+    """The usual limits, and what is decided for one log."""
+    if wanted is None:
+        return limits
+    size, age_ms = wanted.size_bytes, wanted.age_ms
+    age_ms_max = age_ms if age_ms >= 0 else limits.age_ms_max
+    return RollLimits(
+        entries_max=limits.entries_max,
+        bytes_max=size if size >= 0 else limits.bytes_max,
+        age_ms_min=min(limits.age_ms_min, age_ms_max, ASKED_AGE_MS_MIN),
+        age_ms_max=age_ms_max,
+    )
 
 
 def should_roll(limits: RollLimits, entries: int, size: int, age_ms: int) -> bool:
@@ -45,6 +64,23 @@ def trimmable(
         if not segment.closed_ms or last >= needed_from:
             break
         if not _expired(segment, kept_bytes, retention, now_ms):
+            break
+        kept_bytes -= segment.size
+        doomed.append(segment.ledger_id)
+    return doomed
+
+
+def beyond(segments: Sequence[Segment], limits: LogLimits, now_ms: int) -> list[int]:
+    """Ids of the ledgers that are beyond the limits of their log.
+
+    By size, what is left when they are gone is still as large as the limit, or just below.
+    """
+    doomed: list[int] = []
+    kept_bytes = sum(segment.size for segment in segments)
+    for segment in segments:
+        too_old = 0 <= limits.age_ms < now_ms - segment.closed_ms
+        too_big = 0 <= limits.size_bytes <= kept_bytes - segment.size
+        if not segment.closed_ms or not (too_old or too_big):
             break
         kept_bytes -= segment.size
         doomed.append(segment.ledger_id)

@@ -1,7 +1,8 @@
-"""How long storage takes and how large entries are, in Pulsar's own buckets. Pure.
+"""What a log says of itself in numbers: how much is in it, and how long storage takes. Pure.
 
-It is told of runs, not of entries, so that a message costs nothing: all entries of a run took as
-long as the run, and count as of its mean size (which is true where a producer sends alike).
+Latencies and sizes are counted in Pulsar's own buckets. That is told of runs, not of entries, so
+that a message costs nothing: all entries of a run took as long as the run, and count as of its mean
+size (which is true where a producer sends alike).
 
 Invariant: each list of counts holds every entry that was stored, once.
 """
@@ -11,8 +12,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Final
 
+from msgspec import Struct
+
 LATENCY_SECONDS: Final = (0.0005, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1.0)
 SIZE_BYTES: Final = (128, 512, 1024, 2048, 4096, 16 * 1024, 100 * 1024, 1024 * 1024)
+
+
+class LedgerStatistics(Struct, frozen=True):
+    """A snapshot for internal stats."""
+
+    entries_added: int
+    entries: int
+    size: int
+    open_entries: int
+    open_size: int
+    """Of the ledger being written, if there is one."""
+    opened_ms: int
+    state: str
+    pending_appends: int
 
 
 class WriteStatistics:

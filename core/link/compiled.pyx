@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled twins of `sockets`, which is the reference. See `core/native`."""
+"""The compiled twins of `sockets` and `gathering`, which are the reference. See `core/native`."""
 
 from core.native.octets cimport bytes_of, unwritten
 from cpython.exc cimport PyErr_SetFromErrno
@@ -11,7 +11,8 @@ from libc.string cimport memcpy
 cdef extern from "Python.h":
     PyObject *new_bytes "PyBytes_FromStringAndSize" (const char *data, Py_ssize_t size) except NULL
     uint8_t *inside "PyBytes_AS_STRING" (PyObject *data)
-    int shorten "_PyBytes_Resize" (PyObject **data, Py_ssize_t size) except -1
+    int resize "_PyBytes_Resize" (PyObject **data, Py_ssize_t size) except -1
+    void let_go "Py_XDECREF" (PyObject *data)
 
 cdef extern from "sys/socket.h":
     enum:
@@ -51,7 +52,7 @@ cdef bytes _receive_much(int fd, bytes left, Py_ssize_t size):
     memcpy(inside(data) + before - SMALL_BYTES, small, SMALL_BYTES)
     count = recv(fd, inside(data) + before, size - SMALL_BYTES, MSG_DONTWAIT)
     # Nothing more, or something is wrong: the next call will meet that again.
-    shorten(&data, before + max(count, 0))
+    resize(&data, before + max(count, 0))
     whole = <bytes>data
     Py_DECREF(whole)  # of the two that hold it now
     return whole
@@ -63,3 +64,53 @@ def send(int fd, bytes data not None) -> int:
     if count < 0:
         PyErr_SetFromErrno(OSError)
     return count
+
+
+cdef class Gathering:
+    """A frame that is larger than the shared buffer, on its way."""
+
+    cdef readonly Py_ssize_t filled
+    cdef readonly Py_ssize_t room
+    # Nobody else knows of it before it is whole, so it may be written and moved.
+    cdef PyObject *data
+
+    def __cinit__(self, bytes begin not None, Py_ssize_t room):
+        self.data = NULL
+        if room < len(begin):
+            raise ValueError("what has come does not fit")
+        self.data = new_bytes(NULL, room)
+        memcpy(inside(self.data), bytes_of(begin), len(begin))
+        self.filled, self.room = len(begin), room
+
+    def __dealloc__(self):
+        let_go(self.data)
+
+    def receive(self, int fd) -> int:
+        """How many bytes have come, 0 if the peer has closed."""
+        if self.data is NULL:
+            raise ValueError("it is whole")
+        cdef Py_ssize_t count = recv(
+            fd, inside(self.data) + self.filled, self.room - self.filled, MSG_DONTWAIT
+        )
+        if count < 0:
+            PyErr_SetFromErrno(OSError)
+        self.filled += count
+        return count
+
+    def grow(self, Py_ssize_t room):
+        """There is more to come."""
+        if room < self.room or self.data is NULL:
+            raise ValueError("it does not grow")
+        resize(&self.data, room)
+        self.room = room
+
+    def whole(self) -> bytes:
+        """All that has come."""
+        if self.data is NULL:
+            raise ValueError("it is whole")
+        resize(&self.data, self.filled)
+        data = <bytes>self.data
+        Py_DECREF(data)  # of the two that hold it now
+        self.data = NULL
+        self.room = self.filled = 0
+        return data

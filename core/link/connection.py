@@ -15,6 +15,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from core.link.gathering import Gathering, GatheringNow
 from core.link.poller import READ, WRITE
 from core.link.sockets import send_now
 
@@ -49,7 +50,6 @@ class Connection:
         "ending",
         "farewell",
         "fd",
-        "gathered",
         "heard",
         "interest",
         "large",
@@ -80,9 +80,8 @@ class Connection:
         self.wire: Wire
         self.session: Session
         self.left = b""
-        self.large: bytearray | None = None
+        self.large: Gathering | None = None
         """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
-        self.gathered = 0
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.packed_bytes = 0
@@ -108,16 +107,15 @@ class Connection:
         """
         large = self.large
         assert large is not None, "no large frame is on its way"
-        count = self.socket.recv_into(memoryview(large)[self.gathered :])
-        self.gathered += count
-        if self.gathered < len(large):
+        count = large.receive(self.fd)
+        if large.filled < large.room:
             return count, b""
         wanted = self.wire.frame_bytes_wanted
-        if len(large) < wanted:
-            large.extend(bytes(min(len(large) * GATHER_GROWTH, wanted) - len(large)))
+        if large.room < wanted:
+            large.grow(min(large.room * GATHER_GROWTH, wanted))
             return count, b""
         self.large = None
-        return count, bytes(large)
+        return count, large.whole()
 
     def keep(self, rest: bytes) -> None:
         """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
@@ -125,9 +123,8 @@ class Connection:
         if wanted <= LARGE_BYTES:
             self.left = rest
             return
-        self.gathered = len(rest)
-        self.large = bytearray(min(max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN), wanted))
-        self.large[: len(rest)] = rest
+        room = min(max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN), wanted)
+        self.large = GatheringNow(rest, room)
         self.left = b""
 
     # -- state --------------------------------------------------------------------------------
@@ -139,6 +136,12 @@ class Connection:
     @property
     def host(self) -> str:
         return self.peer.rpartition(":")[0]
+
+    @property
+    def reached_at(self) -> tuple[str, int]:
+        """Our own address, as the peer knows it: host and port."""
+        host, port = self.socket.getsockname()[:2]
+        return host, port
 
     @property
     def congested(self) -> bool:

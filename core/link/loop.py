@@ -65,7 +65,8 @@ class LinkLimits(Struct, frozen=True):
     outbox_high_bytes: int = 1024 * 1024
     """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
     silence_seconds: float = 30.0
-    """Without a byte from a peer: it is pinged; after a second such span it is closed."""
+    """Without a byte from a peer: it is pinged; after a second such span it is closed. A session
+    may allow more."""
 
 
 class LinkStatistics(Struct, frozen=True):
@@ -103,7 +104,8 @@ class Link:
         self._all_gone: trio.Event | None = None
         """Set when nobody is left, once that is waited for."""
         self._token: trio.lowlevel.TrioToken | None = None
-        self._active = self._scheduled = self._wanted = self._sweeping = False
+        self._active = self._scheduled = self._wanted = False
+        self._sweeping = self._settling = self._again = False
         self.storage_congested = False
         self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
@@ -222,19 +224,27 @@ class Link:
     def settle(self) -> None:
         """Finish a burst of work: run the hooks, then send what it packed.
 
-        Within a sweep there is nothing to do: it ends with this anyway.
+        Within a sweep there is nothing to do: it ends with this anyway. Within a hook, what is done
+        may be work for those before it: all of them are run once more.
         """
         if self._sweeping:
             return
-        self._active = True
-        self._scheduled = self._wanted = False
+        if self._settling:
+            self._again = True
+            return
+        self._active = self._settling = True
+        self._scheduled = self._wanted = self._again = False
         for hook in self.hooks:
             hook()
+        if self._again:
+            self._wanted = False
+            for hook in self.hooks:
+                hook()
         while self._touched:
             batch, self._touched = self._touched, []
             for connection in batch:
                 connection.flush()
-        self._active = False
+        self._active = self._settling = False
         if self._wanted:
             self._schedule()
 
@@ -394,8 +404,9 @@ class Link:
         held = connection.paused and not connection.outbox
         alive_at = connection.progress if connection.outbox else connection.heard
         silent = self.now - alive_at
-        if not held and silent >= span:
-            if silent >= 2 * span or connection.pinged:
+        allowed = max(span, connection.session.silence_seconds_allowed)
+        if not held and silent >= allowed:
+            if silent >= 2 * allowed or connection.pinged:
                 self.drop(connection, f"silent for {silent:.0f} s")
                 return
             connection.pinged = True

@@ -53,6 +53,11 @@ class Wire(Protocol):
 class Session(Protocol):
     """What one connection means to the broker."""
 
+    @property
+    def silence_seconds_allowed(self) -> float:
+        """For so long the peer may be silent just now, if that is more than any peer may."""
+        ...
+
     def handle(self, event: Any) -> None:
         """Act on one event. Plain call: what must wait is started in the link's nursery."""
         ...

@@ -52,11 +52,10 @@ step (path) AS (
     SELECT min(path) FROM node WHERE path > :start AND path < :stop
     UNION ALL
     SELECT (
-        SELECT min(node.path) FROM node WHERE node.path < :stop AND node.path >
+        SELECT min(node.path) FROM node WHERE node.path < :stop AND node.path >=
             CASE instr(substr(step.path, :skip), '/')
-            WHEN 0 THEN step.path
-            ELSE max(step.path, substr(step.path, 1, :skip - 1
-                 + instr(substr(step.path, :skip), '/')) || char(1114111))
+            WHEN 0 THEN step.path || char(0)
+            ELSE substr(step.path, 1, :skip - 2 + instr(substr(step.path, :skip), '/')) || '0'
             END
     )
     FROM step WHERE step.path IS NOT NULL

@@ -97,6 +97,10 @@ cdef inline uint32_t u32_at(const uint8_t *data) noexcept:
     return <uint32_t>data[0] << 24 | <uint32_t>data[1] << 16 | <uint32_t>data[2] << 8 | data[3]
 
 
+cdef inline uint64_t u64_at(const uint8_t *data) noexcept:
+    return <uint64_t>u32_at(data) << 32 | u32_at(data + 4)
+
+
 cdef inline uint8_t *put_u32(uint8_t *to, uint32_t number) noexcept:
     to[0], to[1], to[2], to[3] = number >> 24, number >> 16, number >> 8, number
     return to + 4

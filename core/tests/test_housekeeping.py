@@ -1,12 +1,13 @@
 """What time does to topics: expiry, trimming, quotas, subscriptions and topics nobody uses."""
 
+import msgspec
 import pytest
 
 from core.attaching import attach
 from core.broker import AnyTopic, Broker
 from core.errors import QuotaExceeded, QuotaHeld, StorageFailed
 from core.names import TopicName
-from core.policies import BacklogQuota, InactiveTopics, Retention
+from core.policies import BacklogQuota, InactiveTopics, LogLimits, Retention
 from core.testing.bench import stored
 from core.testing.broker import Stores, running
 from core.testing.client import ClientProducer, attached
@@ -70,6 +71,21 @@ async def test_retention_keeps_what_is_acknowledged() -> None:
         stores.clock.forward(600)
         await broker.housekeeping.tend(topic)
         assert len(topic.ledger.chain.segments) == 1
+
+
+async def test_limits_of_the_log_hold_whether_it_was_read_or_not() -> None:
+    stores = Stores()
+    async with running(stores, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker)
+        limits = LogLimits(age_ms=60_000)
+        topic.set_policies(msgspec.structs.replace(topic.policies, log_limits=limits))
+        await broker.housekeeping.tend(topic)
+        assert topic.subscriptions["s"].cursor.backlog == 25
+        stores.clock.forward(61)
+        await broker.housekeeping.tend(topic)
+        assert topic.ledger.chain.entries == 0
+        assert topic.subscriptions["s"].cursor.backlog == 0
+        assert not stores.ledgers.ledgers
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
+from core.entry import kafka_form
 from core.entry.pulsar_metadata import chunk, sequence
 from core.errors import BrokerError, NotFound
 from core.ledger.appends import Appended
@@ -129,14 +130,16 @@ class Deduplication:
         position = chain.normal(self._cursor.read_from)
         while chain.has(position):
             part = await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
-            for payload in part.payloads:
-                self._note(payload)
+            for place in range(len(part.payloads)):
+                self._note(part.sent(place))
             self._since_snapshot += len(part.payloads)
             position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
 
-    def _note(self, payload: bytes) -> None:
-        found = sequence(payload)
-        if found is not None and counts(payload):
+    def _note(self, sent: bytes) -> None:
+        if kafka_form.batch_in(sent) is not None:
+            return  # Kafka's producers are known by other numbers
+        found = sequence(sent)
+        if found is not None and counts(sent):
             self.books.store(found[0].decode(errors="replace"), found[1])
 
     # -- publishing ---------------------------------------------------------------------------
@@ -165,12 +168,14 @@ class Deduplication:
 
     def snapshot(self, position: Position | None = None) -> None:
         """Have the books saved as they stand: all that is stored up to there is in them."""
-        if not self._since_snapshot:
+        position = self._ledger.chain.confirmed if position is None else position
+        # Kafka's producers are not in the books, and what they wrote must not be held either
+        if not self._since_snapshot and self._cursor.mark_delete >= position:
             return
         self._since_snapshot = 0
         self._snapshot_ms = self._storage.clock.wall_ms()
         self._cursor.longs = dict(self.books.stored)
-        self._cursor.ack_to(self._ledger.chain.confirmed if position is None else position)
+        self._cursor.ack_to(position)
 
     def snapshot_if_idle(self) -> None:
         """Nothing is on its way: entries that were stored since may be let go."""

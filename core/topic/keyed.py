@@ -61,8 +61,8 @@ class KeyedDispatcher:
         self._cursor = cursor
         self._ledger = ledger
         self._look = look
-        self._fresh = EntrySource(ledger, env.spawn, look)
-        self._again = EntrySource(ledger, env.spawn, look)
+        self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
         self._end = EndOfTopic(ledger, cursor)
 
     # -- consumers ----------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class Outstanding:
     def wanted(self, part: Slice) -> list[Piece]:
         """What of a slice is to be delivered now: not acknowledged, not delayed."""
         pieces: list[Piece] = [(part, None)]
-        if self._cursor.holed:
+        if self._cursor.may_have_acked(part):
             pieces = list(self._cursor.unacked_parts(part))
         now_ms = self._env.clock.wall_ms()
         found: list[Piece] = []

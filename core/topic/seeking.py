@@ -31,14 +31,15 @@ async def find_by_time(ledger: ManagedLedger, since_ms: int) -> Position:
         last = chain.last_entry_of(segment)
         if last < 0 or await _published(ledger, (segment.ledger_id, last)) < since_ms:
             continue
-        low, high = 0, last
+        ids = segment.ids
+        low, high = 0, len(ids) - 1
         while low < high:
             middle = (low + high) // 2
-            if await _published(ledger, (segment.ledger_id, middle)) < since_ms:
+            if await _published(ledger, (segment.ledger_id, ids[middle])) < since_ms:
                 low = middle + 1
             else:
                 high = middle
-        return (segment.ledger_id, low)
+        return chain.normal((segment.ledger_id, ids[low]))
     return chain.after(chain.confirmed)
 
 

@@ -50,8 +50,8 @@ class SharedDispatcher:
         self.out = Outstanding(cursor, env, limits, look, self._replay)
         self._cursor = cursor
         self._ledger = ledger
-        self._fresh = EntrySource(ledger, env.spawn, look)
-        self._again = EntrySource(ledger, env.spawn, look)
+        self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
         self._end = EndOfTopic(ledger, cursor)

@@ -111,11 +111,12 @@ class SingleDispatcher:
                     return False
             self.read = (whole.ledger_id, whole.first_entry + stop)
             bytes_before = consumer.bytes_out
-            if self._cursor.holed:
-                for part, partial in self._cursor.unacked_parts(whole.part(start, stop)):
-                    consumer.send(part, None, partial, self._wall_ms())
+            part = whole.part(start, stop)
+            if self._cursor.may_have_acked(part):
+                for piece, partial in self._cursor.unacked_parts(part):
+                    consumer.send(piece, None, partial, self._wall_ms())
             else:
-                consumer.send(whole.part(start, stop), None, None, self._wall_ms())
+                consumer.send(part, None, None, self._wall_ms())
             budget -= consumer.bytes_out - bytes_before
         return False
 

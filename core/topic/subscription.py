@@ -151,7 +151,7 @@ class Subscription:
             return KeyedDispatcher(
                 self.cursor, self._ledger, self._env, self._limits, self.look, mode_of(first)
             )
-        source = EntrySource(self._ledger, self._env.spawn, self.look)
+        source = EntrySource(self._ledger, self._env.spawn, self.look, self.cursor.ack_range)
         return SingleDispatcher(
             self.cursor,
             self._ledger,

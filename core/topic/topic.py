@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 from urllib.parse import unquote
 
 import trio
 
+from core.entry import kafka_batch, kafka_form
 from core.errors import (
     BrokerError,
     NotAllowed,
@@ -46,11 +48,23 @@ from core.topic.producer import Producer
 from core.topic.producers import NOTHING, Producers
 from core.topic.subscribers import Subscribers
 from core.topic.subscription import Subscription, SubscriptionType
+from core.transactions.followed import TRANSACTIONAL, Followed
+from core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
 READER_KEPT_MS = 60_000
 """A reader that was sent away by its own seek may come back so much later."""
+
+
+class Attendant(Protocol):
+    """Somebody who is told of a topic's end."""
+
+    async def closed(self) -> None:
+        """It is put away; nothing is on its way to storage any more."""
+        ...
+
+    async def deleted(self) -> None: ...
 
 
 class Topic:
@@ -78,6 +92,10 @@ class Topic:
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
         self.once = Once(env.storage, self.ledger)
+        self.attendants: list[Attendant] = []
+        """Of fronts, who keep something of their own beside the topic."""
+        self.transactions: Followed | None = None
+        """Present where there are, or ever were, transactions in the log."""
         self.looks_at_messages = False
         """A run is to be looked at message by message before it is published. Asked for each run,
         so it is not worked out each time.
@@ -102,9 +120,46 @@ class Topic:
             await cursor.open()
             self._add(cursor)
         await self._turn_once()
+        if TRANSACTIONAL in self.ledger.properties:
+            followed = Followed(self.env.storage, self.ledger)
+            await followed.load()
+            self._follow(followed)
         self._set_rates()
         remember(self.producers, self.ledger)
         self.fenced = False
+
+    async def begin_transactions(self) -> None:
+        """Have it known that there are transactions in the log, before the first entry of one."""
+        async with self._attaching:
+            if self.transactions is not None:
+                return
+            if self.fenced:
+                raise NotReady("the topic is being unloaded")
+            followed = Followed(self.env.storage, self.ledger)
+            await followed.begin()
+            await self.ledger.set_property(TRANSACTIONAL, "")
+            self._follow(followed)
+
+    async def end_transaction(self, writer: int, epoch: int, *, committed: bool) -> None:
+        """Mark it as ended; stored when this returns."""
+        followed = self.transactions
+        if followed is None:
+            return  # nothing of any was ever written
+        waiting = Waiting[Position]()
+
+        def done(result: Position | BrokerError) -> None:
+            if not isinstance(result, BrokerError):
+                index = self.ledger.index_told(result)
+                followed.state.ended(writer, index, committed=committed)
+            waiting.done(result)
+
+        now_ms = self.env.clock.wall_ms()
+        marker = kafka_batch.marker(writer, epoch, now_ms, committed=committed)
+        self.publish([kafka_form.wrapped(marker, 1, now_ms)], [1], done)
+        await waiting.told()
+
+    def _follow(self, followed: Followed) -> None:
+        self.transactions, self.ledger.transactions = followed, followed.state
 
     def _lost(self) -> None:
         """Another owner writes the log now."""
@@ -166,6 +221,10 @@ class Topic:
                 await subscription.close()
             await self.once.close()
         await self.ledger.close()
+        if self.transactions is not None:
+            await self.transactions.save()
+        for attendant in self.attendants:
+            await attendant.closed()
 
     async def delete(self) -> None:
         """Forget the topic and everything in it, a cursor that is just being created as well."""
@@ -176,6 +235,10 @@ class Topic:
                 await subscription.delete()
             self.subscriptions.clear()
             await self.once.delete()
+        if self.transactions is not None:
+            await self.transactions.forget()
+        for attendant in self.attendants:
+            await attendant.deleted()
         await self.ledger.delete()
 
     def disconnect_producers(self) -> None:
@@ -229,6 +292,8 @@ class Topic:
 
     def _advanced(self) -> None:
         """More may be read: everybody who waits at the tail has work."""
+        if self.transactions is not None:
+            self.transactions.follow(self.env.spawn)
         for subscription in self.subscriptions.values():
             subscription.look()
         for watcher in list(self._watchers):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from magnetar.settings.registry import SETTINGS, Settings
+from magnetar.settings.server import PORT_MAX, PORTS, TLS_PORTS
 from magnetar.trouble import OperatorError
 
 PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
@@ -14,6 +15,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     _check_tls(settings, origins)
     _check_ports(settings)
     _check_order(settings)
+    _check_advertised(settings, origins)
     for part in settings.log.levels:
         if part.partition(".")[0] not in PARTS:
             origin = origins["log.levels"]
@@ -26,7 +28,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
 def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
     if settings.tls.certificate:
         return
-    for path in ("tls.key", "tls.client_ca", "listen.pulsar_tls_port", "listen.https_port"):
+    for path in ("tls.key", "tls.client_ca", *(f"listen.{port}" for port in TLS_PORTS)):
         section, _, key = path.partition(".")
         origin = origins.get(path, "")
         changed = getattr(getattr(settings, section), key) != SETTINGS[path].default
@@ -36,16 +38,23 @@ def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
 
 
 def _check_ports(settings: Settings) -> None:
-    listen = settings.listen
-    ports = {"listen.pulsar_port": listen.pulsar_port, "listen.http_port": listen.http_port}
-    if settings.tls.certificate:
-        ports["listen.pulsar_tls_port"] = listen.pulsar_tls_port
-        ports["listen.https_port"] = listen.https_port
     seen: dict[int, str] = {}
-    for path, port in ports.items():
+    for name in PORTS + (TLS_PORTS if settings.tls.certificate else ()):
+        path, port = f"listen.{name}", getattr(settings.listen, name)
         if port and port in seen:
             raise OperatorError(f"{path} and {seen[port]} are both {port}")
         seen[port] = path
+
+
+def _check_advertised(settings: Settings, origins: Mapping[str, str]) -> None:
+    origin = origins.get("kafka.advertised_listeners", "")
+    for name, where in settings.kafka.advertised_listeners.items():
+        setting = f"{origin}: kafka.advertised_listeners"
+        if name not in ("kafka", "kafka_tls"):
+            raise OperatorError(f"{setting}: there is no listener {name}, but kafka and kafka_tls")
+        host, _, port = where.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
+            raise OperatorError(f"{setting}: {name} is {where!r}, not host:port")
 
 
 def _check_order(settings: Settings) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from magnetar.settings.broker import Broker
+from magnetar.settings.kafka import Kafka
 from magnetar.settings.server import Limits, Listen, Log, Tls
 from magnetar.settings.storage import Ledgers, Storage
 
@@ -23,6 +24,7 @@ class Settings(Struct, frozen=True):
     storage: Storage = Storage()
     ledgers: Ledgers = Ledgers()
     broker: Broker = Broker()
+    kafka: Kafka = Kafka()
     limits: Limits = Limits()
     log: Log = Log()
 
@@ -109,8 +111,10 @@ FLAGS: Final = MappingProxyType(
         "--data-dir": "storage.data_dir",
         "--host": "listen.host",
         "--pulsar-port": "listen.pulsar_port",
+        "--kafka-port": "listen.kafka_port",
         "--http-port": "listen.http_port",
         "--pulsar-tls-port": "listen.pulsar_tls_port",
+        "--kafka-tls-port": "listen.kafka_tls_port",
         "--https-port": "listen.https_port",
         "--tls-certificate": "tls.certificate",
         "--tls-key": "tls.key",

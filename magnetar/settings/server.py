@@ -1,10 +1,13 @@
 """Settings of the process itself: its doors, their locks, its limits and its log."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
 PORT_MAX = 65_535
+PORTS: Final = ("pulsar_port", "kafka_port", "http_port")
+TLS_PORTS: Final = ("pulsar_tls_port", "kafka_tls_port", "https_port")
+"""These are opened where there is a certificate."""
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -18,17 +21,24 @@ class Listen(Struct, frozen=True):
     pulsar_port: Annotated[
         int, Meta(description="Pulsar's binary protocol; 0 for any free port.", ge=0, le=PORT_MAX)
     ] = 6650
+    kafka_port: Annotated[
+        int, Meta(description="Kafka's protocol; 0 as above.", ge=0, le=PORT_MAX)
+    ] = 9092
     http_port: Annotated[
         int, Meta(description="Admin REST, lookup and metrics; 0 as above.", ge=0, le=PORT_MAX)
     ] = 8080
     pulsar_tls_port: Annotated[
         int, Meta(description="Pulsar over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 6651
+    kafka_tls_port: Annotated[
+        int, Meta(description="Kafka over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
+    ] = 9093
     https_port: Annotated[
         int, Meta(description="HTTP over TLS, opened with a certificate.", ge=0, le=PORT_MAX)
     ] = 8443
     advertised_host: Annotated[
-        str, Meta(description="Name that lookups tell to clients; empty: the address they came by.")
+        str,
+        Meta(description="Name that clients are told; empty: the address they came by."),
     ] = ""
     ready_file: Annotated[
         str, Meta(description="File that gets the listeners' addresses as JSON; empty: none.")

@@ -14,7 +14,7 @@ from magnetar.trouble import OperatorError
 
 
 def _settings(extra: str = "", host: str = "127.0.0.1") -> Settings:
-    ports = "pulsar_port = 0\nhttp_port = 0\n"
+    ports = "pulsar_port = 0\nkafka_port = 0\nhttp_port = 0\n"
     return load(f"[listen]\nhost = '{host}'\n{ports}{extra}").settings
 
 
@@ -36,17 +36,18 @@ def _names(settings: Settings) -> list[str]:
         return list(doors)
 
 
-def test_without_a_certificate_there_are_two() -> None:
-    assert _names(_settings()) == ["pulsar", "http"]
+def test_without_a_certificate_there_is_one_for_each_protocol() -> None:
+    assert _names(_settings()) == ["pulsar", "kafka", "http"]
 
 
-def test_with_a_certificate_there_are_four() -> None:
-    extra = "pulsar_tls_port = 0\nhttps_port = 0\n[tls]\ncertificate = 'c.pem'"
-    assert _names(_settings(extra)) == ["pulsar", "http", "pulsar_tls", "https"]
+def test_with_a_certificate_each_has_a_second() -> None:
+    tls = "pulsar_tls_port = 0\nkafka_tls_port = 0\nhttps_port = 0\n"
+    extra = tls + "[tls]\ncertificate = 'c.pem'"
+    assert _names(_settings(extra))[3:] == ["pulsar_tls", "kafka_tls", "https"]
 
 
 def test_localhost_means_the_old_protocol_too() -> None:
-    assert _names(_settings(host="localhost")) == ["pulsar", "http"]
+    assert _names(_settings(host="localhost")) == ["pulsar", "kafka", "http"]
 
 
 def test_addresses_of_both_families() -> None:
@@ -58,7 +59,7 @@ def test_addresses_of_both_families() -> None:
 
 
 def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
-    settings = load(f"[listen]\npulsar_port = 0\nhttp_port = {busy}").settings
+    settings = load(f"[listen]\npulsar_port = 0\nkafka_port = 0\nhttp_port = {busy}").settings
     with pytest.raises(OperatorError) as caught:
         open_doors(settings)  # a door left open would be a ResourceWarning, which is an error here
     assert str(caught.value) == (

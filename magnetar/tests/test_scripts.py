@@ -93,5 +93,6 @@ def test_a_test_run_names_all_that_it_lacks_at_once(bare: Path) -> None:
     lines = (ROOT / "scripts" / "test").read_text().splitlines()
     lines = [line for line in lines if not line.startswith(("cd ", ". ", "install_magnetar"))]
     said = _sentence(_say(bare, "\n".join(lines[: lines.index("failed=")])))
-    assert said.startswith("magnetar: missing: a JDK, Maven, a C compiler; run 'apt-get install")
+    lacks = "a JDK, Maven, a C compiler, librdkafka's headers, kcat"
+    assert said.startswith(f"magnetar: missing: {lacks}; run 'apt-get install")
     assert said.endswith("or leave out the tests with Java clients with --no-java")

@@ -71,7 +71,7 @@ def standalone(start: Start, tmp_path: Path) -> Start:
 
     def standalone(*flags: object) -> subprocess.Popen[str]:
         ready_file = ("--ready-file", tmp_path / "ready.json")
-        ports = ("--pulsar-port", 0, "--http-port", 0)
+        ports = ("--pulsar-port", 0, "--kafka-port", 0, "--http-port", 0)
         return start("-m", "magnetar", "standalone", *ports, *ready_file, *flags)
 
     return standalone
@@ -93,7 +93,7 @@ def test_it_says_where_it_listens_and_that_it_is_ready(standalone: Start, tmp_pa
     lines = wait_for(process, " ready")
     ready = json.loads((tmp_path / "ready.json").read_text())
     assert ready.pop("pid") == process.pid
-    assert list(ready) == ["pulsar", "http"]
+    assert list(ready) == ["pulsar", "kafka", "http"]
     for name, address in ready.items():
         assert any(line.endswith(f"{name} listens on {address}") for line in lines)
         host, _, port = address.rpartition(":")
@@ -107,10 +107,10 @@ def test_with_a_certificate_there_are_twins(
     standalone: Start, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
     tls = ("--tls-certificate", certificate[0], "--tls-key", certificate[1])
-    process = standalone("--pulsar-tls-port", 0, "--https-port", 0, *tls)
+    process = standalone("--pulsar-tls-port", 0, "--kafka-tls-port", 0, "--https-port", 0, *tls)
     wait_for(process, " ready")
     ready = json.loads((tmp_path / "ready.json").read_text())
-    assert list(ready) == ["pulsar", "http", "pulsar_tls", "https", "pid"]
+    assert list(ready) == ["pulsar", "kafka", "http", "pulsar_tls", "kafka_tls", "https", "pid"]
 
 
 def test_without_syncing_it_says_what_that_gives_up(standalone: Start) -> None:
@@ -121,7 +121,16 @@ def test_without_syncing_it_says_what_that_gives_up(standalone: Start) -> None:
 def test_too_many_for_the_system_are_refused_in_order(start: Start, tmp_path: Path) -> None:
     """Where the system allows few open files, a peer too many is told so, and nothing lacks one."""
     limited = "import resource as r, runpy; r.setrlimit(r.RLIMIT_NOFILE, (400, 400)); "
-    ports = ["--pulsar-port", 0, "--http-port", 0, "--ready-file", tmp_path / "ready.json"]
+    ports = [
+        "--pulsar-port",
+        0,
+        "--kafka-port",
+        0,
+        "--http-port",
+        0,
+        "--ready-file",
+        tmp_path / "ready.json",
+    ]
     run = limited + "runpy.run_module('magnetar', run_name='__main__')"
     process = start("-c", run, "standalone", *ports)
     lines = wait_for(process, " ready")
@@ -184,7 +193,7 @@ atexit.register(time.sleep, 60)
 main()
 """
     (tmp_path / "m.toml").write_text("[limits]\ndrain_seconds = 5")
-    ports = ("--pulsar-port", 0, "--http-port", 0)
+    ports = ("--pulsar-port", 0, "--kafka-port", 0, "--http-port", 0)
     process = start("-c", code, "standalone", "--config", tmp_path / "m.toml", *ports)
     wait_for(process, " ready")
     process.terminate()

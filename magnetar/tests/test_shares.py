@@ -12,14 +12,21 @@ from magnetar.settings import SETTINGS, load
 from magnetar.shares import (
     bookie_settings,
     broker_settings,
+    kafka_options,
     link_limits,
     pulsar_options,
     roll_limits,
 )
+from wire.kafka.front import KafkaOptions
 from wire.pulsar.replies import Address
 from wire.pulsar.session.session import FrontOptions
 
 USUAL = load().settings
+
+
+def room() -> tuple[int, int]:
+    """Of a disk."""
+    return 2, 1
 
 
 def test_defaults_are_the_parts_own() -> None:
@@ -42,6 +49,10 @@ def test_clients_are_told_where_to_connect() -> None:
     front = pulsar_options(named, {"pulsar": "[::]:6650"})
     assert front.address == Address("pulsar://mq.example.org:6650", "")
     assert not front.through_service_url
+
+
+def test_kafka_defaults_are_the_fronts_own() -> None:
+    assert kafka_options(USUAL, room) == KafkaOptions(data_dir=USUAL.storage.data_dir, room=room)
 
 
 def test_units() -> None:

@@ -1,98 +1,119 @@
-"""Record batches: their header, and whether they are what they say. Pure.
+"""Whether a record batch may be stored. Pure; what is in one says `core/entry/kafka_batch.py`.
 
-    off  size                                  off  size
-      0     8  base offset    ours to set       27     8  first timestamp, ms
-      8     4  bytes behind this field          35     8  last timestamp, ms
-     12     4  leader epoch   ours to set       43     8  producer id, -1 for none
-     16     1  magic, 2                         51     2  producer epoch
-     17     4  CRC32C of what follows           53     4  first sequence number, -1 for none
-     21     2  attributes                       57     4  records
-     23     4  last offset - base offset        61        records, together compressed
-
-Attributes: 0-2 codec, 3 timestamps are the server's, 4 part of a transaction, 5 control.
-
-Invariant: a batch is stored as it came; only its base offset and leader epoch, which no checksum
-covers, are written when it leaves again.
+Invariant: a batch is stored as it came, but for the time and the compression where these are the
+broker's to say; its base offset and leader epoch, which no checksum covers, are written when it
+leaves again.
 """
 
 from __future__ import annotations
 
-from struct import Struct as Layout
-from typing import Final, NamedTuple
-
 from core.checksum import crc32c
-from wire.kafka.errors import CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP
-
-HEADER_BYTES: Final = 61
-_SIZED_BYTES: Final = 12
-"""What the size does not count."""
-_CHECKED_AT: Final = 21
-_LAYOUT = Layout(">qiibIhiqqqhii").unpack_from
-_HEAD = Layout(">qii").pack
-_HEAD_BYTES: Final = 16
-NO_PRODUCER: Final = -1
-MAGIC: Final = 2
-
-CODEC: Final = 7
-LOG_APPEND_TIME: Final = 8
-TRANSACTIONAL: Final = 16
-CONTROL: Final = 32
-ZSTD: Final = 4
+from core.entry import kafka_batch
+from core.entry.kafka_batch import BatchHeader
+from core.errors import Corrupted
+from core.native import quickest
+from wire.kafka.configs import Rules
+from wire.kafka.errors import (
+    CORRUPT_MESSAGE,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    Refused,
+)
 
 
-class Header(NamedTuple):
-    """The fields in their order."""
+class BadRecord(Refused):
+    """One record for which its whole batch is refused."""
 
-    base_offset: int
-    size: int
-    leader_epoch: int
-    magic: int
-    checksum: int
-    attributes: int
-    last_delta: int
-    first_timestamp: int
-    last_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    first_sequence: int
-    records: int
+    def __init__(self, place: int, reason: str) -> None:
+        super().__init__(INVALID_RECORD, reason)
+        self.place = place
 
 
-class BadBatch(Exception):
-    """Why a batch is not taken; `code` is Kafka's."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
-def header_of(batch: bytes) -> Header:
-    """Raises `struct.error` for one that is cut short."""
-    return Header(*_LAYOUT(batch))
-
-
-def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> tuple[bytes, memoryview]:
-    """The same batch at another offset, in two pieces, of which the larger is no copy."""
-    (size,) = _SIZE(batch, 8)
-    return _HEAD(base_offset, size, leader_epoch), memoryview(batch)[_HEAD_BYTES:]
+def checked(
+    batch: bytes | memoryview, rules: Rules, now_ms: int
+) -> tuple[bytes | memoryview, BatchHeader]:
+    """The batch to store, and its header; raises `Refused` for one that may not be."""
+    if len(batch) > rules.bytes_max:
+        raise Refused(MESSAGE_TOO_LARGE, f"a batch of more than {rules.bytes_max} bytes")
+    header = sound_now(batch) or _checked_header(batch)
+    if rules.keyed:
+        _check_keys(batch)
+    if rules.append_time:
+        return kafka_batch.stamped(batch, now_ms), header
+    _check_times(header, rules, now_ms)
+    return batch, header
 
 
-_SIZE = Layout(">i").unpack_from
+def sound(batch: bytes | memoryview) -> BatchHeader | None:
+    """Its header, if a producer may send it anywhere; None if `check` has something to say."""
+    try:
+        return _checked_header(batch)
+    except Refused:
+        return None
 
 
-def check(batch: bytes, header: Header) -> None:
-    """Raise `BadBatch` for one that a producer may not send. Its records are not looked at."""
-    if header.magic != MAGIC:
-        raise BadBatch(INVALID_RECORD, f"a batch of version {header.magic}, not {MAGIC}")
-    if header.size != len(batch) - _SIZED_BYTES:
-        raise BadBatch(INVALID_RECORD, "there must be one batch, and nothing behind it")
-    if crc32c(memoryview(batch)[_CHECKED_AT:]) != header.checksum:
-        raise BadBatch(CORRUPT_MESSAGE, "a batch did not arrive as it was sent")
+sound_now = quickest(sound, "wire.kafka.compiled")
+
+
+def _checked_header(batch: bytes | memoryview) -> BatchHeader:
+    try:
+        header = kafka_batch.header_of(batch)
+    except Corrupted as error:
+        raise Refused(CORRUPT_MESSAGE, str(error)) from error
+    check(batch, header)
+    return header
+
+
+def check(batch: bytes | memoryview, header: BatchHeader) -> None:
+    """Whether a producer may send it anywhere. Its records are not looked at."""
+    if header.magic != kafka_batch.MAGIC:
+        raise Refused(INVALID_RECORD, f"a batch of version {header.magic}, not {kafka_batch.MAGIC}")
+    if header.size != len(batch) - kafka_batch.SIZED_BYTES:
+        raise Refused(INVALID_RECORD, "there must be one batch, and nothing behind it")
+    if crc32c(memoryview(batch)[kafka_batch.CHECKED_AT :]) != header.checksum:
+        raise Refused(CORRUPT_MESSAGE, "a batch did not arrive as it was sent")
     if header.records < 1 or header.last_delta != header.records - 1:
-        raise BadBatch(INVALID_RECORD, "a batch does not count its records")
-    if header.attributes & CONTROL:
-        raise BadBatch(INVALID_RECORD, "control batches are for brokers to write")
-    if header.attributes & LOG_APPEND_TIME:
-        raise BadBatch(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
+        raise Refused(INVALID_RECORD, "a batch does not count its records")
+    if header.attributes & kafka_batch.CONTROL:
+        raise Refused(INVALID_RECORD, "control batches are for brokers to write")
+    if header.attributes & kafka_batch.LOG_APPEND_TIME:
+        raise Refused(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
     if header.producer_id >= 0 and header.first_sequence < 0:
-        raise BadBatch(INVALID_RECORD, "a producer with an id numbers what it sends")
+        raise Refused(INVALID_RECORD, "a producer with an id numbers what it sends")
+
+
+def as_compressed(batch: bytes | memoryview, codec: int) -> bytes | memoryview:
+    """The batch as its log wants it. Takes its time: not for the loop."""
+    header = _checked_header(batch)
+    try:
+        if header.attributes & kafka_batch.CODEC == codec:
+            return batch
+        return kafka_batch.recompressed(batch, codec)
+    except Corrupted as error:
+        raise Refused(CORRUPT_MESSAGE, str(error)) from error
+
+
+def _check_times(header: BatchHeader, rules: Rules, now_ms: int) -> None:
+    """By the header alone: its first time stands for the earliest."""
+    if header.last_timestamp - now_ms > rules.after_ms:
+        limit = rules.after_ms
+        raise Refused(INVALID_TIMESTAMP, f"a record is more than {limit} ms ahead of our clock")
+    if 0 <= header.first_timestamp < now_ms - rules.before_ms:
+        raise Refused(
+            INVALID_TIMESTAMP,
+            f"a record is more than {rules.before_ms} ms behind the broker's time",
+        )
+
+
+def _check_keys(batch: bytes | memoryview) -> None:
+    """A log that is compacted goes by keys, so all have one."""
+    try:
+        records = kafka_batch.records_of(bytes(batch))
+    except Corrupted as error:
+        raise Refused(INVALID_RECORD, str(error)) from error
+    for record in records:
+        if record.key is None:
+            raise BadRecord(
+                record.place, "Compacted topic cannot accept message without key in topic partition"
+            )

@@ -7,16 +7,30 @@ comes, whichever is sooner.
 
 from __future__ import annotations
 
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 from msgspec import Struct
 
 from core.broker import Broker
 from core.link.connection import Connection
+from core.ports.metadata_store import ABSENT
+from core.transactions.coordinator import Coordinator
+from core.transactions.transaction import Promise
+from wire.kafka.configs import MAX_MESSAGE_BYTES, RETENTION_MS
+from wire.kafka.groups.consumer.lookups import Lookups
 from wire.kafka.groups.coordinator import Groups
-from wire.kafka.groups.registry import Registry
+from wire.kafka.groups.expiry import Expiry, forget_if_unused
+from wire.kafka.groups.offsets import Offsets
+from wire.kafka.groups.options import GroupOptions
+from wire.kafka.groups.records import Records
+from wire.kafka.groups.subscriptions import Subscriptions
+from wire.kafka.groups.turns import Turns
 from wire.kafka.session.logs import Logs
 
 if TYPE_CHECKING:
@@ -47,22 +61,50 @@ PARTS: Final = (
     "wire.kafka.session.session",
 )
 """In an order in which none of them brings much along."""
+TRANSACTIONS: Final = "/magnetar/kafka/transactions"
+CLUSTER_ID: Final = "/magnetar/kafka/cluster-id"
+
+
+def _unknown_room() -> tuple[int, int]:
+    """Nobody said."""
+    return -1, -1
 
 
 class KafkaOptions(Struct, frozen=True):
     """What an operator may turn, for all Kafka connections."""
 
-    host: str = "127.0.0.1"
-    port: int = 9092
-    """Where clients are told to connect."""
+    host: str = ""
+    """What clients are told to connect to; empty for the address they came by."""
+    advertised: Mapping[str, str] = {}
+    """Host and port instead of that, by listener."""
     node_id: int = 0
-    cluster_id: str = "magnetar"
     partitions: int = 1
     """Of a topic that is created because somebody asks for it."""
     batch_bytes_max: int = 1_048_588
-    first_rebalance_seconds: float = 0.0
-    """How long the first member of a group waits for others."""
-    frame_bytes_max: int = 100 * 1024 * 1024
+    retention_ms: int = 604_800_000
+    """Of topics that Kafka's clients make; -1 for ever."""
+    transaction_ms_max: int = 900_000
+    """What producers may choose."""
+    transactional_id_ms_max: int = 604_800_000
+    """Unused for so long, a transactional id is forgotten."""
+    groups: GroupOptions = GroupOptions()
+    data_dir: str = ""
+    """Where partitions are, as tools are told."""
+    room: Callable[[], tuple[int, int]] = _unknown_room
+    """Bytes of that disk, and how many of them are free."""
+
+
+class Address(NamedTuple):
+    """Where a client is told to connect."""
+
+    host: str
+    port: int
+
+
+def parsed(text: str) -> Address:
+    """`host:port`, with a host in brackets if it has colons."""
+    host, _, port = text.rpartition(":")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 class KafkaFront:
@@ -71,21 +113,65 @@ class KafkaFront:
     def __init__(self, broker: Broker, options: KafkaOptions) -> None:
         self.broker = broker
         self.options = options
-        self.logs = Logs(broker)
-        self.registry = Registry(broker.metadata)
-        self.groups = Groups(broker.clock, options.first_rebalance_seconds)
+        self.defaults: Mapping[str, str] = {
+            RETENTION_MS: str(options.retention_ms),
+            MAX_MESSAGE_BYTES: str(options.batch_bytes_max),
+        }
+        """Configs of topics that have not decided, as far as an operator may."""
+        self.logs = Logs(broker, self.defaults)
+        self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
+        self.records = Records(broker.metadata)
+        self.groups = Groups(
+            broker.clock, options.groups, self.records, partial(forget_if_unused, self)
+        )
+        self.lookups = Lookups(broker)
+        self.subscriptions = Subscriptions(broker)
+        self.offsets = Offsets(broker, self.logs, self.records)
+        self.commit_turns = Turns()
+        self.cluster_id = ""
 
-    def __call__(self, connection: Connection) -> tuple[KafkaWire, KafkaSession]:
-        from wire.kafka.session.session import KafkaSession
-        from wire.kafka.wire import KafkaWire
+    async def open(self) -> None:
+        """Know what is the same after each start."""
+        metadata = self.broker.metadata
+        found = await metadata.get(CLUSTER_ID)
+        if found is None:
+            made = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=")
+            await metadata.put(CLUSTER_ID, made, ABSENT)
+            self.cluster_id = made.decode()
+        else:
+            self.cluster_id = found.value.decode()
+        await self.coordinator.open()
 
-        wire = KafkaWire(self.options.frame_bytes_max)
-        return wire, KafkaSession(self, connection, wire)
+    async def _keep(self, promises: Iterable[Promise]) -> None:
+        from wire.kafka.session.promises import keep
+
+        await keep(self, promises)
+
+    def listener(self, name: str) -> Callable[[Connection], tuple[KafkaWire, KafkaSession]]:
+        """The protocol as it is spoken on one listener."""
+        fixed = self.options.advertised.get(name)
+
+        def made(connection: Connection) -> tuple[KafkaWire, KafkaSession]:
+            from wire.kafka.session.session import KafkaSession
+            from wire.kafka.wire import KafkaWire
+
+            if fixed is not None:
+                address = parsed(fixed)
+            else:
+                host, port = connection.reached_at
+                address = Address(self.options.host or host, port)
+            wire = KafkaWire()
+            return wire, KafkaSession(self, connection, wire, address)
+
+        return made
 
     async def run(self) -> None:
         """Until cancelled: what goes on without connections."""
         await warm_up()
-        await self.groups.run()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.groups.run)
+            nursery.start_soon(self.coordinator.run, self.options.transactional_id_ms_max)
+            nursery.start_soon(Expiry(self).run)
 
 
 async def warm_up() -> None:

@@ -11,11 +11,11 @@ stored, and all behind it, are as if they had never come.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
-from wire.kafka.batches import Header
-from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER
+from core.entry.kafka_batch import BatchHeader
+from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
 
 REMEMBERED_BATCHES: Final = 5
 PRODUCERS_MAX: Final = 10_000
@@ -44,19 +44,23 @@ class Remembered:
 class Producer:
     """One producer: its epoch and its last batches."""
 
-    __slots__ = ("batches", "epoch")
+    __slots__ = ("batches", "epoch", "last_ms")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.last_ms = -1
+        """The latest time in its last batch."""
         self.batches: deque[Remembered] = deque(maxlen=REMEMBERED_BATCHES)
 
 
-class Refused(Exception):
-    """Why a batch is not taken."""
+class Known(NamedTuple):
+    """A producer, as it is kept over restarts."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"error {code}")
-        self.code = code
+    number: int
+    epoch: int
+    last_ms: int
+    batches: list[tuple[int, int, int]]
+    """First and last number of each, and its offset."""
 
 
 class Producers:
@@ -65,7 +69,7 @@ class Producers:
     def __init__(self) -> None:
         self._known: dict[int, Producer] = {}
 
-    def come(self, header: Header) -> tuple[Remembered, bool]:
+    def come(self, header: BatchHeader) -> tuple[Remembered, bool]:
         """A batch comes: what is remembered of it, and whether it was here before."""
         first = header.first_sequence
         last = (first + header.last_delta) % SEQUENCES
@@ -86,9 +90,14 @@ class Producers:
         if producer.batches and first != (producer.batches[-1].last + 1) % SEQUENCES:
             raise Refused(OUT_OF_ORDER)
         made = Remembered(first, last)
+        producer.last_ms = header.last_timestamp
         producer.batches.append(made)
         self._forget_some()
         return made, False
+
+    def all(self) -> Iterable[tuple[int, Producer]]:
+        """Everybody who is known, by number."""
+        return self._known.items()
 
     def _forget_some(self) -> None:
         while len(self._known) > PRODUCERS_MAX:
@@ -112,7 +121,28 @@ class Producers:
         for told in waiting:
             told(code, UNKNOWN)
 
-    def note(self, header: Header, offset: int) -> None:
+    # -- over restarts ------------------------------------------------------------------------
+
+    def known(self) -> list[Known]:
+        """Everybody, as it is kept; nothing is on its way."""
+        return [
+            Known(
+                number,
+                producer.epoch,
+                producer.last_ms,
+                [(one.first, one.last, one.offset) for one in producer.batches],
+            )
+            for number, producer in self._known.items()
+        ]
+
+    def restore(self, kept: Iterable[Known]) -> None:
+        """As it was kept."""
+        for one in kept:
+            producer = self._known[one.number] = Producer(one.epoch)
+            producer.last_ms = one.last_ms
+            producer.batches += (Remembered(*batch) for batch in one.batches)
+
+    def note(self, header: BatchHeader, offset: int) -> None:
         """A batch that was found in the log, in its order."""
         if header.producer_id < 0 or header.first_sequence < 0:
             return
@@ -120,5 +150,6 @@ class Producers:
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._known[header.producer_id] = Producer(header.producer_epoch)
         last = (header.first_sequence + header.last_delta) % SEQUENCES
+        producer.last_ms = header.last_timestamp
         producer.batches.append(Remembered(header.first_sequence, last, offset))
         self._forget_some()

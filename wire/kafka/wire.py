@@ -16,8 +16,10 @@ from struct import Struct as Layout
 from typing import Final
 
 from core.errors import WireError
-from wire.kafka import apis
+from wire.kafka import apis, hot
 from wire.kafka.codec.declare import Request, Response
+from wire.kafka.hot import Shape, Shapes
+from wire.kafka.messages.records import ProduceRequest
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's own limit for a request."""
@@ -25,13 +27,14 @@ WORDS_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of a request that brings no records: taken apart it has many times its size in memory."""
 BEGINS: Final = (b"\0\0", b"\0", b"")
 """How a frame of Produce, the API with the number 0, begins, as much of it as has come."""
+NOTHING: Final = memoryview(b"")
 _SIZE = Layout(">i").unpack_from
 
 
 class Asked:
     """One request, and its place in line."""
 
-    __slots__ = ("client_id", "correlation_id", "key", "pieces", "request", "version")
+    __slots__ = ("_request", "client_id", "correlation_id", "key", "pieces", "version")
 
     def __init__(
         self,
@@ -45,10 +48,44 @@ class Asked:
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id or ""
-        self.request = request
-        """None for ApiVersions of a version that we do not know."""
+        self._request = request
         self.pieces: list[bytes] | None = None
         """The response, as soon as there is one; empty for none at all."""
+
+    @property
+    def request(self) -> Request | None:
+        """None for ApiVersions of a version that we do not know."""
+        return self._request
+
+    def let_go(self) -> None:
+        """Nobody asks for the request any more, though its answer may take a while."""
+        self._request = None
+
+
+class AskedAgain(Asked):
+    """A request in words that have come before; it is made only if somebody asks for it."""
+
+    __slots__ = ("records", "shape")
+
+    def __init__(self, shape: Shape, correlation_id: int, records: memoryview) -> None:
+        # not by way of the class above: it is done for each batch
+        self.key = hot.KEY
+        self.version = shape.version
+        self.correlation_id = correlation_id
+        self.client_id = shape.client_id
+        self._request = self.pieces = None
+        self.shape = shape
+        self.records = records
+
+    @property
+    def request(self) -> Request | None:
+        if self._request is None:
+            self._request = self.shape.asks(self.records)
+        return self._request
+
+    def let_go(self) -> None:
+        self._request = None
+        self.records = NOTHING
 
 
 class KafkaWire:
@@ -56,19 +93,23 @@ class KafkaWire:
 
     packs_unasked = False
 
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self) -> None:
         self.frame_bytes_wanted = 0
-        self._frame_bytes_max = frame_bytes_max
         self._closed = False
         self._asked: list[Asked] = []
         self._line: deque[Asked] = deque()
         """Requests whose responses have not left, in order."""
         self._outgoing: list[bytes] = []
+        self.shapes = Shapes()
 
     @property
     def waiting(self) -> int:
         """Requests that are not answered yet."""
         return len(self._line)
+
+    def is_first(self, asked: Asked) -> bool:
+        """Whether all that were asked before are answered."""
+        return self._line[0] is asked
 
     # -- in -----------------------------------------------------------------------------------
 
@@ -80,7 +121,7 @@ class KafkaWire:
             if self._closed:
                 raise WireError("bytes after the end")
             (frame_bytes,) = _SIZE(data, offset)
-            if not 0 <= frame_bytes <= self._frame_bytes_max:
+            if not 0 <= frame_bytes <= FRAME_BYTES_MAX:
                 self.close()
                 raise WireError(f"a frame of {frame_bytes} bytes")
             end = offset + 4 + frame_bytes
@@ -91,19 +132,34 @@ class KafkaWire:
                 self.frame_bytes_wanted = end - offset
                 break
             try:
-                self._take(data[offset + 4 : end])
+                if end == size:  # nothing behind it: it is read where it stands
+                    self._take(data, offset + 4)
+                else:
+                    self._take(data[offset + 4 : end], 0)
             except WireError:
                 self.close()
                 raise
             offset = end
         return offset
 
-    def _take(self, frame: bytes) -> None:
-        key, version, correlation_id, client_id, at = apis.decode_header(frame, 0)
-        request = apis.decode_request(key, version, frame, at)
-        asked = Asked(key, version, correlation_id, client_id, request)
+    def _take(self, frame: bytes, at: int) -> None:
+        again = self.shapes.read(frame, at)
+        if again is not None:
+            shape, records = again
+            (correlation_id,) = _SIZE(frame, at + 4)
+            asked: Asked = AskedAgain(shape, correlation_id, records)
+        else:
+            asked = self._read(frame, at)
         self._line.append(asked)
         self._asked.append(asked)
+
+    def _read(self, frame: bytes, begin: int) -> Asked:
+        key, version, correlation_id, client_id, at = apis.decode_header(frame, begin)
+        request = apis.decode_request(key, version, frame, at)
+        asked = Asked(key, version, correlation_id, client_id, request)
+        if isinstance(request, ProduceRequest):
+            self.shapes.remember(frame, begin, version, client_id, request)
+        return asked
 
     def take_events(self) -> Sequence[Asked]:
         """What was asked since the last call."""
@@ -114,12 +170,15 @@ class KafkaWire:
 
     def answer(self, asked: Asked, response: Response | None) -> None:
         """Pack a response, or that there is none; it leaves when its turn comes."""
-        if response is None:
-            asked.pieces = []
-        else:
-            asked.pieces = apis.encode_response(
-                asked.key, asked.version, asked.correlation_id, response
-            )
+        pieces = []
+        if response is not None:
+            key, version, number = asked.key, asked.version, asked.correlation_id
+            pieces = apis.encode_response(key, version, number, response)
+        self.answer_packed(asked, pieces)
+
+    def answer_packed(self, asked: Asked, pieces: list[bytes]) -> None:
+        """Likewise, a response that is packed."""
+        asked.pieces = pieces
         line = self._line
         while line and line[0].pieces is not None:
             self._outgoing += line.popleft().pieces or ()

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from bookie.journal.by_kernel import KernelWriter
+from bookie.journal.by_loop import LoopWriter
 from bookie.journal.by_thread import ThreadWriter
 from bookie.journal.tests.records import broken_file, found, record, stop
 from bookie.syncing import direct_works
@@ -17,7 +18,8 @@ MIB = 1024 * 1024
 async def test_the_kernel_writes_where_it_can(make, tmp_path):
     journal = make()
     by_kernel = make.by_kernel and direct_works(tmp_path)
-    assert type(journal._writer) is (KernelWriter if by_kernel else ThreadWriter)
+    others = ThreadWriter if make.synced else LoopWriter
+    assert type(journal._writer) is (KernelWriter if by_kernel else others)
     await stop(journal, make)
 
 

@@ -1,18 +1,26 @@
-"""What is its own when a thread writes: it may be asked not to wait for the disk."""
+"""What is its own when a thread writes: it does where nobody else can."""
+
+import pytest
 
 from bookie.journal.by_thread import ThreadWriter
-from bookie.journal.tests.records import found, record, stop
+from bookie.journal.files import JournalFiles
+from bookie.journal.tests.records import found, record
+from bookie.journal.writer import Journal
+from bookie.settings import BookieSettings
 
 
-async def test_without_syncing_everything_is_synced_at_the_end(make, tmp_path):
-    journal = make(synced=False)
+async def test_without_direct_writes_a_thread_syncs(tmp_path, monkeypatch):
+    monkeypatch.setattr("bookie.journal.files.direct_works", lambda directory: False)
+    journal = Journal(
+        JournalFiles(tmp_path, size_max=1 << 20, spares_max=0), 1, BookieSettings(), pytest.fail
+    )
+    journal.start(lambda descriptor, call: None)
     assert type(journal._writer) is ThreadWriter
     told = []
     for i in range(50):
         journal.append(record(i), told.append)
         journal.hand_over()
-    await stop(journal, make)
+    await journal.stop()
     assert told == [None] * 50
     assert found(tmp_path) == list(range(50))
-    assert journal.synced.offset % 512 == 0
     assert not journal._groups.unsynced

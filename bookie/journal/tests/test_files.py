@@ -1,13 +1,14 @@
 """Journal files: fresh ones, spares, zeros behind the last group."""
 
 import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 import pytest
 
 from bookie.journal import files, format
-from bookie.journal.files import JournalFiles
+from bookie.journal.files import PIECES_MAX, JournalFiles
 
 MIB = 1024 * 1024
 
@@ -149,3 +150,22 @@ def test_a_journal_that_finds_no_room_leaves_the_room_to_others(tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(files, "_zero", zero)
     journals.create(1, synced=True).close()
+
+
+@pytest.mark.parametrize("taken", [1, 100, 1 << 20])
+def test_pieces_are_written_whole_however_much_the_system_takes(tmp_path, monkeypatch, taken):
+    journals = make(tmp_path, spares_max=0)
+    file = journals.create(1, synced=False)
+    pwritev = os.pwritev
+
+    def some(fd, pieces, position):
+        return pwritev(fd, [b"".join(pieces)[:taken]], position)
+
+    monkeypatch.setattr(os, "pwritev", some)
+    pieces = [b"%04d" % place for place in range(PIECES_MAX + 128)]
+    begin = file.position
+    file.write_pieces(pieces)
+    file.close()
+    written = b"".join(pieces)
+    assert file.position == begin + len(written)
+    assert journals.path(1).read_bytes()[begin : file.position] == written

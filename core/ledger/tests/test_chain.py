@@ -1,9 +1,10 @@
 """Positions across ledgers, against a plain list of all entries."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.ledger.chain import START, Chain, Position, Segment
+from core.ledger.chain import NOWHERE, START, Chain, Position, Segment
+from core.ledger.kept import Kept
 
 
 def chain_of(entries: list[int]) -> Chain:
@@ -16,15 +17,38 @@ def chain_of(entries: list[int]) -> Chain:
     return chain
 
 
+def sparse(ids: list[set[int]], start: Position) -> Chain:
+    """The same, with what compaction left; the last ledger is whole. It begins at `start`."""
+    chain = chain_of([max(left) + 1 for left in ids])
+    for segment, left in zip(chain.segments[:-1], ids, strict=False):
+        segment.kept = Kept(100, 0, sorted(left))
+    chain.start = start
+    return chain
+
+
 def all_of(chain: Chain) -> list[Position]:
-    return [(s.ledger_id, e) for s in chain.segments for e in range(chain.last_entry_of(s) + 1)]
+    """Every entry that is there."""
+    known = [
+        (segment.ledger_id, entry_id)
+        for segment in chain.segments
+        for entry_id in segment.ids
+        if entry_id <= chain.last_entry_of(segment)
+    ]
+    return [position for position in known if position >= chain.start]
 
 
-CHAINS = st.lists(st.integers(0, 4), max_size=5).map(chain_of)
 POSITIONS = st.tuples(st.integers(-1, 12), st.integers(-1, 6))
+LEFT = st.sets(st.integers(0, 5), min_size=1)
+CHAINS = st.one_of(
+    st.lists(st.integers(0, 4), max_size=5).map(chain_of),
+    st.builds(sparse, st.lists(LEFT, min_size=1, max_size=5), st.just(START)),
+    st.builds(sparse, st.lists(LEFT, min_size=1, max_size=5), POSITIONS),
+)
 
 
 @given(CHAINS, POSITIONS)
+@example(chain_of([0, 1]), (2, -1))
+@example(chain_of([0]), (2, -1))
 def test_normal_is_the_next_entry_there_is_or_the_one_to_come(
     chain: Chain, wanted: Position
 ) -> None:
@@ -82,8 +106,34 @@ def test_what_is_open_ends_where_it_is_confirmed() -> None:
 
 
 @given(CHAINS, POSITIONS)
-def test_entries_from_is_what_its_ledger_still_has(chain: Chain, wanted: Position) -> None:
-    behind = [known for known in all_of(chain) if known[0] == wanted[0] and known >= wanted]
-    if wanted in behind:
-        assert chain.entries_from(wanted) == len(behind)
+def test_entries_from_is_how_many_follow_each_other(chain: Chain, wanted: Position) -> None:
+    known = set(all_of(chain))
+    if wanted in known:
+        count = chain.entries_from(wanted)
+        run = [(wanted[0], wanted[1] + place) for place in range(count)]
+        assert known.issuperset(run)
+        assert (wanted[0], wanted[1] + count) not in known
     assert chain.entries_from(wanted) >= 1
+
+
+def test_where_it_begins_in_messages() -> None:
+    chain = Chain()
+    assert chain.first_index(7) == 7
+    chain.segments = [Segment(1, 3), Segment(2, 3, 2)]
+    assert chain.first_index(7) == 3
+    chain.begins_at = 0
+    assert chain.first_index(7) == 0
+    chain.begins_at = NOWHERE
+    assert chain.first_index(7) == 3
+
+
+def test_bytes_behind_a_position() -> None:
+    chain = chain_of([4, 2])
+    for segment in chain.segments:
+        segment.size = 100
+    chain.segments[-1].closed_ms = 0
+    assert chain.bytes_after(START, 60) == 160
+    assert chain.bytes_after((2, 1), 60) == 110
+    assert chain.bytes_after((4, 0), 60) == 30
+    chain.start = (2, 3)
+    assert chain.bytes_after(START, 60) == 85

@@ -35,7 +35,7 @@ async def test_every_message_is_found(tailed: bool) -> None:
             await settled()
         assert len(ledger.chain.segments) > 2
         places = Places(ledger)
-        assert places.first_index == 0
+        assert ledger.first_index == 0
         assert ledger.confirmed_index == sum(COUNTS)
         for place, (first, count) in enumerate(zip(FIRSTS, COUNTS, strict=True)):
             for index in range(first, first + count):
@@ -62,7 +62,7 @@ async def test_a_place_in_a_ledger_that_is_gone_is_looked_for_again() -> None:
         first = ledger.chain.segments[0].ledger_id
         places.note(0, (first, 0))
         await ledger.trim([first])
-        assert places.first_index == FIRSTS[3]
+        assert ledger.first_index == FIRSTS[3]
         assert await entry_at(ledger, await places.find(0)) == 3
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from core.entry import header
 from core.ledger import formats
-from core.ledger.recovery import FIRST_INDEX, Found, find
+from core.ledger.listing import FIRST_INDEX
+from core.ledger.recovery import Found, find
 from core.testing.bench import NAME, Bench, bench
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from core.ledger.chain import Position, Segment
-from core.ledger.trim import MEGABYTE, MINUTE_MS, RollLimits, should_roll, trimmable
-from core.policies import Retention
+from core.ledger.trim import MEGABYTE, MINUTE_MS, RollLimits, asked, beyond, should_roll, trimmable
+from core.policies import LedgerLimits, LogLimits, Retention
 
 LIMITS = RollLimits(entries_max=100, bytes_max=1000, age_ms_min=10, age_ms_max=50)
 NOW_MS = 1000 * MINUTE_MS
@@ -62,3 +62,32 @@ def test_ledgers_go_in_order_only() -> None:
 
 def test_nothing_of_nothing() -> None:
     assert trimmable([], (0, 0), NONE, NOW_MS) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "doomed"),
+    [
+        (LogLimits(), []),
+        (LogLimits(age_ms=25 * MINUTE_MS), [1, 2]),
+        (LogLimits(age_ms=0), [1, 2, 3]),
+        (LogLimits(size_bytes=3 * MEGABYTE), [1]),
+        (LogLimits(size_bytes=3 * MEGABYTE + 1), []),
+        (LogLimits(size_bytes=0), [1, 2, 3]),
+        (LogLimits(25 * MINUTE_MS, 4 * MEGABYTE), [1, 2]),
+    ],
+)
+def test_what_is_beyond_the_limits_goes(limits: LogLimits, doomed: list[int]) -> None:
+    assert beyond(chain(40, 30, 20), limits, NOW_MS) == doomed
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (None, RollLimits()),
+        (LedgerLimits(size_bytes=5), RollLimits(bytes_max=5, age_ms_min=1000)),
+        (LedgerLimits(age_ms=MINUTE_MS), RollLimits(age_ms_min=1000, age_ms_max=MINUTE_MS)),
+        (LedgerLimits(7, 100), RollLimits(bytes_max=7, age_ms_min=100, age_ms_max=100)),
+    ],
+)
+def test_limits_that_were_asked_for(wanted: LedgerLimits | None, expected: RollLimits) -> None:
+    assert asked(RollLimits(), wanted) == expected

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.metadata import schema
@@ -53,6 +53,7 @@ PATHS = st.lists(st.lists(NAMES, min_size=1, max_size=4).map(lambda names: "/" +
 
 
 @given(PATHS, st.sampled_from(["/", "/a/", "/a/b/", "/-/", "/b-/"]))
+@example(["/0", "/0/0", "/0/\U0010ffff0"], "/")
 def test_children_are_the_next_names_below(paths: list[str], start: str) -> None:
     """Against the naive way, which reads everything; some come twice, and in the order of paths."""
     connection = sqlite3.connect(":memory:", isolation_level=None)

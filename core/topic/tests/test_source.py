@@ -10,12 +10,16 @@ from core.topic import source as module
 from core.topic.source import EntrySource
 
 
+def nothing(*_hidden: int) -> None:
+    """Nothing is hidden from anybody here."""
+
+
 async def test_the_cache_answers_at_once(desk: Bench) -> None:
     topic = await desk.topic()
     topic.ledger.tailed = True
     (place,) = await desk.published(topic, b"x")
     arrived: list[int] = []
-    source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1))
+    source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1), nothing)
     found = source.at(place)
     assert found is not None
     assert found[0].payloads[found[1]] == b"x"
@@ -28,7 +32,7 @@ async def test_storage_answers_later_and_in_bulk(desk: Bench) -> None:
     topic = await desk.topic()
     places = await desk.published(topic, *[b"x"] * 5)
     arrived: list[int] = []
-    source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1))
+    source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1), nothing)
     assert source.at(places[1]) is None
     assert source.at(places[1]) is None
     await settled()
@@ -59,7 +63,7 @@ async def test_a_failed_load_is_tried_again_ever_more_slowly(
         return await read(*args)  # type: ignore[arg-type]  # as they came
 
     topic.ledger.read = failing  # type: ignore[method-assign, assignment]
-    source = EntrySource(topic.ledger, desk.env.spawn, lambda: source.at(places[0]))
+    source = EntrySource(topic.ledger, desk.env.spawn, lambda: source.at(places[0]), nothing)
     source.at(places[0])
     while source.at(places[0]) is None:
         await settled()

@@ -24,6 +24,19 @@ from magnetar.trouble import OperatorError
             "listen.https_port and listen.pulsar_port are both 8443",
         ),
         (
+            "[listen]\nkafka_tls_port = 1",
+            "m.toml: listen.kafka_tls_port needs a tls.certificate beside it",
+        ),
+        (
+            "[kafka.advertised_listeners]\nplain = 'h:1'",
+            "m.toml: kafka.advertised_listeners: there is no listener plain, "
+            "but kafka and kafka_tls",
+        ),
+        (
+            "[kafka.advertised_listeners]\nkafka = 'h'",
+            "m.toml: kafka.advertised_listeners: kafka is 'h', not host:port",
+        ),
+        (
             "[storage]\ndisk_usage_threshold = 0.5",
             "storage.disk_usage_low_water_mark is above storage.disk_usage_threshold",
         ),

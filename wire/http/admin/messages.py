@@ -16,7 +16,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from core.dates import iso_date
+from core.entry import crossing
+from core.entry.compression import CODECS, decompress
 from core.entry.header import read as read_header
+from core.entry.kafka_form import batch_in
 from core.entry.pulsar_metadata import message_count
 from core.errors import EntryNotFound, Invalid, LedgerNotFound
 from core.ledger.chain import Position
@@ -24,7 +27,6 @@ from core.topic.seeking import find_by_time, mark_before
 from core.topic.topic import Topic
 from wire.http.admin.reaching import MessageId, Target, message_id, stored, subscription_of
 from wire.http.asking import Ask
-from wire.http.decompress import CODECS, decompress
 from wire.http.front import MessageMetadata, StoredMessage
 from wire.http.routes import Table, not_here
 
@@ -96,7 +98,7 @@ async def _shown(ask: Ask, topic: Topic, position: Position) -> Response:
         raise EntryNotFound(f"there is no message {position[0]}:{position[1]}")
     if all(segment.ledger_id != position[0] for segment in topic.ledger.chain.segments):
         raise LedgerNotFound(f"ledger {position[0]} is none of this topic")
-    entry = read_entry((await topic.ledger.read(position, 1, 1)).payloads[0])
+    entry = read_entry(_as_message((await topic.ledger.read(position, 1, 1)).payloads[0]))
     metadata = entry.metadata
     payload = entry.payload
     if not metadata.encryption_keys:
@@ -106,6 +108,17 @@ async def _shown(ask: Ask, topic: Topic, position: Position) -> Response:
     # as written here: Starlette would make them small, and the Java tool looks for capitals
     response.raw_headers += [(name.encode(), value.encode()) for name, value in headers.items()]
     return response
+
+
+def _as_message(stored: bytes) -> bytes:
+    """An entry as Pulsar's clients get it, whoever brought it."""
+    header = read_header(stored)
+    sent = stored[header.size :]
+    batch = batch_in(sent)
+    if batch is None:
+        return stored
+    crossed, _ = crossing.to_pulsar(sent, batch, header.first_index)
+    return stored[: header.size] + crossed if crossed else stored
 
 
 def _headers(entry: StoredMessage) -> dict[str, str]:

@@ -1,21 +1,12 @@
 """The table of errors is total."""
 
-from collections.abc import Iterator
-
 from core import errors
+from core.testing.errors import leaves
 from wire.http.errors import STATUS, status_of
 
 
-def leaves(kind: type[errors.BrokerError]) -> Iterator[type[errors.BrokerError]]:
-    below = kind.__subclasses__()
-    for each in below:
-        yield from leaves(each)
-    if not below:
-        yield kind
-
-
 def test_every_leaf_has_a_status() -> None:
-    assert set(leaves(errors.BrokerError)) - set(STATUS) == set()
+    assert leaves() - set(STATUS) == set()
 
 
 def test_the_table_knows_only_what_there_is() -> None:

@@ -77,6 +77,10 @@ Int64 = Annotated[int, Kind("int64", "q")]
 Uuid = Annotated[bytes, Kind("uuid", "16s")]
 String = Annotated[str, Kind("string")]
 Bytes = Annotated[bytes, Kind("bytes")]
+View = Annotated[bytes | memoryview, Kind("view")]
+"""Bytes that are read where they stand, for they may be many."""
+Pieces = Annotated[bytes | list[bytes | memoryview], Kind("pieces")]
+"""Bytes that are written in several pieces, for the same reason; they are read as one."""
 
 
 class ByName(msgspec.StructMeta):
@@ -150,6 +154,8 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
 
 def _field(name: str, hint: Any, default: Any) -> Field:
     hint, marks = _unwrapped(hint)
+    if any(isinstance(mark, Kind) for mark in marks):
+        hint = bytes  # what else it may be is no matter of the wire
     optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
     if optional:
         (hint,) = [one for one in typing.get_args(hint) if one is not type(None)]

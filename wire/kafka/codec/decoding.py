@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from wire.kafka.codec.declare import Field, Kind, Message
 from wire.kafka.codec.source import (
@@ -29,6 +29,14 @@ from wire.kafka.codec.source import (
     runs,
     size_code,
 )
+
+READ: Final = {
+    "string": "data[at:at + size].decode()",
+    "bytes": "data[at:at + size]",
+    "pieces": "data[at:at + size]",
+    "view": "memoryview(data)[at:at + size]",
+}
+"""By kind, when the size is known."""
 
 Decode = Callable[[bytes, int], tuple[Any, int]]
 """Takes bytes and an offset; returns the value, and the offset behind it."""
@@ -87,8 +95,7 @@ def _field(source: Source, depth: int, field: Field) -> str:
         _elements(source, inside, field, value)
     elif isinstance(field.kind, Kind):
         inside = _sized(source, depth, field, value)
-        decoded = ".decode()" if field.kind.name == "string" else ""
-        source.add(inside, f"{value} = data[at:at + size]{decoded}", "at += size")
+        source.add(inside, f"{value} = {READ[field.kind.name]}", "at += size")
     else:
         _structure(source, depth, field.kind, value, null=_has_null_mark(source, field))
     return value

@@ -84,10 +84,25 @@ def _field(source: Source, depth: int, field: Field, value: str) -> None:
         inside = _null(source, depth, field, given)
         if field.kind.name == "string":
             source.add(inside, f"{given} = {given}.encode()")
+        if field.kind.name == "pieces":
+            _pieces(source, inside, field, given)
+            return
         _size(source, inside, field, given)
         source.add(inside, f"add({given})")
     else:
         _structure(source, depth, field, field.kind, given)
+
+
+def _pieces(source: Source, depth: int, field: Field, given: str) -> None:
+    """Bytes, or a list of such."""
+    source.add(depth, f"if type({given}) is list:", f"    size = sum(map(len, {given}))", "else:")
+    source.add(depth, f"    size = len({given})", f"    {given} = ({given},)")
+    if source.flexible:
+        source.add(depth, "add(writing.varint(size + 1))")
+    else:
+        name, _ = source.layout(size_code(field), "pack")
+        source.add(depth, f"add({name}(size))")
+    source.add(depth, f"for piece in {given}:", "    add(piece)")
 
 
 def _null(source: Source, depth: int, field: Field, given: str) -> int:

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from core import varints
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-SHORT: Final = [_varint(number) for number in range(1024)]
+SHORT: Final = [varints.varint(number) for number in range(1024)]
 """Most sizes are small."""
 
 
 def varint(number: int) -> bytes:
     """Unsigned."""
-    return SHORT[number] if number < len(SHORT) else _varint(number)
+    return SHORT[number] if number < len(SHORT) else varints.varint(number)
 
 
 def tags(fields: Sequence[tuple[int, list[bytes]]]) -> bytes:

@@ -1,51 +1,239 @@
-"""All groups that this server coordinates, and the clock that moves them on."""
+"""All groups that this server coordinates, and the clock that moves them on.
+
+A group is here while somebody is in it, or about to be, and is of one of two kinds: classic, or of
+the newer protocol. What outlasts its members is stored: its offsets as cursors, the rest as its
+record. After a restart nobody is in any group: members are told that they are unknown, and join
+again. A group that was in use then waits until all who are alive can have heard that, or the first
+to come would be given what others still read.
+
+Invariant: a group whose members have come or gone has been noted in its record before it is
+forgotten here.
+"""
 
 from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import trio
 
 from core.clock import Clock
-from wire.kafka.groups.group import Group, State
+from core.errors import BrokerError
+from wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_ID_NOT_FOUND,
+    INCONSISTENT_GROUP_PROTOCOL,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    Refused,
+)
+from wire.kafka.groups.consumer.group import ConsumerGroup
+from wire.kafka.groups.consumer.words import Timing
+from wire.kafka.groups.group import Group
+from wire.kafka.groups.member import Joined, Joining
+from wire.kafka.groups.options import GroupOptions
+from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
+from wire.kafka.groups.room import GROUP_BYTES, Room
+from wire.kafka.groups.rounds import Rules
 
-TICK_SECONDS = 0.1
-SIZE_MAX = 10_000
+log = logging.getLogger(__name__)
+
+TICK_SECONDS: Final = 0.1
+CLASSIC_BEAT_SECONDS: Final = 3.0
+"""Members of classic groups call so often, if nobody has told them otherwise."""
+COME_BACK_SECONDS: Final = 1.0
+"""Clients that have lost a connection wait so long before they try again."""
+CONSUMERS: Final = "consumer"
+"""The protocol type of all groups of the newer protocol."""
+
+AnyGroup = Group | ConsumerGroup
 
 
 class Groups:
     """See the module's docstring."""
 
-    def __init__(self, clock: Clock, first_delay_seconds: float) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        options: GroupOptions,
+        records: Records,
+        emptied: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._clock = clock
-        self._first_delay_seconds = first_delay_seconds
-        self._groups: dict[str, Group] = {}
+        self._records = records
+        self._emptied = emptied
+        """Told of each group that the last one has left."""
+        self._rules = Rules(options.size_max, options.first_delay_seconds, _new_id)
+        self._timing = Timing(
+            options.consumer_heartbeat_ms / 1000, options.consumer_session_ms / 1000
+        )
+        self._started = clock.monotonic()
+        self._returning: set[str] = set()
+        """Groups that were in use when this server started, and are not here yet."""
+        self._room = Room()
+        self._groups: dict[str, AnyGroup] = {}
+        self._noted: dict[str, bool] = {}
+        """Of groups that are here: whether their records say that they are in use."""
+        self._news = trio.Event()
 
     def now(self) -> float:
         return self._clock.monotonic()
 
     def find(self, group_id: str) -> Group | None:
-        return self._groups.get(group_id)
+        """The classic group of that name."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, Group) else None
 
-    def made(self, group_id: str) -> Group:
-        """The group of that name, there or not yet."""
-        found = self._groups.get(group_id)
-        if found is None:
-            found = self._groups[group_id] = Group(group_id, SIZE_MAX, self._first_delay_seconds)
-        return found
+    def consumer(self, group_id: str) -> ConsumerGroup | None:
+        """The group of the newer protocol of that name."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def in_use(self, group_id: str) -> bool:
+        """Whether somebody is in."""
+        group = self._groups.get(group_id)
+        return group is not None and group.in_use
+
+    def all(self) -> list[AnyGroup]:
+        return list(self._groups.values())
+
+    def join(self, group_id: str, request: Joining, done: Callable[[Joined], None]) -> None:
+        """Into the group of that name, there or not yet."""
+        group = self.find(group_id)
+        code = NONE
+        if self.consumer(group_id) is not None and self.in_use(group_id):
+            code = INCONSISTENT_GROUP_PROTOCOL
+        elif group is None and request.member_id:
+            code = UNKNOWN_MEMBER_ID
+        elif group is None and not self._room.has(_size(group_id)):
+            code = COORDINATOR_NOT_AVAILABLE
+        if code != NONE:
+            done(Joined(error_code=code, member_id=request.member_id))
+            return
+        if group is None:
+            waits = CLASSIC_BEAT_SECONDS + COME_BACK_SECONDS
+            until = self._started + waits if group_id in self._returning else 0.0
+            group = Group(group_id, self._rules, self._room, until)
+            self._begin(group)
+        group.join(request, self.now(), done)
+
+    async def expect(self, group_id: str) -> None:
+        """Somebody is about to join a group: know whether others may be about to come back."""
+        if group_id in self._groups:
+            return
+        record = await self._records.find(group_id)
+        if record is not None and record.protocol_type and not record.empty_since_ms:
+            self._returning.add(group_id)
+
+    async def expect_consumers(self, group_id: str) -> None:
+        """Likewise, and have it stored that the group is in use from now on."""
+        await self.expect(group_id)
+        if self.in_use(group_id):
+            return
+        if not self._room.has(_size(group_id)):
+            raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        await self._records.ensure(group_id, Record(CONSUMER, CONSUMERS))
+        await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
+
+    def made_consumer(self, group_id: str) -> ConsumerGroup:
+        """A group of the newer protocol that is not there yet."""
+        if self.in_use(group_id):
+            raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
+        if not self._room.has(_size(group_id)):
+            raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        waits = self._timing.heartbeat_seconds + COME_BACK_SECONDS
+        until = self._started + waits if group_id in self._returning else 0.0
+        group = ConsumerGroup(group_id, self._rules.size_max, self._timing, self._room, until)
+        self._begin(group)
+        self._noted[group_id] = True
+        return group
+
+    def _begin(self, group: AnyGroup) -> None:
+        """It takes the place of an empty one of the other kind, if there is one."""
+        self.forget(group.id)
+        self._returning.discard(group.id)
+        self._room.take(_size(group.id))
+        self._groups[group.id] = group
+        self._noted[group.id] = False
+        self._news.set()
 
     def forget(self, group_id: str) -> None:
-        """It is deleted: whoever holds it looks for another."""
+        """It is over, or deleted: whoever holds it looks for another."""
         group = self._groups.pop(group_id, None)
         if group is not None:
+            del self._noted[group_id]
             group.die()
+            self._room.take(-_size(group_id))
 
-    def all(self) -> list[Group]:
-        return list(self._groups.values())
+    def topics_wanted(self, group_id: str) -> set[str] | None:
+        """Topics that somebody in the group subscribes to; None if that cannot be known."""
+        from wire.kafka.groups.wanted import topics_wanted
+
+        group, found = self._groups.get(group_id), set[str]()
+        if isinstance(group, ConsumerGroup):
+            return group.names().union(*group.topics.matches.values())
+        for member in group.members if group is not None else ():
+            wanted = topics_wanted(member)
+            if wanted is None:
+                return None
+            found |= wanted
+        return found
+
+    def record_of(self, group_id: str) -> Record:
+        """What is to be said of a group that commits for the first time."""
+        group = self._groups.get(group_id)
+        if group is None or not group.in_use:
+            return Record()
+        return Record(*kind_of(group))
 
     async def run(self) -> None:
         """Until cancelled: see to it that what is due is done."""
         while True:
+            if not self._groups:
+                self._news = trio.Event()
+                await self._news.wait()
             await trio.sleep(TICK_SECONDS)
-            now = self.now()
-            for group in self.all():
-                if group.state is not State.EMPTY:
-                    group.tick(now)
+            await self.tick()
+
+    async def tick(self) -> None:
+        """Do what is due in each group, and note who has come into use or gone out of it."""
+        now = self.now()
+        for group in self.all():
+            if group.due > now:
+                continue
+            group.tick(now)
+            if group.in_use is not self._noted.get(group.id, group.in_use):
+                await self._note(group)
+            elif group.is_over:
+                self.forget(group.id)
+
+    async def _note(self, group: AnyGroup) -> None:
+        in_use = group.in_use
+        empty_since_ms = 0 if in_use else self._clock.wall_ms()
+        group.due = 0.0  # looked at again in any case
+        try:
+            await self._records.note(group.id, *kind_of(group), empty_since_ms)
+            if not in_use:
+                await self._emptied(group.id)
+        except BrokerError as error:
+            log.warning("group %s: its record is out of date: %s", group.id, error)
+            return
+        if group.id in self._noted:
+            self._noted[group.id] = in_use
+
+
+def kind_of(group: AnyGroup) -> tuple[str, str]:
+    """Of which protocol it is, and of which type."""
+    if isinstance(group, ConsumerGroup):
+        return CONSUMER, CONSUMERS
+    return CLASSIC, group.protocol_type or ""
+
+
+def _new_id(name: str) -> str:
+    return f"{name}-{uuid.uuid4()}"
+
+
+def _size(group_id: str) -> int:
+    return GROUP_BYTES + 4 * len(group_id)

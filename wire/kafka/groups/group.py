@@ -1,4 +1,4 @@
-"""A group: its members, its generation, and how it gets from one to the next. Pure.
+"""A group of the classic protocol: its members, its generation, how it gets to the next one. Pure.
 
     EMPTY       nobody is in
     JOINING     members come (again), until all who are known have, or their time is over
@@ -7,20 +7,28 @@
     DEAD        deleted: whoever holds it looks for another
 
 A round begins when somebody joins, leaves, is silent for too long, or joins again with something
-new; it ends with a higher generation. Time is given to each call; `tick` does what is due.
+new; it ends with a higher generation. The first round of an empty group may be told to gather: then
+it lasts a while even though all are there, and longer if others come meanwhile. After each round
+members have as long to ask for their task as they had to join.
+
+Whoever joins for the first time may be given an id to come back with. Rounds wait for those, too,
+for a while.
+
+Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
 
 Invariants: who waits for a join or a sync is told once; in SYNCING and STABLE there is a leader,
-who is a member; a static member (one with an instance id) is in once.
+who is a member; a static member (one with an instance id) is in once; what is kept of members has
+taken room before.
 """
 
 from __future__ import annotations
 
 import enum
-import uuid
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
+from typing import Final
 
 from wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     ILLEGAL_GENERATION,
@@ -30,9 +38,14 @@ from wire.kafka.errors import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from wire.kafka.groups.member import Joined, Joining, Member, Synced
+from wire.kafka.groups import protocols
+from wire.kafka.groups.member import NEVER, Joined, Joining, Member, Synced, Syncing, size_of_member
+from wire.kafka.groups.room import Room
+from wire.kafka.groups.roster import Roster
+from wire.kafka.groups.rounds import Round, Rules, begun
 
-NEVER = float("inf")
+ID_SECONDS: Final = 60.0
+"""Who is given an id comes back with it at once, or not at all."""
 
 
 class State(enum.Enum):
@@ -48,25 +61,31 @@ class State(enum.Enum):
 class Group:
     """See the module's docstring."""
 
-    def __init__(self, group_id: str, size_max: int, first_delay_seconds: float) -> None:
+    def __init__(self, group_id: str, rules: Rules, room: Room, gathers_until: float = 0.0) -> None:
         self.id = group_id
         self.state = State.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader = ""
-        self.members: dict[str, Member] = {}
-        self.emptied_at = 0.0
-        """Since when nobody is in it."""
-        self._size_max = size_max
-        self._first_delay_seconds = first_delay_seconds
-        self._static: dict[str, str] = {}
-        """Members by instance."""
-        self._expected: dict[str, float] = {}
-        """Ids that were given out, and until when their owners may come back with them."""
-        self._round_ends = NEVER
-        self._gathers = False
-        """A first round: it goes on until its end, for others may come."""
+        self.members = Roster(room)
+        self.due = 0.0
+        """There is nothing to do before."""
+        self._rules = rules
+        self._gathers_until = gathers_until
+        """Others may be about to come back: the first round waits for them."""
+        self._room = room
+        self._round = Round(NEVER, NEVER)
+        self._sync_ends = NEVER
+
+    @property
+    def in_use(self) -> bool:
+        return self.state not in (State.EMPTY, State.DEAD)
+
+    @property
+    def is_over(self) -> bool:
+        """Nobody is in, and nobody is about to come back."""
+        return not self.members and not self.members.expected
 
     # -- joining ------------------------------------------------------------------------------
 
@@ -76,8 +95,9 @@ class Group:
         if refusal != NONE:
             done(Joined(error_code=refusal, member_id=request.member_id))
             return
+        self.due = 0.0
         member = self.members.get(request.member_id)
-        if member is None and request.instance_id in self._static:
+        if member is None and self.members.static(request.instance_id):
             self._replace(request, now, done)
         elif member is None:
             self._newcomer(request, now, done)
@@ -88,123 +108,137 @@ class Group:
         """Why this request cannot be, whoever sends it."""
         if self.state is State.DEAD:
             return UNKNOWN_MEMBER_ID
-        known = self._static.get(request.instance_id or "")
-        if request.member_id and known not in (None, request.member_id):
-            return FENCED_INSTANCE_ID
-        if not request.protocols or not request.protocol_type:
+        known = self.members.static(request.instance_id)
+        before = self.members.get(request.member_id or known or "")
+        if request.member_id and not self.members.expects(request.member_id):
+            if known not in (None, request.member_id):
+                return FENCED_INSTANCE_ID
+            if before is None or request.instance_id not in (None, before.instance_id):
+                return UNKNOWN_MEMBER_ID
+        if not protocols.fits(request, self.protocol_type, self.members, before):
             return INCONSISTENT_GROUP_PROTOCOL
-        others = [one for one in self.members.values() if one.id != request.member_id]
-        if others and (
-            request.protocol_type != self.protocol_type
-            or not set(_names(request)) & self._common(others)
-        ):
-            return INCONSISTENT_GROUP_PROTOCOL
-        if request.member_id and request.member_id not in self.members:
-            return NONE if request.member_id in self._expected else UNKNOWN_MEMBER_ID
-        if not request.member_id and len(self.members) >= self._size_max:
+        if before is None and len(self.members) >= self._rules.size_max:
             return GROUP_MAX_SIZE_REACHED
-        return NONE
+        held = 0 if before is None else size_of_member(before.request)
+        grows = size_of_member(request) - held
+        return NONE if self._room.has(grows) else COORDINATOR_NOT_AVAILABLE
 
     def _newcomer(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
-        member_id = request.member_id or _new_id(request)
+        member_id = request.member_id or self._new_id(request)
         if not request.member_id and request.id_required and request.instance_id is None:
-            self._expected[member_id] = now + request.session_seconds
+            if len(self.members) + self.members.expected >= self._rules.size_max:
+                done(Joined(error_code=GROUP_MAX_SIZE_REACHED))
+                return
+            self.members.expect(member_id, now + min(request.session_seconds, ID_SECONDS))
             done(Joined(error_code=MEMBER_ID_REQUIRED, member_id=member_id))
             return
-        self._expected.pop(member_id, None)
+        self.members.unexpect(member_id)
         self._add(Member(member_id, request, now), done)
+        self._round.grew = True
         self._begin_round(now)
 
+    def _new_id(self, request: Joining) -> str:
+        return self._rules.new_id(request.instance_id or request.client_id)
+
     def _add(self, member: Member, done: Callable[[Joined], None]) -> None:
-        member.join_waits = done
-        self.members[member.id] = member
-        if member.instance_id is not None:
-            self._static[member.instance_id] = member.id
+        self.members.add(member)
+        member.joins(done)
         self.protocol_type = member.request.protocol_type
         self.leader = self.leader or member.id
 
     def _replace(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
         """A static member has come back without its id: it gets a new one, and nothing else
-        changes if it brings nothing new.
+        changes if the protocol stays what it is.
         """
-        assert request.instance_id is not None
-        old = self.members.pop(self._static[request.instance_id])
-        _tell_fenced(old)
-        member = Member(_new_id(request), request, now)
-        member.assignment = old.assignment
-        leads = self.leader == old.id
-        if leads:
+        old = self.members.get(self.members.static(request.instance_id) or "")
+        assert old is not None
+        self.members.drop(old)
+        old.refuse(FENCED_INSTANCE_ID)
+        member = Member(self._new_id(request), request, now)
+        member.assignment, member.is_new, member.synced = old.assignment, old.is_new, True
+        told_leader = self.leader
+        if self.leader == old.id:
             self.leader = member.id
+            told_leader = member.id if request.may_skip else old.id
         self._add(member, done)
-        same = old.request.protocols == request.protocols
-        if self.state is State.STABLE and same:
-            member.join_waits = None
-            done(self._result(member, everybody=leads, skip=leads))
-        elif self.state is not State.EMPTY:
+        if self.state is not State.STABLE:
+            self._begin_round(now)
+        elif protocols.elected(self.members) == self.protocol:
+            leads = told_leader == member.id
+            # who cannot skip is told that somebody else leads, so that it works nothing out
+            member.tell_joined(self._result(member, leader=told_leader, skip=leads))
+        else:
             self._begin_round(now)
 
     def _again(
         self, member: Member, request: Joining, now: float, done: Callable[[Joined], None]
     ) -> None:
         same = member.request.protocols == request.protocols
-        member.request, member.heard = request, now
+        self.members.change(member, request)
+        member.heard = now
         leads = member.id == self.leader
         if (self.state is State.SYNCING and same) or (
             self.state is State.STABLE and same and not leads
         ):
-            done(self._result(member, everybody=leads))  # it has not heard, or asks in vain
+            done(self._result(member, leader=self.leader))  # it has not heard, or asks in vain
             return
-        member.join_waits = done
+        member.joins(done)
         self._begin_round(now)
+
+    # -- rounds -------------------------------------------------------------------------------
 
     def _begin_round(self, now: float) -> None:
         """Have everybody come again; who is in the middle of a sync is told so."""
         if self.state is not State.JOINING:
-            first = self.state is State.EMPTY
-            for member in self.members.values():
-                self._tell_synced(member, Synced(error_code=REBALANCE_IN_PROGRESS))
-            self.state = State.JOINING
-            wait = max(one.request.rebalance_seconds for one in self.members.values())
-            self._gathers = first and self._first_delay_seconds > 0
-            self._round_ends = now + (self._first_delay_seconds if self._gathers else wait)
+            for member in self.members:
+                member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
+            delay = 0.0
+            if self.state is State.EMPTY:
+                delay = max(self._rules.first_delay_seconds, self._gathers_until - now)
+            self._round = begun(now, self._rebalance_seconds(), delay)
+            self.state, self._sync_ends = State.JOINING, NEVER
         self._end_round_if_complete(now)
 
+    def _rebalance_seconds(self) -> float:
+        return max(one.request.rebalance_seconds for one in self.members)
+
     def _end_round_if_complete(self, now: float) -> None:
-        if self._gathers:
+        if self._round.gathers or self.members.expected:
             return
-        if all(member.join_waits is not None for member in self.members.values()):
+        if all(member.join_waits is not None for member in self.members):
             self._end_round(now)
 
     def _end_round(self, now: float) -> None:
         """Whoever has not come is out; a static member stays until it is silent for too long."""
-        for member in list(self.members.values()):
+        for member in self.members:
             if member.join_waits is None and member.instance_id is None:
-                self._drop(member)
-        self._round_ends, self._gathers = NEVER, False
+                self._drop(member, UNKNOWN_MEMBER_ID)
+        waiting = [one.id for one in self.members if one.join_waits is not None]
+        if self.members and not waiting:
+            self._round = Round(now + self._rebalance_seconds(), NEVER)
+            return
         self.generation += 1
         if not self.members:
-            self._become_empty(now)
+            self._become_empty()
             return
-        if self.leader not in self.members or self.members[self.leader].join_waits is None:
-            waiting = [one.id for one in self.members.values() if one.join_waits is not None]
-            self.leader = (waiting or list(self.members))[0]
-        self.protocol = self._elected()
-        self.state = State.SYNCING
-        for member in self.members.values():
-            member.assignment = b""
-            member.heard = now
-            done, member.join_waits = member.join_waits, None
-            if done is not None:
-                done(self._result(member, everybody=member.id == self.leader))
+        if self.leader not in waiting:
+            self.leader = waiting[0]
+        self.protocol = protocols.elected(self.members)
+        self.state, self._sync_ends = State.SYNCING, now + self._rebalance_seconds()
+        for member in self.members:
+            self.members.give(member, b"")
+            member.heard, member.is_new = now, False
+            member.synced = False
+            member.tell_joined(self._result(member, leader=self.leader))
 
-    def _result(self, member: Member, *, everybody: bool, skip: bool = False) -> Joined:
+    def _result(self, member: Member, *, leader: str, skip: bool = False) -> Joined:
         assert self.protocol is not None
-        members = self.members.values() if everybody else ()
+        members = self.members if leader == member.id else ()
         return Joined(
             generation=self.generation,
             protocol_type=self.protocol_type,
             protocol=self.protocol,
-            leader=self.leader,
+            leader=leader,
             member_id=member.id,
             members=tuple(
                 (one.id, one.instance_id, one.metadata(self.protocol)) for one in members
@@ -212,61 +246,49 @@ class Group:
             skip_assignment=skip,
         )
 
-    @staticmethod
-    def _common(members: Iterable[Member]) -> set[str]:
-        """Protocols that all of them have."""
-        return set.intersection(*(set(_names(one.request)) for one in members))
-
-    def _elected(self) -> str:
-        """Each votes for the first of its protocols that all have."""
-        common = self._common(self.members.values())
-        votes = Counter(
-            next(name for name in _names(one.request) if name in common)
-            for one in self.members.values()
-        )
-        return votes.most_common(1)[0][0]
-
     # -- syncing ------------------------------------------------------------------------------
 
-    def sync(
-        self,
-        member_id: str,
-        generation: int,
-        instance_id: str | None,
-        assignments: Mapping[str, bytes],
-        now: float,
-        done: Callable[[Synced], None],
-    ) -> None:
+    def sync(self, request: Syncing, now: float, done: Callable[[Synced], None]) -> None:
         """Hear what to do; the leader says it, for everybody."""
-        code = self.check(member_id, generation, instance_id)
-        if code == NONE and self.state is State.JOINING:
-            code = REBALANCE_IN_PROGRESS
+        code = self._refusal_of_sync(request)
         if code != NONE:
             done(Synced(error_code=code))
             return
-        member = self.members[member_id]
-        member.heard = now
+        member = self.members.get(request.member_id)
+        assert member is not None, "just checked"
+        member.heard, member.synced = now, True
         if self.state is State.STABLE:
             done(self._task(member))
             return
-        member.sync_waits = done
-        if member_id == self.leader:
+        member.syncs(done)
+        if member.id == self.leader:
+            self.due = 0.0
             self.state = State.STABLE
-            for one in self.members.values():
-                one.assignment = assignments.get(one.id, b"")
+            for one in self.members:
+                self.members.give(one, request.assignments.get(one.id, b""))
                 one.heard = now
-                self._tell_synced(one, self._task(one))
+                one.tell_synced(self._task(one))
+
+    def _refusal_of_sync(self, request: Syncing) -> int:
+        code = self.check(request.member_id, request.generation, request.instance_id)
+        if code != NONE:
+            return code
+        if self.state is State.JOINING:
+            return REBALANCE_IN_PROGRESS
+        if (
+            request.protocol_type not in (None, self.protocol_type)
+            or request.protocol not in (None, self.protocol)
+        ):  # fmt: skip
+            return INCONSISTENT_GROUP_PROTOCOL
+        given = sum(map(len, request.assignments.values()))
+        if self.state is State.SYNCING and not self._room.has(given):
+            return COORDINATOR_NOT_AVAILABLE
+        return NONE
 
     def _task(self, member: Member) -> Synced:
         return Synced(
             protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
         )
-
-    @staticmethod
-    def _tell_synced(member: Member, result: Synced) -> None:
-        done, member.sync_waits = member.sync_waits, None
-        if done is not None:
-            done(result)
 
     # -- staying and leaving -------------------------------------------------------------------
 
@@ -274,119 +296,120 @@ class Group:
         """Whether a request comes from a member of this generation."""
         if self.state is State.DEAD:
             return UNKNOWN_MEMBER_ID
-        if instance_id is not None and instance_id in self._static:
-            if self._static[instance_id] != member_id:
-                return FENCED_INSTANCE_ID
-        elif instance_id is not None:
+        known = member_id if instance_id is None else self.members.static(instance_id)
+        if known is None or (known == member_id and self.members.get(member_id) is None):
             return UNKNOWN_MEMBER_ID
-        if member_id not in self.members:
-            return UNKNOWN_MEMBER_ID
+        if known != member_id:
+            return FENCED_INSTANCE_ID
         return NONE if generation == self.generation else ILLEGAL_GENERATION
 
     def heartbeat(
         self, member_id: str, generation: int, instance_id: str | None, now: float
     ) -> int:
         """A sign of life; the answer may be to join again."""
-        code = self.check(member_id, generation, instance_id)
-        if code == NONE:
-            self.members[member_id].heard = now
-            if self.state is State.JOINING:
-                return REBALANCE_IN_PROGRESS
-        return code
+        return self._lives(member_id, generation, instance_id, now, not_in=State.JOINING)
 
     def may_commit(
         self, member_id: str, generation: int, instance_id: str | None, now: float
     ) -> int:
         """Whether a member may say how far it is: not while it waits for its task."""
+        return self._lives(member_id, generation, instance_id, now, not_in=State.SYNCING)
+
+    def _lives(
+        self,
+        member_id: str,
+        generation: int,
+        instance_id: str | None,
+        now: float,
+        *,
+        not_in: State,
+    ) -> int:
+        """Hear of a member; the answer is whether there is anything against it."""
         code = self.check(member_id, generation, instance_id)
-        if code == NONE:
-            self.members[member_id].heard = now
-            if self.state is State.SYNCING:
-                return REBALANCE_IN_PROGRESS
-        return code
+        if code != NONE:
+            return code
+        member = self.members.get(member_id)
+        assert member is not None, "just checked"
+        member.heard = now
+        return REBALANCE_IN_PROGRESS if self.state is not_in else NONE
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> int:
         """Go: by id, or by instance alone, as administrators have somebody go."""
         if instance_id is not None:
-            known = self._static.get(instance_id)
+            known = self.members.static(instance_id)
             if known is None:
                 return UNKNOWN_MEMBER_ID
             if member_id and member_id != known:
                 return FENCED_INSTANCE_ID
             member_id = known
-        if self._expected.pop(member_id, None) is not None:
+        self.due = 0.0
+        if self.members.unexpect(member_id):
+            if self.state is State.JOINING:
+                self._end_round_if_complete(now)
             return NONE
-        if member_id not in self.members:
+        member = self.members.get(member_id)
+        if member is None:
             return UNKNOWN_MEMBER_ID
-        self._remove(self.members[member_id], now)
+        self._remove(member, now)
         return NONE
 
     def _remove(self, member: Member, now: float) -> None:
-        self._drop(member)
+        self._drop(member, UNKNOWN_MEMBER_ID)
         if not self.members:
             self.generation += 1
-            self._become_empty(now)
+            self._become_empty()
         elif self.state is State.JOINING:
             self._end_round_if_complete(now)
         else:
             self._begin_round(now)
 
-    def _drop(self, member: Member) -> None:
-        del self.members[member.id]
-        if member.instance_id is not None:
-            self._static.pop(member.instance_id, None)
+    def _drop(self, member: Member, code: int) -> None:
+        self.members.drop(member)
         if self.leader == member.id:
-            self.leader = next(iter(self.members), "")
-        _tell_unknown(member)
+            self.leader = next((one.id for one in self.members), "")
+        member.refuse(code)
 
-    def _become_empty(self, now: float) -> None:
+    def _become_empty(self) -> None:
         self.state = State.EMPTY
         self.protocol = None
         self.leader = ""
-        self.emptied_at = now
-        self._round_ends = NEVER
+        self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
 
     def die(self) -> None:
         """It is deleted."""
-        for member in list(self.members.values()):
-            self._drop(member)
+        for member in self.members:
+            self._drop(member, UNKNOWN_MEMBER_ID)
+        for member_id in self.members.overdue(NEVER):
+            self.members.unexpect(member_id)
         self.state = State.DEAD
 
     # -- time ---------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
         """Do what is due: a round whose time is over, members that were silent for too long."""
-        for member_id, until in list(self._expected.items()):
-            if until <= now:
-                del self._expected[member_id]
-        for member in list(self.members.values()):
-            if member.expires <= now and member.id in self.members:
+        for member_id in self.members.overdue(now):
+            self.leave(member_id, None, now)
+        for member in self.members:
+            if member.expires <= now and member in self.members:
                 self._remove(member, now)
-        if self.state is State.JOINING and self._round_ends <= now:
+        if self._sync_ends <= now:
+            self._end_syncing(now)
+        if self.state is State.JOINING and self._round.ends <= now:
+            self._go_on_gathering(now)
+        self.due = min(
+            self._round.ends if self.state is State.JOINING else NEVER,
+            self._sync_ends,
+            self.members.due,
+        )
+
+    def _end_syncing(self, now: float) -> None:
+        """Members that have not asked for their task in time are out."""
+        self._sync_ends = NEVER
+        for member in self.members:
+            if not member.synced and member in self.members:
+                self._remove(member, now)
+
+    def _go_on_gathering(self, now: float) -> None:
+        """End the round, unless it grows and may last longer."""
+        if not self._round.prolonged(now, self._rules.first_delay_seconds):
             self._end_round(now)
-
-
-def _names(request: Joining) -> list[str]:
-    return [name for name, _ in request.protocols]
-
-
-def _new_id(request: Joining) -> str:
-    return f"{request.instance_id or request.client_id}-{uuid.uuid4()}"
-
-
-def _tell_unknown(member: Member) -> None:
-    """Whoever waits for something in this member's name waits in vain."""
-    _tell(member, UNKNOWN_MEMBER_ID)
-
-
-def _tell_fenced(member: Member) -> None:
-    _tell(member, FENCED_INSTANCE_ID)
-
-
-def _tell(member: Member, code: int) -> None:
-    if member.join_waits is not None:
-        member.join_waits(Joined(error_code=code, member_id=member.id))
-        member.join_waits = None
-    if member.sync_waits is not None:
-        member.sync_waits(Synced(error_code=code))
-        member.sync_waits = None

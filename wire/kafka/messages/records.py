@@ -6,16 +6,17 @@ from typing import Annotated
 
 from wire.kafka.codec.declare import (
     NO_UUID,
-    Bytes,
     Int8,
     Int16,
     Int32,
     Int64,
     Message,
+    Pieces,
     Request,
     Response,
     String,
     Uuid,
+    View,
     since,
     tagged,
     until,
@@ -27,13 +28,14 @@ class ProducePartition(Message):
     """Records for one partition, as the client packed them."""
 
     index: Int32
-    records: Bytes | None
+    records: View | None
 
 
 class ProduceTopic(Message):
-    """Records for partitions of one topic."""
+    """Records for partitions of one topic; from version 13 on by id."""
 
-    name: String
+    name: Annotated[String, until(12)] = ""
+    topic_id: Annotated[Uuid, since(13)] = NO_UUID
     partition_data: list[ProducePartition]
 
 
@@ -41,7 +43,7 @@ class ProduceRequest(Request):
     """Append these records. With `acks` 0 nobody waits for an answer, and none may be sent."""
 
     KEY = 0
-    VERSIONS = (3, 12)
+    VERSIONS = (3, 13)
     FLEXIBLE = 9
 
     transactional_id: String | None = None
@@ -73,7 +75,8 @@ class ProducedPartition(Message):
 class ProducedTopic(Message):
     """What became of one topic's records."""
 
-    name: String
+    name: Annotated[String, until(12)] = ""
+    topic_id: Annotated[Uuid, since(13)] = NO_UUID
     partition_responses: list[ProducedPartition]
 
 
@@ -175,7 +178,7 @@ class FetchedPartition(Message):
     snapshot_id: Annotated[SnapshotId | None, since(12), tagged(2)] = None
     aborted_transactions: list[AbortedTransaction] | None
     preferred_read_replica: Annotated[Int32, since(11)] = -1
-    records: Bytes | None
+    records: Pieces | None
 
 
 class FetchedTopic(Message):

@@ -1,24 +1,35 @@
-"""What groups have committed: a durable cursor of the topic for each group and partition.
+"""OffsetCommit and OffsetFetch: who may commit what, and what was committed.
 
-The offset itself, its epoch and the time are stored with the cursor's position; so a commit holds
-back what the group has still to read from being deleted, and stands in Pulsar's stats as a
-subscription of the group's name. A commit is answered when it is stored.
+Where offsets are kept is told in `groups/offsets.py`. Commits of one connection to one group are
+done in the order in which they came, however long any of them takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from core.errors import BrokerError
-from core.ledger.chain import START, Position
+from wire.kafka.codec.declare import NO_UUID
 from wire.kafka.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_REQUEST,
     NONE,
     OFFSET_METADATA_TOO_LARGE,
     UNKNOWN_MEMBER_ID,
-    code_of,
+    UNSTABLE_OFFSET_COMMIT,
+    UNSUPPORTED_VERSION,
+    Refused,
 )
-from wire.kafka.groups.group import State
+from wire.kafka.groups.commit import NEVER_MS, Commit
+from wire.kafka.groups.offsets import commit_code
+from wire.kafka.groups.promised import unstable
+from wire.kafka.groups.records import Record
+from wire.kafka.groups.subscriptions import Partition
 from wire.kafka.messages.offsets import (
     CommitPartition,
     CommittedTopic,
@@ -33,44 +44,111 @@ from wire.kafka.messages.offsets import (
     OffsetFetchResponse,
 )
 from wire.kafka.messages.parts import PartitionError
-from wire.kafka.session.logs import Log
+from wire.kafka.messages.transactions import TxnCommitPartition
+from wire.kafka.names import topic_of
 
 if TYPE_CHECKING:
+    from wire.kafka.front import KafkaFront
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
-METADATA_BYTES_MAX: Final = 4096
-OFFSET: Final = "kafka.offset"
-EPOCH: Final = "kafka.leader-epoch"
-TIME: Final = "kafka.committed-ms"
-METADATA: Final = "kafka.metadata"
-"""A property of the subscription; the others stand beside its position."""
+NOTE_BYTES_MAX: Final = 4096
+PARTITIONS_MAX: Final = 50_000
+"""In one request, to commit them or to ask for them."""
+TRIED_AGAIN: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE)
+PARTITIONS_PER_REST: Final = 100
+"""Looked up before the loop gets its turn."""
+MANY_GROUPS_VERSION: Final = 8
+"""From here on one request asks for several groups."""
+EPOCHS_VERSION: Final = 9
+"""From here on members of groups of the newer protocol say their epochs."""
+IDS_VERSION: Final = 10
+"""From here on topics are called by their ids."""
+
+Turn = AbstractAsyncContextManager[None]
 
 
-async def on_offset_commit(session: KafkaSession, asked: Asked) -> OffsetCommitResponse:
+# -- committing -----------------------------------------------------------------------------------
+
+
+def on_offset_commit(session: KafkaSession, asked: Asked) -> Awaitable[OffsetCommitResponse]:
+    """Plain, to take a turn before anything else is handled; the rest happens later."""
     request = asked.request
     assert isinstance(request, OffsetCommitRequest)
-    refusal = _refusal(session, request)
-    answers = []
+    turn = session.front.commit_turns.take((session, request.group_id))
+    return _committed(session, request, asked.version, turn)
+
+
+async def _committed(
+    session: KafkaSession, request: OffsetCommitRequest, version: int, turn: Turn
+) -> OffsetCommitResponse:
+    wanted: dict[Partition, Commit] = {}
+    count = sum(len(topic.partitions) for topic in request.topics)
+    refusal = INVALID_REQUEST if count > PARTITIONS_MAX else _refusal(session, request, version)
+    now_ms = session.broker.clock.wall_ms()
+    named = []
     for topic in request.topics:
-        parts = [
-            PartitionError(
-                partition_index=part.partition_index,
-                error_code=refusal or await _commit(session, request.group_id, topic.name, part),
+        code, name = refusal, topic.name
+        if code == NONE and version >= IDS_VERSION:
+            code, name = await _named(session, topic.topic_id)
+        named.append((code, name))
+        for part in topic.partitions:
+            if (code or _refusal_of(part)) == NONE:
+                commit = commit_of(part, now_ms, request.retention_time_ms)
+                wanted[name, part.partition_index] = commit
+    codes = await kept(session.front, request.group_id, wanted, turn)
+    return OffsetCommitResponse(
+        topics=[
+            CommittedTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    PartitionError(
+                        partition_index=part.partition_index,
+                        error_code=code
+                        or _refusal_of(part)
+                        or codes.get((name, part.partition_index), NONE),
+                    )
+                    for part in topic.partitions
+                ],
             )
-            for part in topic.partitions
+            for topic, (code, name) in zip(request.topics, named, strict=True)
         ]
-        answers.append(CommittedTopic(name=topic.name, partitions=parts))
-    return OffsetCommitResponse(topics=answers)
+    )
 
 
-def _refusal(session: KafkaSession, request: OffsetCommitRequest) -> int:
+async def _named(session: KafkaSession, topic_id: bytes) -> tuple[int, str]:
+    """The name of a topic that is called by its id, or why there is none."""
+    try:
+        return NONE, await session.front.logs.name_of(topic_id)
+    except (BrokerError, Refused) as error:
+        return commit_code(error), ""
+
+
+async def kept(
+    front: KafkaFront, group_id: str, commits: Mapping[Partition, Commit], turn: Turn
+) -> dict[Partition, int]:
+    """Keep what whoever may has committed; returns an error code for each."""
+    record = front.groups.record_of(group_id)
+    if any(commit.expires_ms != NEVER_MS for commit in commits.values()):
+        record = Record(record.kind, record.protocol_type, ages_early=True)
+    if not commits:
+        async with turn:
+            return {}
+    return await front.offsets.commit(group_id, commits, turn, record)
+
+
+def _refusal(session: KafkaSession, request: OffsetCommitRequest, version: int) -> int:
     """Whether whoever commits may: a member of this generation, or anybody if nobody is in."""
     groups = session.front.groups
-    group = groups.find(request.group_id)
     if request.generation_id_or_member_epoch < 0 and not request.member_id:
-        in_use = group is not None and group.state is not State.EMPTY
-        return UNKNOWN_MEMBER_ID if in_use else NONE
+        return UNKNOWN_MEMBER_ID if groups.in_use(request.group_id) else NONE
+    newer = groups.consumer(request.group_id)
+    if newer is not None:
+        if version < EPOCHS_VERSION:
+            return UNSUPPORTED_VERSION
+        return newer.check_commit(request.member_id, request.generation_id_or_member_epoch)
+    group = groups.find(request.group_id)
     if group is None:
         return UNKNOWN_MEMBER_ID
     return group.may_commit(
@@ -81,94 +159,152 @@ def _refusal(session: KafkaSession, request: OffsetCommitRequest) -> int:
     )
 
 
-async def _commit(session: KafkaSession, group: str, name: str, part: CommitPartition) -> int:
-    metadata = part.committed_metadata or ""
-    if len(metadata.encode()) > METADATA_BYTES_MAX:
-        return OFFSET_METADATA_TOO_LARGE
-    try:
-        log = await session.front.logs.get(name, part.partition_index)
-        mark = await _mark_before(log, part.committed_offset)
-        await session.front.registry.add(group, (name, part.partition_index))
-        cursor = (await log.topic.subscription(group, start=mark)).cursor
-        cursor.longs = {
-            OFFSET: part.committed_offset,
-            EPOCH: part.committed_leader_epoch,
-            TIME: session.broker.clock.wall_ms(),
-        }
-        if cursor.properties.get(METADATA, "") != metadata:
-            cursor.properties[METADATA] = metadata
-            cursor.touched()
-        cursor.reset(mark)
-        await cursor.saved()
-    except BrokerError as error:
-        return code_of(error)
-    return NONE
+def _refusal_of(part: CommitPartition) -> int:
+    return note_refusal(part) or (NONE if part.committed_offset >= 0 else INVALID_REQUEST)
 
 
-async def _mark_before(log: Log, offset: int) -> Position:
-    """The last entry that a reader from `offset` on does not need any more."""
-    if offset <= log.start:
-        return START
-    if offset >= log.end:
-        return log.topic.ledger.chain.confirmed
-    ledger_id, entry_id = await log.places.find(offset)
-    return (ledger_id, entry_id - 1)
+def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
+    """Whether what clients note beside an offset is short enough."""
+    note = (part.committed_metadata or "").encode()
+    return OFFSET_METADATA_TOO_LARGE if len(note) > NOTE_BYTES_MAX else NONE
+
+
+def commit_of(
+    part: CommitPartition | TxnCommitPartition, now_ms: int, retention_ms: int = -1
+) -> Commit:
+    """What a client wants kept, for so long if it says so."""
+    return Commit(
+        offset=part.committed_offset,
+        epoch=part.committed_leader_epoch,
+        note=part.committed_metadata or "",
+        committed_ms=now_ms,
+        expires_ms=NEVER_MS if retention_ms < 0 else now_ms + retention_ms,
+    )
+
+
+# -- asking ---------------------------------------------------------------------------------------
 
 
 async def on_offset_fetch(session: KafkaSession, asked: Asked) -> OffsetFetchResponse:
     request = asked.request
     assert isinstance(request, OffsetFetchRequest)
-    if request.groups:
-        return OffsetFetchResponse(groups=[await _of_group(session, one) for one in request.groups])
-    one = FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)
-    return OffsetFetchResponse(topics=(await _of_group(session, one)).topics)
+    wanted = request.groups
+    if asked.version < MANY_GROUPS_VERSION:
+        wanted = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
+    groups = [await _of_group(session, one, asked.version) for one in wanted]
+    if request.require_stable:
+        for group in groups:
+            _refuse_unstable(session, group)
+    if asked.version >= MANY_GROUPS_VERSION:
+        return OffsetFetchResponse(groups=groups)
+    (found,) = groups
+    return OffsetFetchResponse(topics=found.topics, error_code=found.error_code)
 
 
-async def _of_group(session: KafkaSession, asked: FetchOffsetsGroup) -> FetchedOffsetsGroup:
-    topics = asked.topics
-    if topics is None:
-        topics = await _committed_to(session, asked.group_id)
-    return FetchedOffsetsGroup(
-        group_id=asked.group_id,
-        error_code=NONE,
-        topics=[
-            FetchedOffsetsTopic(
-                name=topic.name,
-                partitions=[
-                    await _fetched(session, asked.group_id, topic.name, index)
-                    for index in topic.partition_indexes
-                ],
+def _refuse_unstable(session: KafkaSession, group: FetchedOffsetsGroup) -> None:
+    """Where a transaction that is not done has promised another offset, it is to be waited for."""
+    waiting = unstable(session.front.coordinator, group.group_id)
+    for topic in group.topics if waiting else ():
+        name = topic.name or session.front.logs.name_at_once(topic.topic_id)
+        for part in topic.partitions:
+            if (name, part.partition_index) in waiting:
+                part.error_code, part.committed_offset = UNSTABLE_OFFSET_COMMIT, -1
+
+
+async def _of_group(
+    session: KafkaSession, asked: FetchOffsetsGroup, version: int
+) -> FetchedOffsetsGroup:
+    """Of the topics that are named, or of all; nothing committed is no error."""
+    told = FetchedOffsetsGroup(group_id=asked.group_id, error_code=NONE, topics=[])
+    count = sum(len(topic.partition_indexes) for topic in asked.topics or ())
+    told.error_code = INVALID_REQUEST if count > PARTITIONS_MAX else _stale(session, asked)
+    if told.error_code != NONE:
+        return told
+    try:
+        topics = asked.topics
+        if topics is None:
+            topics = await _committed_to(session, asked.group_id, version)
+    except BrokerError as error:
+        told.error_code = commit_code(error)
+        return told
+    for topic in topics:
+        found = await _of_topic(session, asked.group_id, topic, version)
+        told.topics.append(found)
+        # clients try a group again, but take most errors of one partition for the end
+        codes = (part.error_code for part in found.partitions)
+        again = (code for code in codes if code in TRIED_AGAIN)
+        told.error_code = next(again, told.error_code)
+    return told
+
+
+def _stale(session: KafkaSession, asked: FetchOffsetsGroup) -> int:
+    """Whether a member that says its epoch is one, and up to date.
+
+    A group that is not there, or a member, may be forgotten since a restart. Members hear of that
+    at their next heartbeat; until then they try again, while Java's, told here, end with an error.
+    """
+    if asked.member_id is None and asked.member_epoch < 0:
+        return NONE
+    groups = session.front.groups
+    group = groups.consumer(asked.group_id)
+    if group is None:
+        return COORDINATOR_LOAD_IN_PROGRESS if asked.member_epoch >= 0 else NONE
+    code = group.check_commit(asked.member_id or "", asked.member_epoch)
+    if code == UNKNOWN_MEMBER_ID and group.may_have_forgotten(groups.now()):
+        return COORDINATOR_LOAD_IN_PROGRESS
+    return code
+
+
+async def _of_topic(
+    session: KafkaSession, group_id: str, topic: FetchOffsetsTopic, version: int
+) -> FetchedOffsetsTopic:
+    code, name = NONE, topic.name
+    if version >= IDS_VERSION:
+        code, name = await _named(session, topic.topic_id)
+    parts = []
+    for count, index in enumerate(topic.partition_indexes):
+        if count % PARTITIONS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        if code == NONE:
+            parts.append(await _fetched(session, group_id, (name, index)))
+        else:
+            parts.append(
+                FetchedOffsetsPartition(
+                    partition_index=index, committed_offset=-1, metadata="", error_code=code
+                )
             )
-            for topic in topics
-        ],
-    )
+    return FetchedOffsetsTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
 
 
-async def _committed_to(session: KafkaSession, group: str) -> list[FetchOffsetsTopic]:
+async def _committed_to(session: KafkaSession, group: str, version: int) -> list[FetchOffsetsTopic]:
     """All partitions of which the group has committed something."""
     found: dict[str, list[int]] = {}
-    for name, index in sorted(await session.front.registry.partitions(group)):
+    for name, index in sorted(await session.front.subscriptions.partitions(group)):
         found.setdefault(name, []).append(index)
-    return [FetchOffsetsTopic(name=name, partition_indexes=ids) for name, ids in found.items()]
+    ids = session.broker.topic_ids
+    return [
+        FetchOffsetsTopic(
+            name=name,
+            topic_id=await ids.of(topic_of(name)) if version >= IDS_VERSION else NO_UUID,
+            partition_indexes=indexes,
+        )
+        for name, indexes in found.items()
+    ]
 
 
-async def _fetched(
-    session: KafkaSession, group: str, name: str, index: int
-) -> FetchedOffsetsPartition:
+async def _fetched(session: KafkaSession, group: str, where: Partition) -> FetchedOffsetsPartition:
     """What was committed; -1 for nothing, which is no error."""
     told = FetchedOffsetsPartition(
-        partition_index=index, committed_offset=-1, metadata="", error_code=NONE
+        partition_index=where[1], committed_offset=-1, metadata="", error_code=NONE
     )
     try:
-        log = await session.front.logs.get(name, index)
-    except BrokerError:
+        found = await session.front.offsets.fetch(group, where)
+    except BrokerError as error:
+        told.error_code = commit_code(error)
         return told
-    subscription = log.topic.subscriptions.get(group)
-    if subscription is not None and OFFSET in subscription.cursor.longs:
-        cursor = subscription.cursor
-        told.committed_offset = cursor.longs[OFFSET]
-        told.committed_leader_epoch = cursor.longs.get(EPOCH, -1)
-        told.metadata = cursor.properties.get(METADATA, "")
+    if found is not None:
+        told.committed_offset, told.metadata = found.offset, found.note
+        told.committed_leader_epoch = found.epoch
     return told
 
 

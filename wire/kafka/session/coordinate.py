@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
+from core.errors import BrokerError
+from core.waiting import Waiting
 from wire.kafka.errors import (
     INVALID_GROUP_ID,
+    INVALID_REQUEST,
     INVALID_SESSION_TIMEOUT,
     NONE,
     UNKNOWN_MEMBER_ID,
 )
-from wire.kafka.groups.member import Joined, Joining, Synced
+from wire.kafka.groups.group import Group
+from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from wire.kafka.groups.offsets import commit_code
 from wire.kafka.messages.basics import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -37,46 +40,42 @@ if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
-SESSION_MS_MIN: Final = 6_000
-SESSION_MS_MAX: Final = 1_800_000
 ID_REQUIRED_VERSION: Final = 4
 """From here on a newcomer comes again with the id it is given."""
-
-Result = TypeVar("Result")
-
-
-async def _answer(ask: Callable[[Callable[[Result], None]], None]) -> Result:
-    """Wait for what `done` is told."""
-    told: list[Result] = []
-    event = trio.Event()
-
-    def done(result: Result) -> None:
-        told.append(result)
-        event.set()
-
-    ask(done)
-    await event.wait()
-    return told[0]
+SKIP_VERSION: Final = 9
+"""From here on a leader can be told that there is nothing to work out."""
+MANY_VERSION: Final = 3
+"""From here on several members leave at once."""
+GROUP, TRANSACTION = 0, 1
+NAMES_MAX: Final = 10_000
+"""Coordinators, or members that leave, in one request."""
 
 
 async def on_find_coordinator(session: KafkaSession, asked: Asked) -> FindCoordinatorResponse:
     request = asked.request
     assert isinstance(request, FindCoordinatorRequest)
-    options = session.front.options
+    node, (host, port) = session.front.options.node_id, session.address
+    code, message, keys = NONE, None, request.coordinator_keys
+    if len(keys) > NAMES_MAX:
+        code, message, keys = INVALID_REQUEST, "these are too many", keys[:1]
+    elif request.key_type not in (GROUP, TRANSACTION):
+        code, message = INVALID_REQUEST, f"nothing of type {request.key_type} is coordinated here"
     return FindCoordinatorResponse(
-        node_id=options.node_id,
-        host=options.host,
-        port=options.port,
+        error_code=code,
+        error_message=message,
+        node_id=node,
+        host=host,
+        port=port,
         coordinators=[
             FoundCoordinator(
                 key=key,
-                node_id=options.node_id,
-                host=options.host,
-                port=options.port,
-                error_code=NONE,
-                error_message=None,
+                node_id=node,
+                host=host,
+                port=port,
+                error_code=code,
+                error_message=message,
             )
-            for key in request.coordinator_keys
+            for key in keys
         ],
     )
 
@@ -84,12 +83,26 @@ async def on_find_coordinator(session: KafkaSession, asked: Asked) -> FindCoordi
 async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupResponse:
     request = asked.request
     assert isinstance(request, JoinGroupRequest)
+    options = session.front.options.groups
+    code = NONE
     if not request.group_id:
-        return _joined(Joined(error_code=INVALID_GROUP_ID, member_id=request.member_id))
-    if not SESSION_MS_MIN <= request.session_timeout_ms <= SESSION_MS_MAX:
-        return _joined(Joined(error_code=INVALID_SESSION_TIMEOUT, member_id=request.member_id))
+        code = INVALID_GROUP_ID
+    elif not options.session_ms_min <= request.session_timeout_ms <= options.session_ms_max:
+        code = INVALID_SESSION_TIMEOUT
+    if code != NONE:
+        return _joined(Joined(error_code=code, member_id=request.member_id))
+    try:
+        await session.front.groups.expect(request.group_id)
+    except BrokerError as error:
+        return _joined(Joined(error_code=commit_code(error), member_id=request.member_id))
+    waiting = Waiting[Joined]()
+    session.front.groups.join(request.group_id, _joining(session, asked, request), waiting.done)
+    return _joined(await waiting.told())
+
+
+def _joining(session: KafkaSession, asked: Asked, request: JoinGroupRequest) -> Joining:
     rebalance_ms = request.rebalance_timeout_ms
-    joining = Joining(
+    return Joining(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=asked.client_id,
@@ -99,12 +112,8 @@ async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupRespons
         protocol_type=request.protocol_type,
         protocols=tuple((one.name, one.metadata) for one in request.protocols),
         id_required=asked.version >= ID_REQUIRED_VERSION,
+        may_skip=asked.version >= SKIP_VERSION,
     )
-    groups = session.front.groups
-    result: Joined = await _answer(
-        lambda done: groups.made(request.group_id).join(joining, groups.now(), done)
-    )
-    return _joined(result)
 
 
 def _joined(result: Joined) -> JoinGroupResponse:
@@ -127,19 +136,15 @@ async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupRespons
     request = asked.request
     assert isinstance(request, SyncGroupRequest)
     groups = session.front.groups
-    group = groups.find(request.group_id)
+    code, group = _found(session, request.group_id)
     if group is None:
-        return SyncGroupResponse(error_code=UNKNOWN_MEMBER_ID, assignment=b"")
-    result: Synced = await _answer(
-        lambda done: group.sync(
-            request.member_id,
-            request.generation_id,
-            request.group_instance_id,
-            {one.member_id: one.assignment for one in request.assignments},
-            groups.now(),
-            done,
-        )
-    )
+        return SyncGroupResponse(error_code=code, assignment=b"")
+    waiting = Waiting[Synced]()
+    group.sync(_syncing(request), groups.now(), waiting.done)
+    # what a follower sends along means nothing, and is not kept while it waits
+    asked.let_go()
+    del request
+    result = await waiting.told()
     return SyncGroupResponse(
         error_code=result.error_code,
         protocol_type=result.protocol_type,
@@ -148,13 +153,32 @@ async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupRespons
     )
 
 
+def _syncing(request: SyncGroupRequest) -> Syncing:
+    return Syncing(
+        member_id=request.member_id,
+        generation=request.generation_id,
+        instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol=request.protocol_name,
+        assignments={one.member_id: one.assignment for one in request.assignments},
+    )
+
+
+def _found(session: KafkaSession, group_id: str) -> tuple[int, Group | None]:
+    """A group that somebody may be in, or why there is none."""
+    group = session.front.groups.find(group_id)
+    if group is None:
+        return (UNKNOWN_MEMBER_ID if group_id else INVALID_GROUP_ID), None
+    return NONE, group
+
+
 async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse:
     request = asked.request
     assert isinstance(request, HeartbeatRequest)
     groups = session.front.groups
-    group = groups.find(request.group_id)
+    code, group = _found(session, request.group_id)
     if group is None:
-        return HeartbeatResponse(error_code=UNKNOWN_MEMBER_ID)
+        return HeartbeatResponse(error_code=code)
     return HeartbeatResponse(
         error_code=group.heartbeat(
             request.member_id, request.generation_id, request.group_instance_id, groups.now()
@@ -165,7 +189,12 @@ async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse
 async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupResponse:
     request = asked.request
     assert isinstance(request, LeaveGroupRequest)
-    leaving = request.members or [LeaveMember(member_id=request.member_id)]
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=INVALID_GROUP_ID)
+    if len(request.members) > NAMES_MAX:
+        return LeaveGroupResponse(error_code=INVALID_REQUEST)
+    many = asked.version >= MANY_VERSION
+    leaving = request.members if many else [LeaveMember(member_id=request.member_id)]
     left = [
         LeftMember(
             member_id=one.member_id,
@@ -174,17 +203,17 @@ async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupRespo
         )
         for one in leaving
     ]
-    if request.members:
+    if many:
         return LeaveGroupResponse(error_code=NONE, members=left)
     return LeaveGroupResponse(error_code=left[0].error_code)
 
 
 def _leave(session: KafkaSession, group_id: str, member: LeaveMember) -> int:
-    groups = session.front.groups
-    group = groups.find(group_id)
+    code, group = _found(session, group_id)
     if group is None:
-        return UNKNOWN_MEMBER_ID
-    return group.leave(member.member_id, member.group_instance_id, groups.now())
+        return code
+    now = session.front.groups.now()
+    return group.leave(member.member_id, member.group_instance_id, now)
 
 
 HANDLERS: Final[Mapping[int, Any]] = {

@@ -3,29 +3,40 @@
 At least one batch is given, whatever its size; it may begin before the offset, where that lies
 inside of it. Sessions (0 stands for none) are not kept: clients then ask for all they want each
 time.
+
+Who waits looks again when enough has been published since the last look to be worth it, and at the
+end of the time in any case.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from core.entry import header, kafka_form
 from core.errors import BrokerError
-from core.ledger.tail_cache import Slice
-from wire.kafka import batches
-from wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, code_of
+from wire.kafka.errors import (
+    NONE,
+    NOT_LEADER,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    Refused,
+    code_of,
+)
 from wire.kafka.messages.records import (
+    AbortedTransaction,
     FetchedPartition,
     FetchedTopic,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
 )
-from wire.kafka.session.logs import Log
+from wire.kafka.session.gathering import Gathering
+from wire.kafka.session.logs import EPOCH, Log
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -33,119 +44,180 @@ if TYPE_CHECKING:
 
 BYTES_MAX: Final = 55 * 1024 * 1024
 """Of one response."""
-READ_ENTRIES_MAX: Final = 5_000
+PIECE_BYTES_MIN: Final = 2048
+"""On the average: a batch goes out as two pieces, its head and the rest."""
+READ_COMMITTED: Final = 1
+BY_ID_VERSION: Final = 13
+"""From here on topics are named by their ids."""
 
 
 class Wanted:
     """One partition of a request, and what is found in it."""
 
-    __slots__ = ("answer", "error", "log", "part", "size")
+    __slots__ = (
+        "aborted",
+        "answer",
+        "bytes_seen",
+        "committed",
+        "end_seen",
+        "error",
+        "log",
+        "part",
+        "size",
+    )
 
-    def __init__(self, part: FetchPartition, log: Log | None, error: int) -> None:
+    def __init__(
+        self, part: FetchPartition, log: Log | None, error: int, *, committed: bool
+    ) -> None:
         self.part = part
         self.log = log
         self.error = error
+        self.committed = committed
+        """Only what is decided; what came to nothing is named in `aborted`."""
+        self.aborted: list[AbortedTransaction] | None = None
         self.size = 0
         self.answer: list[bytes | memoryview] = []
-
-    def check(self) -> None:
-        """Whether the offset is one that there is, or will be next."""
-        if self.log is not None and not self.log.start <= self.part.fetch_offset <= self.log.end:
-            self.error = OFFSET_OUT_OF_RANGE
+        self.end_seen = 0
+        """Where the log ended when it was read last."""
+        self.bytes_seen = 0
+        """How much had been published by then."""
 
     async def read(self, bytes_max: int, *, one_at_least: bool) -> None:
         """Gather batches up to a size."""
         self.answer, self.size = [], 0
-        self.check()
+        self.aborted = [] if self.committed else None
         log = self.log
-        if log is None or self.error or self.part.fetch_offset >= log.end:
+        if log is None:
+            return
+        self.end_seen = end = log.stable if self.committed else log.end
+        self.bytes_seen = log.topic.bytes_in - log.topic.ledger.pending_bytes
+        self._check(log)
+        if self.error or self.part.fetch_offset >= end:
             return
         bytes_max = min(bytes_max, self.part.partition_max_bytes)
+        found = Gathering(log, bytes_max, end, one_at_least=one_at_least)
         try:
-            await self._gather(log, bytes_max, one_at_least)
+            await found.gather(self.part.fetch_offset)
         except BrokerError as error:
             self.error = code_of(error)
+        self.answer, self.size = found.pieces, found.size
+        if self.committed:
+            self.aborted = _aborted(log, self.part.fetch_offset, found.end)
 
-    async def _gather(self, log: Log, bytes_max: int, one_at_least: bool) -> None:
-        ledger = log.topic.ledger
-        position = await log.places.find(self.part.fetch_offset)
-        offset = -1
-        while ledger.chain.has(position):
-            found = ledger.cached(position)
-            if found is None:
-                part = await ledger.read(position, READ_ENTRIES_MAX, max(bytes_max - self.size, 1))
-            else:
-                part = found[0].part(found[1], len(found[0].payloads))
-            if offset < 0:
-                offset = first_index(part)
-            for place, payload in enumerate(part.payloads):
-                count = 1 if part.counts is None else part.counts[place]
-                batch = kafka_form.batch_in(_tail(part, payload))
-                size = len(batch) if batch is not None else 0
-                if self.size + size > bytes_max and not (one_at_least and not self.size):
-                    log.places.note(offset, (part.ledger_id, part.first_entry + place))
-                    return
-                if batch is not None:
-                    self.answer += batches.with_offset(batch, offset)
-                    self.size += size
-                offset += count
-            position = ledger.chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
-        log.places.note(offset, position)
+    def _check(self, log: Log) -> None:
+        """Whether the offset is one that there is, or will be next."""
+        if log.topic.fenced:
+            self.error = NOT_LEADER
+        elif self.part.current_leader_epoch > EPOCH:
+            self.error = UNKNOWN_LEADER_EPOCH
+        elif not log.start <= self.part.fetch_offset <= log.end:
+            self.error = OFFSET_OUT_OF_RANGE
+
+    def comes(self) -> tuple[bool, int]:
+        """Whether there is more to read than at the last time, and how much at most."""
+        log = self.log
+        if log is None:
+            return False, 0
+        if (log.stable if self.committed else log.end) == self.end_seen:
+            return False, 0
+        return True, log.topic.bytes_in - self.bytes_seen
 
 
-def first_index(part: Slice) -> int:
-    """The index of the first message of a slice."""
-    head = part.headers[0] if part.headers is not None else part.payloads[0]
-    found = header.read(head)
-    return found.index - found.count + 1
+def _aborted(log: Log, first: int, end: int) -> list[AbortedTransaction]:
+    """What of the records from `first` up to `end` came to nothing."""
+    followed = log.topic.transactions
+    if followed is None:
+        return []
+    return [
+        AbortedTransaction(producer_id=one.writer, first_offset=one.first)
+        for one in followed.state.aborted_within(first, end)
+    ]
 
 
-def _tail(part: Slice, payload: bytes) -> bytes:
-    return payload if part.headers is not None else payload[header.read(payload).size :]
+Everything = list[tuple[FetchTopic, list[Wanted]]]
 
 
 async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
+    """Not while the client takes nothing: answers are large."""
+    if session.connection.congested:
+        await _relief(session)
+    return await _fetched(session, asked)
+
+
+async def _relief(session: KafkaSession) -> None:
+    with session.told_of_end() as news:
+        while session.connection.congested and not session.gone:
+            await news.wait(math.inf)
+
+
+async def _fetched(session: KafkaSession, asked: Asked) -> FetchResponse:
     """Answer as soon as there is enough, or when the time is over."""
     request = asked.request
     assert isinstance(request, FetchRequest)
-    wanted = {
-        topic.topic: [await _wanted(session, topic.topic, part) for part in topic.partitions]
+    everything: Everything = [
+        (topic, [await _wanted(session, asked, topic, part) for part in topic.partitions])
         for topic in request.topics
-    }
-    everything = [one for parts in wanted.values() for one in parts]
+    ]
+    every_one = [one for _, parts in everything for one in parts]
     deadline = trio.current_time() + request.max_wait_ms / 1000
     while True:
-        news = trio.Event()
-        with ExitStack() as watching:
-            for one in everything:
-                if one.log is not None:
-                    watching.enter_context(one.log.watched(news.set))
-            await _read_all(everything, request)
-            enough = sum(one.size for one in everything) >= request.min_bytes
-            if enough or any(one.error for one in everything) or session.gone:
-                break
-            with trio.move_on_at(deadline) as waiting:
-                await news.wait()
-            if waiting.cancelled_caught:
-                break
+        await _read_all(every_one, request)
+        lacks = request.min_bytes - sum(one.size for one in every_one)
+        if lacks <= 0 or any(one.error for one in every_one) or session.gone:
+            break
+        if not await _news(session, every_one, lacks, deadline):
+            break
+    session.connection.packed(sum(one.size for one in every_one))
     return FetchResponse(
         responses=[
-            FetchedTopic(topic=name, partitions=[_answer(one) for one in parts])
-            for name, parts in wanted.items()
+            FetchedTopic(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[_answer(one) for one in parts],
+            )
+            for topic, parts in everything
         ]
     )
 
 
-async def _wanted(session: KafkaSession, name: str, part: FetchPartition) -> Wanted:
+async def _wanted(
+    session: KafkaSession, asked: Asked, topic: FetchTopic, part: FetchPartition
+) -> Wanted:
+    request, logs = asked.request, session.front.logs
+    assert isinstance(request, FetchRequest)
+    log, error = None, NONE
     try:
-        return Wanted(part, await session.front.logs.get(name, part.partition), NONE)
-    except BrokerError as error:
-        return Wanted(part, None, code_of(error))
+        if asked.version >= BY_ID_VERSION:
+            log = await logs.by_id(topic.topic_id, part.partition)
+        else:
+            log = await logs.get(topic.topic, part.partition)
+        log.topic.last_used_ms = session.broker.clock.wall_ms()
+    except (BrokerError, Refused) as refused:
+        error = code_of(refused)
+    committed = request.isolation_level == READ_COMMITTED
+    return Wanted(part, log, error, committed=committed)
 
 
-async def _read_all(everything: list[Wanted], request: FetchRequest) -> None:
+async def _news(
+    session: KafkaSession, every_one: list[Wanted], lacks: int, deadline: float
+) -> bool:
+    """Wait until it is worth looking again; False if there is nothing new when the time is over."""
+    with ExitStack() as watching:
+        news = watching.enter_context(session.told_of_end())
+        for log in {one.log for one in every_one if one.log is not None}:
+            watching.enter_context(log.watched(news.wake))
+        while not session.gone:
+            coming = [one.comes() for one in every_one]
+            if sum(size for _, size in coming) >= lacks:
+                return True
+            if not await news.wait(deadline):
+                return any(more for more, _ in coming)
+    return True
+
+
+async def _read_all(every_one: list[Wanted], request: FetchRequest) -> None:
     left, first = min(request.max_bytes, BYTES_MAX), True
-    for one in everything:
+    for one in every_one:
         if left <= 0 and not first:
             one.answer, one.size = [], 0
             continue
@@ -156,16 +228,23 @@ async def _read_all(everything: list[Wanted], request: FetchRequest) -> None:
 
 def _answer(one: Wanted) -> FetchedPartition:
     log = one.log
-    end, start = (log.end, log.start) if log is not None else (-1, -1)
+    end, stable, start = (log.end, log.stable, log.start) if log is not None else (-1, -1, -1)
     return FetchedPartition(
         partition_index=one.part.partition,
         error_code=one.error,
         high_watermark=end,
-        last_stable_offset=end,
+        last_stable_offset=stable,
         log_start_offset=start,
-        aborted_transactions=None,
-        records=b"".join(one.answer),
+        aborted_transactions=one.aborted,
+        records=_worth_sending(one.answer, one.size),
     )
+
+
+def _worth_sending(pieces: list[bytes | memoryview], size: int) -> list[bytes | memoryview]:
+    """Small pieces are joined: one copy costs less than sending many."""
+    if size < len(pieces) * PIECE_BYTES_MIN:
+        return [b"".join(pieces)]
+    return pieces
 
 
 HANDLERS: Final[Mapping[int, Any]] = {1: on_fetch}

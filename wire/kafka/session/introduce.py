@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from wire.kafka.errors import NONE, UNSUPPORTED_VERSION
-from wire.kafka.messages.basics import ApiVersionsResponse, SupportedApi
+from wire.kafka.errors import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
+from wire.kafka.messages.basics import ApiVersionsRequest, ApiVersionsResponse, SupportedApi
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
+NAMED_VERSION: Final = 3
+_NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII)
+
 SERVED: Final[Mapping[int, tuple[int, int]]] = {
-    0: (0, 11),  # 0 to 2 are refused; clients of old compress nothing where they are not listed
-    1: (4, 12),
-    2: (1, 9),
-    3: (0, 12),
-    8: (2, 9),
-    9: (1, 9),
+    0: (0, 13),  # 0 to 2 are refused; clients of old compress nothing where they are not listed
+    1: (4, 17),
+    2: (1, 10),
+    3: (0, 13),
+    8: (2, 10),
+    9: (1, 10),
     10: (0, 6),
     11: (0, 9),
     12: (0, 4),
@@ -26,28 +30,58 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     14: (0, 5),
     15: (0, 6),
     16: (0, 5),
+    17: (0, 1),
     18: (0, 4),
     19: (2, 7),
-    20: (1, 5),
-    22: (0, 4),
+    20: (1, 6),
+    21: (0, 2),
+    22: (0, 5),
     23: (2, 4),
+    24: (0, 3),
+    25: (0, 4),
+    26: (0, 4),
+    27: (1, 1),
+    28: (0, 4),
+    32: (1, 4),
+    33: (0, 2),
+    35: (1, 4),
+    36: (0, 2),
     37: (0, 3),
     42: (0, 2),
+    43: (0, 2),
+    44: (0, 1),
+    46: (0, 0),
     47: (0, 0),
     60: (0, 2),
+    61: (0, 0),
+    65: (0, 0),
+    66: (0, 1),
+    68: (0, 1),
+    69: (0, 1),
+    75: (0, 0),
 }
 """What we say that we serve; nothing without a handler is among it."""
 
 
 async def on_api_versions(_session: KafkaSession, asked: Asked) -> ApiVersionsResponse:
-    known = asked.request is not None
     return ApiVersionsResponse(
-        error_code=NONE if known else UNSUPPORTED_VERSION,
+        error_code=_refusal(asked),
         api_keys=[
             SupportedApi(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in SERVED.items()
         ],
     )
+
+
+def _refusal(asked: Asked) -> int:
+    """A version that we do not know is answered all the same; from 3 on a client has a name."""
+    request = asked.request
+    if request is None:
+        return UNSUPPORTED_VERSION
+    assert isinstance(request, ApiVersionsRequest)
+    said = (request.client_software_name, request.client_software_version)
+    named = asked.version < NAMED_VERSION or all(_NAME.fullmatch(name) for name in said)
+    return NONE if named else INVALID_REQUEST
 
 
 HANDLERS: Final[Mapping[int, Any]] = {18: on_api_versions}

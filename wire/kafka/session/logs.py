@@ -1,6 +1,6 @@
 """Partitions as Kafka sees them: a topic of ours each, found by name and number.
 
-`t` is `public/default/t`; a topic of ours without partitions has one, itself.
+A topic of ours without partitions has one, itself.
 
 Invariant: a log that is returned is loaded and not on its way out; whoever waits in between asks
 again.
@@ -8,71 +8,115 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 import trio
 
 from core.broker import Broker
-from core.entry import header, kafka_form
-from core.errors import TopicNotFound
-from core.ledger.chain import Position
+from core.errors import NotReady, TopicNotFound
+from core.ledger.managed import MIXED
 from core.ledger.places import Places
 from core.names import TopicName
 from core.topic.topic import Topic
-from wire.kafka.batches import header_of
+from wire.kafka.configs import Rules, rules
+from wire.kafka.errors import UNKNOWN_TOPIC_ID, Refused
+from wire.kafka.names import called, topic_of
 from wire.kafka.producers import Producers
+from wire.kafka.session.recall import Recall
 
-RECALLED_ENTRIES: Final = 1_000
-RECALLED_BYTES: Final = 4 * 1024 * 1024
-"""Of the end of a log that is loaded, in one read."""
+EPOCH: Final = 0
+"""Of every leader: logs never lose their end, so there is nothing to tell epochs apart by."""
+NAMES_MAX: Final = 50_000
+"""Of topics that clients name by their ids."""
 
 
 class Log:
     """One partition: a loaded topic, and what readers by offset want to know of it."""
 
-    __slots__ = ("places", "producers", "topic")
+    __slots__ = (
+        "_defaults",
+        "_forget",
+        "_policies",
+        "_recall",
+        "_rules",
+        "_turn",
+        "names",
+        "places",
+        "producers",
+        "topic",
+        "topic_id",
+        "writable",
+    )
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        topic_id: bytes,
+        defaults: Mapping[str, str],
+        forget: Callable[[Log], None],
+    ) -> None:
         self.topic = topic
+        self.topic_id = topic_id
+        self.names: list[tuple[str, int]] = []
+        """By which clients have asked for it."""
+        self._defaults = defaults
+        self._forget = forget
+        self._policies = topic.policies
+        self._rules = rules(topic.policies, defaults)
+        self.writable = False
+        """It is stored that batches are among the entries, and known who has brought some."""
         self.places = Places(topic.ledger)
         self.producers = Producers()
+        self._recall = Recall(topic.env.storage.metadata, self)
+        self._turn = trio.Lock()
 
     @property
     def start(self) -> int:
-        """The lowest offset that is still there."""
-        return self.places.first_index
+        """The lowest offset that is still there, or the end if nothing is."""
+        return self.topic.ledger.first_index
 
     @property
     def end(self) -> int:
         """The offset that the next message gets, as far as readers are concerned."""
         return self.topic.ledger.confirmed_index
 
-    async def recall(self) -> None:
-        """Learn from the end of the log which producers wrote it, and how far they were."""
-        ledger, chain = self.topic.ledger, self.topic.ledger.chain
-        position = self._recalled_from()
-        while chain.has(position):
-            part = await ledger.read(position, RECALLED_ENTRIES, RECALLED_BYTES)
-            for payload in part.stored():
-                head = header.read(payload)
-                batch = kafka_form.batch_in(payload[head.size :])
-                if batch is not None:
-                    self.producers.note(header_of(batch), head.index - head.count + 1)
-            position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+    @property
+    def stable(self) -> int:
+        """Below this offset it is decided what becomes of every message."""
+        followed = self.topic.transactions
+        return self.end if followed is None else followed.state.stable_index(self.end)
 
-    def _recalled_from(self) -> Position:
-        """So many entries before the end, or the beginning."""
-        chain, left = self.topic.ledger.chain, RECALLED_ENTRIES
-        position = chain.confirmed
-        for segment in reversed(chain.segments):
-            entries = chain.last_entry_of(segment) + 1
-            position = (segment.ledger_id, max(entries - left, 0))
-            left -= entries
-            if left <= 0:
-                break
-        return chain.normal(position)
+    def rules(self) -> Rules:
+        """What holds for batches that are written here, as of now."""
+        if self._policies is not self.topic.policies:
+            self._policies = self.topic.policies
+            self._rules = rules(self._policies, self._defaults)
+        return self._rules
+
+    async def begin_writing(self) -> None:
+        """Have it known that the log is mixed, so that Pulsar's consumers are given their form, and
+        know who has written it.
+        """
+        async with self._turn:
+            if self.writable:
+                return
+            if self.topic.ledger.mixed:
+                await self._recall.recall()
+            else:
+                await self.topic.ledger.set_property(MIXED, "")
+            self.writable = True
+
+    async def closed(self) -> None:
+        """The topic is put away: nothing is on its way any more."""
+        self._forget(self)
+        if self.writable:
+            await self._recall.note()
+
+    async def deleted(self) -> None:
+        self._forget(self)
+        await self._recall.forget()
 
     @contextmanager
     def watched(self, news: Callable[[], None]) -> Iterator[None]:
@@ -87,9 +131,14 @@ class Log:
 class Logs:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, defaults: Mapping[str, str]) -> None:
         self._broker = broker
+        self._defaults = defaults
         self._known: dict[tuple[str, int], Log] = {}
+        """By the names that clients use, which may be several for one."""
+        self._of_topics: dict[Topic, Log] = {}
+        self._names: dict[bytes, str] = {}
+        """What clients call topics whose id they know. A name may have passed to another topic."""
 
     def at_once(self, name: str, partition: int) -> Log | None:
         """A log that is loaded; None says nothing. Plain call."""
@@ -101,30 +150,65 @@ class Logs:
             return None
         return found
 
+    def name_at_once(self, topic_id: bytes) -> str:
+        """The name of a topic with that id, as far as it is known; empty says nothing."""
+        return self._names.get(topic_id, "")
+
+    def by_id_at_once(self, topic_id: bytes, partition: int) -> Log | None:
+        """Likewise, of the topic with that id."""
+        found = self.at_once(self.name_at_once(topic_id), partition)
+        return found if found is not None and found.topic_id == topic_id else None
+
+    async def name_of(self, topic_id: bytes) -> str:
+        """The name of the topic with that id."""
+        found = await self._broker.topic_ids.name_of(topic_id)
+        if found is None:
+            self._names.pop(topic_id, None)
+            raise Refused(UNKNOWN_TOPIC_ID, "no topic has this id")
+        while len(self._names) >= NAMES_MAX:
+            del self._names[next(iter(self._names))]
+        name = self._names[topic_id] = called(found)
+        return name
+
     async def get(self, name: str, partition: int) -> Log:
         """`TopicNotFound` if there is no such partition; nothing is created."""
         found = self.at_once(name, partition)
         if found is not None:
             return found
-        topic = await self._broker.topic(await self._full(name, partition), create=False)
+        base = topic_of(name)
+        topic = await self._broker.topic(await self._full(base, partition), create=False)
         if not isinstance(topic, Topic):
             raise TopicNotFound(f"{name} keeps nothing, so there is nothing to read by offset")
-        made = Log(topic)
-        await made.recall()
-        found = self.at_once(name, partition)  # somebody else may have been quicker
+        topic_id = await self._broker.topic_ids.of(base)
+        if topic.fenced:
+            raise NotReady(f"{name} is being unloaded")
+        found = self._of_topics.get(topic)
         if found is None:
-            found = self._known[name, partition] = made
+            found = self._of_topics[topic] = Log(topic, topic_id, self._defaults, self._forget)
+            topic.attendants.append(found)
+        if (name, partition) not in self._known:
+            self._known[name, partition] = found
+            found.names.append((name, partition))
         return found
 
-    async def _full(self, name: str, partition: int) -> TopicName:
-        base = TopicName.parse(name)
+    def _forget(self, log: Log) -> None:
+        """Its topic is put away, or deleted."""
+        self._of_topics.pop(log.topic, None)
+        for name in log.names:
+            if self._known.get(name) is log:
+                del self._known[name]
+
+    async def by_id(self, topic_id: bytes, partition: int) -> Log:
+        """As `get`; `Refused` for an id that no topic has."""
+        found = self.by_id_at_once(topic_id, partition)
+        if found is None:
+            found = await self.get(await self.name_of(topic_id), partition)
+            if found.topic_id != topic_id:
+                raise Refused(UNKNOWN_TOPIC_ID, "the topic with this id is gone")
+        return found
+
+    async def _full(self, base: TopicName, partition: int) -> TopicName:
         count = await self._broker.catalog.partitions(base)
         if not 0 <= partition < max(count, 1):
-            raise TopicNotFound(f"{name} has no partition {partition}")
+            raise TopicNotFound(f"{base} has no partition {partition}")
         return base.partition(partition) if count else base
-
-
-async def news_or_timeout(seconds: float, event: trio.Event) -> None:
-    """Wait for an event, no longer than that."""
-    with trio.move_on_after(seconds):
-        await event.wait()

@@ -1,26 +1,30 @@
 """Topics made, enlarged and deleted by request.
 
-What cannot be done here is refused, not overlooked: replicas on other brokers, and, for the time
-being, any configuration of a topic.
+What cannot be done here is refused, not overlooked: replicas on other brokers above all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core import administration
-from core.errors import AlreadyExists, BrokerError
+from core.errors import BrokerError
 from core.names import TopicName
+from wire.kafka import configs
+from wire.kafka.codec.declare import NO_UUID
 from wire.kafka.errors import (
-    INVALID_CONFIG,
     INVALID_PARTITIONS,
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
+    INVALID_REQUEST,
     NONE,
+    Refused,
     code_of,
 )
 from wire.kafka.messages.topics import (
+    CreatedConfig,
     CreatedPartitionsTopic,
     CreatedTopic,
     CreatePartitionsRequest,
@@ -30,91 +34,137 @@ from wire.kafka.messages.topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeletedTopic,
+    DeleteTopic,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from wire.kafka.names import new_topic_of, topic_of
+from wire.kafka.session import configure, creation
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
 DEFAULT: Final = -1
-
-
-class Refused(Exception):
-    """Why a topic is not made; `code` is Kafka's."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
+PARTITIONS_MAX: Final = 10_000
+"""Of one topic."""
 
 
 async def on_create_topics(session: KafkaSession, asked: Asked) -> CreateTopicsResponse:
     request = asked.request
     assert isinstance(request, CreateTopicsRequest)
-    return CreateTopicsResponse(
-        topics=[
-            await _created(session, topic, for_real=not request.validate_only)
-            for topic in request.topics
-        ]
-    )
+    times = Counter(topic.name for topic in request.topics)
+    told = [
+        await _created(session, topic, for_real=not request.validate_only)
+        for topic in request.topics
+        if times[topic.name] == 1
+    ]
+    told += [
+        CreatedTopic(
+            name=name, error_code=INVALID_REQUEST, error_message="Duplicate topic in request."
+        )
+        for name, count in times.items()
+        if count > 1
+    ]
+    return CreateTopicsResponse(topics=told)
 
 
 async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
     told = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
+    front = session.front
     try:
-        wanted = _checked(session, topic)
-        name = TopicName.parse(topic.name)
+        name = new_topic_of(topic.name)
+        partitions = _checked(session, topic)
+        wanted = {one.name: configs.check(one.name, one.value) for one in topic.configs}
+        await creation.check_is_new(front, name)
+        await session.broker.catalog.policies(name.namespace)
         if for_real:
-            await administration.create_partitioned(session.broker, name, wanted)
-        elif await session.broker.catalog.partitions(name) or await session.broker.exists(name):
-            raise AlreadyExists(f"topic {topic.name} exists")
-        told.num_partitions, told.replication_factor = wanted, 1
-    except BrokerError as error:
+            await creation.create(front, name, partitions, wanted)
+            told.topic_id = await session.broker.topic_ids.of(name)
+        told.num_partitions, told.replication_factor = partitions, 1
+        told.configs = [
+            CreatedConfig(
+                name=one.name,
+                value=one.value,
+                read_only=False,
+                config_source=one.source,
+                is_sensitive=False,
+            )
+            for one in configure.of_new_topic(front, wanted)
+        ]
+    except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)
-    except Refused as refused:
-        told.error_code, told.error_message = refused.code, str(refused)
     return told
 
 
 def _checked(session: KafkaSession, topic: CreateTopic) -> int:
     """How many partitions it gets, if it may be made."""
-    if topic.assignments:
-        raise Refused(INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on")
-    if topic.replication_factor not in (DEFAULT, 1):
-        raise Refused(INVALID_REPLICATION_FACTOR, "there is one broker, and so one replica")
-    if topic.configs:
-        names = ", ".join(config.name for config in topic.configs)
-        raise Refused(INVALID_CONFIG, f"topics have no configuration here yet: {names}")
     wanted = topic.num_partitions
+    if topic.assignments:
+        if wanted != DEFAULT or topic.replication_factor != DEFAULT:
+            raise Refused(INVALID_REQUEST, "assignments stand in place of numbers, not beside them")
+        return _assigned(
+            session, {one.partition_index: one.broker_ids for one in topic.assignments}
+        )
+    if topic.replication_factor not in (DEFAULT, 1):
+        factor = topic.replication_factor
+        raise Refused(
+            INVALID_REPLICATION_FACTOR,
+            f"Replication factor: {factor} larger than available brokers: 1."
+            if factor > 1
+            else "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
     if wanted == DEFAULT:
         wanted = session.front.options.partitions
-    if wanted < 1:
-        raise Refused(INVALID_PARTITIONS, "a topic has at least one partition")
+    if not 1 <= wanted <= PARTITIONS_MAX:
+        raise Refused(
+            INVALID_PARTITIONS, f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {wanted}"
+        )
     return wanted
+
+
+def _assigned(session: KafkaSession, brokers: Mapping[int, list[int]]) -> int:
+    """Partitions that a client puts on brokers itself: there is one to put them on."""
+    if sorted(brokers) != list(range(len(brokers))):
+        raise Refused(INVALID_REPLICA_ASSIGNMENT, "partitions are counted from 0 without a gap")
+    if any(ids != [session.front.options.node_id] for ids in brokers.values()):
+        raise Refused(INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on")
+    return len(brokers)
 
 
 async def on_delete_topics(session: KafkaSession, asked: Asked) -> DeleteTopicsResponse:
     request = asked.request
     assert isinstance(request, DeleteTopicsRequest)
+    wanted = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
-        responses=[await _deleted(session, name) for name in request.topic_names]
+        responses=[await _deleted(session, topic) for topic in wanted + request.topics]
     )
 
 
-async def _deleted(session: KafkaSession, text: str) -> DeletedTopic:
+async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
     """With all that hangs on it, as Kafka's clients expect."""
-    told = DeletedTopic(name=text, error_code=NONE)
+    told = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
     broker = session.broker
     try:
-        name = TopicName.parse(text)
+        if topic.name is None:
+            told.name = await session.front.logs.name_of(topic.topic_id)
+        elif topic.topic_id != NO_UUID:
+            raise Refused(INVALID_REQUEST, "a topic is named, or has its id told, not both")
+        name = topic_of(told.name or "")
+        if topic.name is not None and await _is_there(session, name):
+            told.topic_id = await broker.topic_ids.of(name)
         if await broker.catalog.partitions(name):
             await administration.delete_partitioned(broker, name, force=True)
         else:
             await administration.delete_topic(broker, name, force=True)
-    except BrokerError as error:
+    except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)
     return told
+
+
+async def _is_there(session: KafkaSession, name: TopicName) -> bool:
+    broker = session.broker
+    return bool(await broker.catalog.partitions(name)) or await broker.exists(name)
 
 
 async def on_create_partitions(session: KafkaSession, asked: Asked) -> CreatePartitionsResponse:
@@ -134,18 +184,27 @@ async def _enlarged(
     told = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
     broker = session.broker
     try:
-        name = TopicName.parse(topic.name)
+        name = topic_of(topic.name)
         present = len(await administration.partitions_of(broker, name))
-        if topic.assignments:
-            raise Refused(INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on")
-        if topic.count <= present:
-            raise Refused(INVALID_PARTITIONS, f"{topic.name} has {present} partitions already")
+        if topic.count <= present or topic.count > PARTITIONS_MAX:
+            raise Refused(
+                INVALID_PARTITIONS,
+                f"Topic currently has {present} partitions, which is higher than the requested "
+                f"{topic.count}."
+                if topic.count < present
+                else f"Topic already has {present} partitions."
+                if topic.count == present
+                else f"a topic has {PARTITIONS_MAX} partitions at most",
+            )
+        if topic.assignments is not None:
+            new = [one.broker_ids for one in topic.assignments]
+            if len(new) != topic.count - present:
+                raise Refused(INVALID_REPLICA_ASSIGNMENT, "each new partition needs its brokers")
+            _assigned(session, dict(enumerate(new)))
         if for_real:
             await administration.grow_partitioned(broker, name, topic.count)
-    except BrokerError as error:
+    except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)
-    except Refused as refused:
-        told.error_code, told.error_message = refused.code, str(refused)
     return told
 
 

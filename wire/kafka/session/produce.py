@@ -1,4 +1,6 @@
-"""Produce: batches are checked by their headers and stored as they came.
+"""Produce: batches are checked and stored, as they came or as their log has them compressed.
+
+Most requests are of one kind, and never come here (`single.py`).
 
 Invariant: batches of one partition go to storage in the order they came on a connection; a response
 says of each partition where its batch is stored, or why it is not, when that is certain.
@@ -6,192 +8,218 @@ says of each partition where its batch is stored, or why it is not, when that is
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
-from core.entry import kafka_form
+import trio
+
+from core.entry.kafka_batch import CODEC, BatchHeader
 from core.errors import BrokerError
-from core.ledger.chain import Position
-from wire.kafka import batches
+from wire.kafka.batches import BadRecord, as_compressed, checked
 from wire.kafka.errors import (
-    CORRUPT_MESSAGE,
-    MESSAGE_TOO_LARGE,
+    INVALID_REQUIRED_ACKS,
     NONE,
+    NOT_ENOUGH_REPLICAS,
+    NOT_LEADER,
     UNSUPPORTED_COMPRESSION,
-    UNSUPPORTED_VERSION,
+    Refused,
     code_of,
 )
+from wire.kafka.hot import BY_ID_VERSION
 from wire.kafka.messages.records import (
     ProducedPartition,
     ProducedTopic,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
+    RefusedRecord,
 )
-from wire.kafka.producers import Refused, Remembered, Told
 from wire.kafka.session.logs import Log
+from wire.kafka.session.storing import Storing, check_transaction
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
-KEY: Final = 0
-FIRST_VERSION: Final = 3
+ZSTD: Final = 4
 ZSTD_VERSION: Final = 7
 """Before it, clients could not read what is compressed with it."""
+ACKS: Final = (-1, 0, 1)
 
 
 def on_produce(session: KafkaSession, asked: Asked) -> None:
-    """Store what can be stored at once; where a topic has to be loaded first, later ones wait."""
+    """Store what can be stored at once; where a topic has to be loaded first, or a batch to be
+    compressed anew, later ones wait.
+    """
     session.connection.will_write()
     request = asked.request
     assert isinstance(request, ProduceRequest)
-    if asked.version < FIRST_VERSION:
-        session.connection.end("Produce of a version that is not served any more")
-        return
-    logs = session.front.logs
-    for topic in request.topic_data:
-        for part in topic.partition_data:
-            if logs.at_once(topic.name, part.index) is None:
-                session.hold()
-                session.broker.spawn(_load, session, asked, request)
-                return
-    Storing(session, asked, request, {}).begin()
+    producing = Producing(session, asked, request)
+    if request.acks in ACKS and not producing.look():
+        session.hold_for(_load(producing))
+    else:
+        producing.begin()
 
 
-async def _load(session: KafkaSession, asked: Asked, request: ProduceRequest) -> None:
-    missing: dict[tuple[str, int], int] = {}
-    for topic in request.topic_data:
-        for part in topic.partition_data:
-            try:
-                await session.front.logs.get(topic.name, part.index)
-            except BrokerError as error:
-                missing[topic.name, part.index] = code_of(error)
-    Storing(session, asked, request, missing).begin()
-    session.go_on()
+async def _load(producing: Producing) -> None:
+    await producing.load()
+    await producing.compress()
+    producing.begin()
 
 
-class Storing:
+class Producing:
     """One request on its way to storage."""
 
-    __slots__ = ("_asked", "_left", "_missing", "_request", "_response", "_session", "_size")
+    __slots__ = (
+        "_asked",
+        "_by_id",
+        "_found",
+        "_left",
+        "_now_ms",
+        "_request",
+        "_response",
+        "_session",
+        "_size",
+    )
 
-    def __init__(
-        self,
-        session: KafkaSession,
-        asked: Asked,
-        request: ProduceRequest,
-        missing: dict[tuple[str, int], int],
-    ) -> None:
+    def __init__(self, session: KafkaSession, asked: Asked, request: ProduceRequest) -> None:
         self._session = session
         self._asked = asked
         self._request = request
-        self._missing = missing
-        """Partitions that are not to be had, and why."""
+        self._by_id = asked.version >= BY_ID_VERSION
+        self._found: list[Log | int] = []
+        """Partitions in the order of the request, or why they are not to be had."""
         self._response = ProduceResponse(responses=[])
+        self._now_ms = 0
         self._left = 1
         """Batches not told of, and one for handing them over."""
         self._size = 0
 
-    def begin(self) -> None:
+    # -- where it goes ------------------------------------------------------------------------
+
+    def look(self) -> bool:
+        """Find all partitions, if they are loaded and take batches as they come. Plain call."""
+        logs, found = self._session.front.logs, self._found
+        found.clear()
         for topic in self._request.topic_data:
-            told = ProducedTopic(name=topic.name, partition_responses=[])
+            for part in topic.partition_data:
+                if self._by_id:
+                    log = logs.by_id_at_once(topic.topic_id, part.index)
+                else:
+                    log = logs.at_once(topic.name, part.index)
+                if log is None or not log.writable or log.rules().codec is not None:
+                    return False
+                found.append(log)
+        return True
+
+    async def load(self) -> None:
+        """Load what is not loaded."""
+        logs = self._session.front.logs
+        self._found.clear()
+        for topic in self._request.topic_data:
+            for part in topic.partition_data:
+                try:
+                    if self._by_id:
+                        log = await logs.by_id(topic.topic_id, part.index)
+                    else:
+                        log = await logs.get(topic.name, part.index)
+                    await log.begin_writing()
+                    self._found.append(log)
+                except (BrokerError, Refused) as error:
+                    self._found.append(code_of(error))
+
+    async def compress(self) -> None:
+        """Bring what came otherwise into the form that its log is to have."""
+        parts = [part for topic in self._request.topic_data for part in topic.partition_data]
+        for place, (log, part) in enumerate(zip(self._found, parts, strict=True)):
+            codec = None if isinstance(log, int) else log.rules().codec
+            if codec is None:
+                continue
+            try:
+                part.records = await trio.to_thread.run_sync(
+                    as_compressed, part.records or b"", codec
+                )
+            except Refused as refused:
+                self._found[place] = refused.code
+
+    # -- storing ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self._now_ms = self._session.broker.clock.wall_ms()
+        found = iter(self._found)
+        for topic in self._request.topic_data:
+            told = ProducedTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
             self._response.responses.append(told)
             for part in topic.partition_data:
-                told.partition_responses.append(self._store(topic.name, part))
+                told.partition_responses.append(self._store(next(found, NOT_LEADER), part))
         self._session.storing(self._size)
         if self._request.acks == 0:
-            self._say_nothing()
-        self._one_less()
+            self._session.answer(self._asked, None)
+        self.one_less()
 
-    def _store(self, name: str, part: ProducePartition) -> ProducedPartition:
+    def _store(self, log: Log | int, part: ProducePartition) -> ProducedPartition:
         told = ProducedPartition(index=part.index, error_code=NONE, base_offset=-1)
-        code = self._missing.get((name, part.index), NONE)
-        log = self._session.front.logs.at_once(name, part.index)
-        if log is None or code:
-            told.error_code = code or UNSUPPORTED_VERSION
+        if self._request.acks not in ACKS:
+            told.error_code = INVALID_REQUIRED_ACKS
+            return told
+        if isinstance(log, int):
+            told.error_code = log
             return told
         try:
-            header = self._checked(part.records or b"")
-        except batches.BadBatch as bad:
-            told.error_code, told.error_message = bad.code, str(bad)
-            return told
-        assert part.records is not None
-        self._append(log, told, part.records, header)
+            batch, header = self._checked(log, part.records or b"")
+            self._append(log, told, batch, header)
+        except (BrokerError, Refused) as refused:
+            told.error_code, told.error_message = code_of(refused), str(refused) or None
+            if isinstance(refused, BadRecord):
+                told.record_errors = [
+                    RefusedRecord(batch_index=refused.place, batch_index_error_message=str(refused))
+                ]
         return told
 
-    def _append(
-        self, log: Log, told: ProducedPartition, batch: bytes, header: batches.Header
-    ) -> None:
-        def tell(code: int, offset: int) -> None:
-            told.error_code, told.base_offset = code, offset
-            told.log_start_offset = log.start
-            self._one_less()
-
-        remembered = None
+    def _checked(
+        self, log: Log, batch: bytes | memoryview
+    ) -> tuple[bytes | memoryview, BatchHeader]:
+        """What may be stored there."""
+        if log.topic.fenced:
+            raise Refused(NOT_LEADER)  # unloaded a moment ago: it is asked for again
+        log.topic.check_producer()
+        rules = log.rules()
+        if rules.insync > 1 and self._request.acks == -1:
+            raise Refused(NOT_ENOUGH_REPLICAS, "there is one replica, and more are wanted")
+        batch, header = checked(batch, rules, self._now_ms)
+        if header.attributes & CODEC == ZSTD and self._asked.version < ZSTD_VERSION:
+            raise Refused(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
         if header.producer_id >= 0:
-            try:
-                remembered, before = log.producers.come(header)
-            except Refused as refused:
-                told.error_code = refused.code
-                return
+            check_transaction(self._session, log, header)
+        return batch, header
+
+    def _append(
+        self, log: Log, told: ProducedPartition, batch: bytes | memoryview, header: BatchHeader
+    ) -> None:
+        part = Part(self, told, log, header, self._now_ms)
+        if header.producer_id >= 0:
+            part.remembered, before = log.producers.come(header)
             if before:
-                if remembered.offset >= 0:
-                    told.base_offset, told.log_start_offset = remembered.offset, log.start
+                if part.remembered.offset >= 0:
+                    told.base_offset, told.log_start_offset = part.remembered.offset, log.start
                 else:
                     self._left += 1
-                    remembered.waiting.append(tell)
+                    part.remembered.waiting.append(part.tell)
                 return
+        if log.rules().append_time:
+            told.log_append_time_ms = self._now_ms
         self._left += 1
         self._size += len(batch)
-        self._publish(log, batch, header, remembered, tell)
+        part.begin(self._session, batch)
 
-    def _publish(
-        self,
-        log: Log,
-        batch: bytes,
-        header: batches.Header,
-        remembered: Remembered | None,
-        tell: Told,
-    ) -> None:
-        ledger = log.topic.ledger
-
-        def stored(result: Position | BrokerError) -> None:
-            if isinstance(result, BrokerError):
-                code = code_of(result)
-                if remembered is not None:
-                    log.producers.failed(header.producer_id, remembered, code)
-                tell(code, -1)
-                return
-            offset = ledger.index_told(result)
-            if remembered is not None:
-                log.producers.stored(remembered, offset)
-            tell(NONE, offset)
-
-        offsets = header.last_delta + 1
-        now_ms = self._session.broker.clock.wall_ms()
-        log.topic.publish([kafka_form.wrapped(batch, offsets, now_ms)], [offsets], stored)
-
-    def _checked(self, batch: bytes) -> batches.Header:
-        """The header of a batch that may be stored."""
-        limit = self._session.front.options.batch_bytes_max
-        if len(batch) > limit:
-            raise batches.BadBatch(MESSAGE_TOO_LARGE, f"a batch of more than {limit} bytes")
-        try:
-            header = batches.header_of(batch)
-        except struct.error as error:
-            raise batches.BadBatch(CORRUPT_MESSAGE, "a batch is cut short") from error
-        batches.check(batch, header)
-        if header.attributes & batches.CODEC == batches.ZSTD and self._asked.version < ZSTD_VERSION:
-            raise batches.BadBatch(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
-        return header
-
-    def _one_less(self) -> None:
+    def one_less(self) -> None:
+        """One batch fewer is not told of; after the last of them, answer."""
         self._left -= 1
         if self._left:
             return
         self._session.stored(self._size)
         if self._request.acks != 0:
+            # it is not read for so long: who knows it does not wonder
+            self._response.throttle_time_ms = round(self._session.debts.wait_seconds * 1000)
             self._session.answer(self._asked, self._response)
         elif any(
             part.error_code
@@ -200,5 +228,25 @@ class Storing:
         ):
             self._session.connection.end("a batch that wants no answer was not stored")
 
-    def _say_nothing(self) -> None:
-        self._session.answer(self._asked, None)
+
+class Part(Storing):
+    """One batch, and what is said of its partition."""
+
+    __slots__ = ("producing", "told")
+
+    def __init__(
+        self,
+        producing: Producing,
+        told: ProducedPartition,
+        log: Log,
+        header: BatchHeader,
+        now_ms: int,
+    ) -> None:
+        super().__init__(log, header, now_ms)
+        self.producing = producing
+        self.told = told
+
+    def tell(self, code: int, offset: int) -> None:
+        self.told.error_code, self.told.base_offset = code, offset
+        self.told.log_start_offset = self.log.start
+        self.producing.one_less()

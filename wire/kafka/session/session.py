@@ -1,40 +1,58 @@
 """The session of one connection: who handles which request, and what keeps their order.
 
-A handler is a function of (session, request) that returns the response. Most are `async` and run as
-tasks of their own: a fetch that waits for news holds up nobody, and the wire sees to it that
-responses leave in order. Produce is plain where its topics are loaded: batches go to storage in the
-order they came, and its response is packed when they are stored. While it has to load a topic, what
-comes behind it waits (`hold`).
+A handler is a function of (session, request) that returns the response. Kafka promises that the
+requests of a connection are processed one after the other, and some clients count on it: a request
+begins when all before it are answered, as a task of its own. Only a produce need not wait for the
+produces before it: it is plain where its topics are loaded, batches go to storage in the order they
+came, and its response is packed when they are stored. While it has to load a topic, what comes
+behind it waits (`hold_for`).
 
-Invariant: every request is answered once, or the connection ends; after `closed` nothing is packed.
+Invariants: every request is answered once, or the connection ends; at most one of a connection is
+under way that is not a produce; after `closed` nothing is packed.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from core.access import ANYBODY, Conversation
 from core.broker import Broker
-from core.link.connection import PAUSE_PUBLISHES, PAUSE_RATE, Connection
+from core.debts import Debts
+from core.errors import Unauthorized
+from core.link.connection import PAUSE_PUBLISHES, Connection
+from wire.kafka import hot
 from wire.kafka.codec.declare import Response
 from wire.kafka.session import (
     commits,
+    configure,
+    consumer_groups,
     coordinate,
+    deletion,
     fetch,
-    identify,
+    inspection,
     introduce,
+    logdirs,
     manage,
     produce,
+    promises,
+    rights,
+    sasl,
+    single,
     tools,
     topics,
+    transact,
     whereabouts,
 )
-from wire.kafka.wire import Asked, KafkaWire
+from wire.kafka.session.news import News
+from wire.kafka.wire import Asked, AskedAgain, KafkaWire
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
+    from wire.kafka.front import Address, KafkaFront
 
 log = logging.getLogger(__name__)
 
@@ -45,16 +63,30 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     **topics.HANDLERS,
     **fetch.HANDLERS,
     **whereabouts.HANDLERS,
+    **deletion.HANDLERS,
+    **logdirs.HANDLERS,
     **coordinate.HANDLERS,
     **commits.HANDLERS,
+    **consumer_groups.HANDLERS,
     **tools.HANDLERS,
     **manage.HANDLERS,
-    **identify.HANDLERS,
+    **configure.HANDLERS,
+    **transact.HANDLERS,
+    **promises.HANDLERS,
+    **inspection.HANDLERS,
+    **sasl.HANDLERS,
 }
-"""By the number of the API; each answers later. Produce is not among them."""
+"""By the number of the API; each answers later. Produce is not among them.
 
+Most are called now and run later. One that is plain, and returns what is to be awaited, does
+something at once: so it can see to it that two of a kind are done in their order, whichever
+connections they came from.
+"""
+
+IDLE_SECONDS: Final = 600.0
+"""Clients close connections that they have not used for nine minutes themselves."""
 WAITING_MAX: Final = 64
-"""Requests of one connection under way: at so many it is not read, at half of them it is again."""
+"""Requests of one connection: at so many it is not read, at half of them it is again."""
 STORING_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of one connection, on their way to storage: likewise."""
 
@@ -62,16 +94,42 @@ STORING_BYTES_MAX: Final = 16 * 1024 * 1024
 class KafkaSession:
     """See the module's docstring."""
 
-    __slots__ = ("_held", "_storing_bytes", "connection", "front", "gone", "wire")
+    __slots__ = (
+        "_acting",
+        "_busy",
+        "_later",
+        "_storing_bytes",
+        "_told_of_end",
+        "address",
+        "connection",
+        "debts",
+        "front",
+        "gone",
+        "proof",
+        "who",
+        "wire",
+    )
 
-    def __init__(self, front: KafkaFront, connection: Connection, wire: KafkaWire) -> None:
+    def __init__(
+        self, front: KafkaFront, connection: Connection, wire: KafkaWire, address: Address
+    ) -> None:
         self.front = front
         self.connection = connection
         self.wire = wire
+        self.address = address
+        """What clients of this listener are told of where we are."""
         self.gone = False
+        self.who = ANYBODY
+        self.proof: Conversation | None = None
+        """Who it is, in the course of being proved."""
+        self.debts = Debts(front.broker.clock, front.broker.spawn, connection, self._still_here)
         self._storing_bytes = 0
-        self._held: deque[Asked] | None = None
-        """Requests that wait until a produce before them has its topics; None while none does."""
+        self._told_of_end: set[News] = set()
+        self._busy = False
+        """A task answers a request, or loads the topics of a produce: what comes later waits."""
+        self._later: deque[Asked] = deque()
+        """Requests whose turn has not come."""
+        self._acting = False
 
     @property
     def broker(self) -> Broker:
@@ -80,44 +138,90 @@ class KafkaSession:
     # -- requests -----------------------------------------------------------------------------
 
     def handle(self, asked: Asked) -> None:
-        """Act on one request."""
-        if self._held is not None:
-            self._held.append(asked)
-        elif asked.key == produce.KEY:
-            produce.on_produce(self, asked)
-        else:
-            self.broker.spawn(self._answer_later, asked)
+        """Act on one request, or do so later."""
         if self.wire.waiting >= WAITING_MAX:
-            self.connection.pause(PAUSE_PUBLISHES)
+            self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
+        if self._later or not self._may_begin(asked):
+            self._later.append(asked)
+        else:
+            self._begin(asked)
 
-    def hold(self) -> None:
-        """What comes from now on waits for `go_on`."""
-        self._held = deque()
+    def _may_begin(self, asked: Asked) -> bool:
+        return not self._busy and (asked.key == hot.KEY or self.wire.is_first(asked))
 
-    def go_on(self) -> None:
-        held, self._held = self._held, None
-        while held:
-            if self._held is not None:
-                self._held += held
-                return
-            self.handle(held.popleft())
-
-    async def _answer_later(self, asked: Asked) -> None:
+    def _begin(self, asked: Asked) -> None:
         try:
-            self.answer(asked, await HANDLERS[asked.key](self, asked))
+            if isinstance(asked, AskedAgain):
+                rights.check_topic(self.broker.access, self.who, asked.key, asked.shape)
+            else:
+                rights.check(self.broker.access, self.who, asked.key, asked.request)
+        except Unauthorized as error:
+            self.connection.end(str(error))
+            return
+        if isinstance(asked, AskedAgain) and single.begin(self, asked):
+            return
+        if asked.key == hot.KEY:
+            produce.on_produce(self, asked)
+        elif asked.key in HANDLERS:
+            self.hold_for(self._answer_with(asked, HANDLERS[asked.key](self, asked)))
+        else:
+            self.connection.end(f"API {asked.key} is not served")
+
+    def hold_for(self, work: Awaitable[None]) -> None:
+        """What comes from now on waits until that is done."""
+        self._busy = True
+        self.broker.spawn(self._done, work)
+
+    async def _done(self, work: Awaitable[None]) -> None:
+        try:
+            await work
         except Exception:
             log.exception("%s: closed, this server failed", self.connection.peer)
-            self.connection.end("this server failed")
+            self._give_up()
+        finally:
+            self._busy = False
+            self._act_on_later()
+
+    async def _answer_with(self, asked: Asked, response: Awaitable[Response | None]) -> None:
+        self.answer(asked, await response)
+
+    def _act_on_later(self) -> None:
+        if self._acting:
+            return  # what is begun here may be answered at once
+        self._acting = True
+        try:
+            while self._later and self._may_begin(self._later[0]):
+                self._begin(self._later.popleft())
+                if self.connection.ending is not None:
+                    self._later.clear()
+        except Exception:
+            log.exception("%s: closed, this server failed", self.connection.peer)
+            self._give_up()
+        finally:
+            self._acting = False
+
+    def _give_up(self) -> None:
+        """A mistake of ours costs one connection."""
+        self._later.clear()
+        self.connection.end("this server failed")
 
     def answer(self, asked: Asked, response: Response | None) -> None:
         """Pack the response, or that there is none."""
-        if self.gone:
-            return
-        self.wire.answer(asked, response)
+        if not self.gone:
+            self.wire.answer(asked, response)
+            self._answered()
+
+    def answer_packed(self, asked: Asked, packed: bytes) -> None:
+        """Likewise, a response that is packed."""
+        if not self.gone:
+            self.wire.answer_packed(asked, [packed])
+            self._answered()
+
+    def _answered(self) -> None:
         self.connection.touch()
-        paused = self.connection.paused & PAUSE_PUBLISHES
-        if paused and 2 * self.wire.waiting <= WAITING_MAX:
-            self.connection.resume(PAUSE_PUBLISHES)
+        self._read_on()
+        if self._later:
+            self._act_on_later()
 
     # -- back-pressure ------------------------------------------------------------------------
 
@@ -125,23 +229,54 @@ class KafkaSession:
         """So many bytes are on their way to storage; at the limit, read no more."""
         self._storing_bytes += size
         if self._storing_bytes >= STORING_BYTES_MAX:
-            self.connection.pause(PAUSE_RATE)
+            self.connection.pause(PAUSE_PUBLISHES)
 
     def stored(self, size: int) -> None:
         self._storing_bytes -= size
-        if self.connection.paused & PAUSE_RATE and 2 * self._storing_bytes <= STORING_BYTES_MAX:
-            self.connection.resume(PAUSE_RATE)
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """If half of what there may be, of requests and of bytes, is done."""
+        if (
+            self.connection.paused & PAUSE_PUBLISHES
+            and 2 * self.wire.waiting <= WAITING_MAX
+            and 2 * self._storing_bytes <= STORING_BYTES_MAX
+        ):
+            self.connection.resume(PAUSE_PUBLISHES)
+
+    def _still_here(self, _now: float) -> bool:
+        return not self.gone
 
     # -- life ---------------------------------------------------------------------------------
 
+    @property
+    def silence_seconds_allowed(self) -> float:
+        """Clients have no word for asking whether we live. Who waits for us may do so for ever."""
+        return math.inf if self.wire.waiting else IDLE_SECONDS
+
     def quiet(self) -> None:
-        """Kafka's clients are silent for minutes and have no word for asking: they may."""
+        """There is nothing to ask: the next look ends the connection."""
 
     def relieved(self) -> None:
-        """Nobody sends of his own accord."""
+        """The client has taken what was sent: who held back looks again."""
+        for news in self._told_of_end:
+            news.wake()
 
     def closed(self, reason: str) -> None:
         """The connection is gone."""
         del reason
         self.gone = True
         self.wire.close()
+        self._later.clear()
+        for news in self._told_of_end:
+            news.wake()
+
+    @contextmanager
+    def told_of_end(self) -> Iterator[News]:
+        """Somebody who waits, and need not any more when the connection is gone, or has room."""
+        news = News()
+        self._told_of_end.add(news)
+        try:
+            yield news
+        finally:
+            self._told_of_end.discard(news)

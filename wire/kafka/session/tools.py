@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from core.errors import BrokerError, SubscriptionNotFound, TopicNotFound
+import trio
+
+from core.errors import BrokerError
+from core.topic.consumer import Consumer
+from wire.kafka.codec.encoding import encoder
 from wire.kafka.errors import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
+    INVALID_REQUEST,
     NON_EMPTY_GROUP,
     NONE,
-    code_of,
+    POLICY_VIOLATION,
+    Refused,
 )
+from wire.kafka.groups.coordinator import kind_of
+from wire.kafka.groups.expiry import forget_if_unused
 from wire.kafka.groups.group import Group, State
-from wire.kafka.groups.registry import Partition
+from wire.kafka.groups.offsets import commit_code
+from wire.kafka.groups.records import CLASSIC
+from wire.kafka.groups.records import CONSUMER as NEWER
+from wire.kafka.groups.subscriptions import Partition
+from wire.kafka.groups.wanted import CONSUMER
+from wire.kafka.messages.consumer_groups import DescribedConsumerGroup
+from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
 from wire.kafka.messages.groups import (
     DeletedGroup,
     DeleteGroupsRequest,
@@ -29,29 +44,54 @@ from wire.kafka.messages.groups import (
     ListGroupsResponse,
 )
 from wire.kafka.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
-from wire.kafka.messages.parts import PartitionError, TopicErrors
+from wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
-CLASSIC: Final = "classic"
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
 """Before it, a group that nobody knows is described as a dead one."""
+NAMES_MAX: Final = 10_000
+"""Groups, or partitions, in one request; there is no word for more, but to answer none of them."""
+GROUPS_PER_REST: Final = 100
+"""Looked up before the loop gets its turn."""
+OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
+"""What may be done with a group: read, delete, describe. Nobody forbids anything yet."""
+
+Told = TypeVar("Told", DescribedGroup, DescribedConsumerGroup)
+
+
+# -- describing -----------------------------------------------------------------------------------
 
 
 async def on_describe_groups(session: KafkaSession, asked: Asked) -> DescribeGroupsResponse:
     request = asked.request
     assert isinstance(request, DescribeGroupsRequest)
-    stored = await session.front.registry.groups()
-    return DescribeGroupsResponse(
-        groups=[_described(session, group_id, stored, asked.version) for group_id in request.groups]
+    groups = await described(
+        request.groups,
+        partial(_described, session, asked.version),
+        with_operations=request.include_authorized_operations,
     )
+    return DescribeGroupsResponse(groups=groups)
 
 
-def _described(
-    session: KafkaSession, group_id: str, stored: list[str], version: int
-) -> DescribedGroup:
+async def described(
+    names: Sequence[str], describe: Callable[[str], Awaitable[Told]], *, with_operations: bool
+) -> list[Told]:
+    """What is to be told of each group, of either protocol; nothing of too many."""
+    found = []
+    for count, group_id in enumerate(names if len(names) <= NAMES_MAX else ()):
+        if count % GROUPS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        found.append(await describe(group_id))
+    if with_operations:
+        for one in found:
+            one.authorized_operations = OPERATIONS
+    return found
+
+
+async def _described(session: KafkaSession, version: int, group_id: str) -> DescribedGroup:
     group = session.front.groups.find(group_id)
     told = DescribedGroup(
         error_code=NONE,
@@ -61,16 +101,19 @@ def _described(
         protocol_data="",
         members=[],
     )
-    if group is not None:
-        told.group_state = group.state.value
-        told.protocol_type = group.protocol_type or ""
-        told.protocol_data = group.protocol or ""
-        told.members = _members(group)
-    elif group_id not in stored:
-        told.group_state = State.DEAD.value
-        if version >= UNKNOWN_IS_AN_ERROR_VERSION:
-            told.error_code = GROUP_ID_NOT_FOUND
-            told.error_message = f"there is no group {group_id}"
+    try:
+        if group is not None and group.in_use:
+            told.group_state = group.state.value
+            told.protocol_type = group.protocol_type or ""
+            told.protocol_data = (group.protocol or "") if group.state is State.STABLE else ""
+            told.members = _members(group)
+        elif not await _describe_stored(session, told):
+            told.group_state = State.DEAD.value
+            if version >= UNKNOWN_IS_AN_ERROR_VERSION:
+                told.error_code = GROUP_ID_NOT_FOUND
+                told.error_message = f"there is no group {group_id}"
+    except BrokerError as error:
+        told.error_code = commit_code(error)
     return told
 
 
@@ -83,100 +126,176 @@ def _members(group: Group) -> list[DescribedMember]:
             client_id=member.request.client_id,
             client_host=member.request.host,
             member_metadata=member.metadata(protocol) if protocol else b"",
-            member_assignment=member.assignment,
+            member_assignment=member.assignment if protocol else b"",
         )
-        for member in group.members.values()
+        for member in group.members
     ]
+
+
+async def _describe_stored(session: KafkaSession, told: DescribedGroup) -> bool:
+    """A group that nobody is in as a group: subscriptions may have consumers of Pulsar's.
+
+    One of the newer protocol is not described here: clients ask for it by other words.
+    """
+    front = session.front
+    record = await front.records.find(told.group_id)
+    if record is not None:
+        if record.kind == NEWER:
+            return False
+        told.protocol_type = record.protocol_type
+    members = await front.subscriptions.attached(told.group_id)
+    if members:
+        told.group_state, told.protocol_type = State.STABLE.value, CONSUMER
+        told.members = [_pulsars(consumer, where) for where, consumer in members]
+    return bool(record or members or await front.subscriptions.topics(told.group_id))
+
+
+def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
+    """One of Pulsar's consumers, as a member that has the one partition it is attached to."""
+    assigned = ConsumerAssignment(
+        assigned_partitions=[TopicPartitions(topic=where[0], partitions=[where[1]])]
+    )
+    wanted = ConsumerSubscription(topics=[where[0]])
+    return DescribedMember(
+        member_id=f"{consumer.name}-{consumer.id}-{where[0]}-{where[1]}",
+        client_id=consumer.name,
+        client_host=f"/{consumer.request.address.rpartition(':')[0]}",
+        member_metadata=b"\0\0" + b"".join(encoder(ConsumerSubscription, 0, False)(wanted)),
+        member_assignment=b"\0\0" + b"".join(encoder(ConsumerAssignment, 0, False)(assigned)),
+    )
+
+
+# -- listing --------------------------------------------------------------------------------------
 
 
 async def on_list_groups(session: KafkaSession, asked: Asked) -> ListGroupsResponse:
     request = asked.request
     assert isinstance(request, ListGroupsRequest)
-    found = {
-        group_id: ListedGroup(
-            group_id=group_id, protocol_type="", group_state=State.EMPTY.value, group_type=CLASSIC
-        )
-        for group_id in await session.front.registry.groups()
-    }
-    for group in session.front.groups.all():
-        if group.state is not State.EMPTY or group.id in found:
-            found[group.id] = ListedGroup(
-                group_id=group.id,
-                protocol_type=group.protocol_type or "",
-                group_state=group.state.value,
-                group_type=CLASSIC,
-            )
+    try:
+        found = await _listed(session)
+    except BrokerError as error:
+        return ListGroupsResponse(error_code=commit_code(error), groups=[])
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(
         error_code=NONE,
         groups=[
             one
-            for one in found.values()
-            if (not states or one.group_state.lower() in states) and (not types or CLASSIC in types)
+            for one in found
+            if (not states or one.group_state.lower() in states)
+            and (not types or one.group_type in types)
         ],
     )
+
+
+async def _listed(session: KafkaSession) -> list[ListedGroup]:
+    """Groups that somebody is in, those that have committed, and subscriptions."""
+    front = session.front
+    stored = set(await front.records.names())
+    found: dict[str, ListedGroup] = {}
+    for count, group_id in enumerate({*stored, *await front.subscriptions.names()}):
+        if count % GROUPS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        record = await front.records.find(group_id) if group_id in stored else None
+        attached = bool(await front.subscriptions.attached(group_id))
+        found[group_id] = ListedGroup(
+            group_id=group_id,
+            protocol_type=CONSUMER if attached else record.protocol_type if record else "",
+            group_state=(State.STABLE if attached else State.EMPTY).value,
+            group_type=record.kind if record else CLASSIC,
+        )
+    for group in front.groups.all():
+        if group.in_use:
+            kind, protocol_type = kind_of(group)
+            found[group.id] = ListedGroup(
+                group_id=group.id,
+                protocol_type=protocol_type,
+                group_state=group.state.value,
+                group_type=kind,
+            )
+    return [found[group_id] for group_id in sorted(found)]
+
+
+# -- deleting -------------------------------------------------------------------------------------
 
 
 async def on_delete_groups(session: KafkaSession, asked: Asked) -> DeleteGroupsResponse:
     request = asked.request
     assert isinstance(request, DeleteGroupsRequest)
+    names = request.groups_names if len(request.groups_names) <= NAMES_MAX else []
     return DeleteGroupsResponse(
         results=[
             DeletedGroup(group_id=group_id, error_code=await _delete(session, group_id))
-            for group_id in request.groups_names
+            for group_id in names
         ]
     )
 
 
 async def _delete(session: KafkaSession, group_id: str) -> int:
-    """Only where nobody is in it; offsets first, so that a try that fails can be repeated."""
+    """Only where nobody is in it; offsets first, so that a try that fails can be repeated.
+
+    A subscription that only Pulsar's clients have used is theirs to delete.
+    """
     front = session.front
-    group = front.groups.find(group_id)
-    if group is not None and group.state is not State.EMPTY:
+    if front.groups.in_use(group_id):
         return NON_EMPTY_GROUP
-    partitions = await front.registry.partitions(group_id)
-    if group is None and not partitions:
-        return GROUP_ID_NOT_FOUND
-    for partition in sorted(partitions):
-        code = await _forget(session, group_id, partition)
-        if code != NONE:
-            return code
-    front.groups.forget(group_id)
-    return NONE
-
-
-async def _forget(session: KafkaSession, group_id: str, partition: Partition) -> int:
-    """Delete what a group has committed of one partition."""
     try:
-        # gone with its topic, or on the list and never committed
-        with suppress(TopicNotFound, SubscriptionNotFound):
-            log = await session.front.logs.get(*partition)
-            await log.topic.unsubscribe(group_id, force=False)
-        await session.front.registry.remove(group_id, partition)
+        record = await front.records.find(group_id)
+        partitions = await front.subscriptions.partitions(group_id)
+        if record is None and front.groups.find(group_id) is None:
+            return POLICY_VIOLATION if partitions else GROUP_ID_NOT_FOUND
+        for partition in partitions:
+            if front.groups.in_use(group_id):
+                return NON_EMPTY_GROUP
+            code = await front.offsets.forget(group_id, partition)
+            if code != NONE:
+                return code
+        if not front.groups.in_use(group_id):
+            await front.records.delete(group_id)
     except BrokerError as error:
-        return code_of(error)
+        return commit_code(error)
+    if not front.groups.in_use(group_id):
+        front.groups.forget(group_id)
     return NONE
 
 
 async def on_offset_delete(session: KafkaSession, asked: Asked) -> OffsetDeleteResponse:
     request = asked.request
     assert isinstance(request, OffsetDeleteRequest)
-    group = session.front.groups.find(request.group_id)
-    if group is None and not await session.front.registry.partitions(request.group_id):
-        return OffsetDeleteResponse(error_code=GROUP_ID_NOT_FOUND, topics=[])
-    in_use = group is not None and group.state is not State.EMPTY
+    if sum(len(topic.partitions) for topic in request.topics) > NAMES_MAX:
+        return OffsetDeleteResponse(error_code=INVALID_REQUEST, topics=[])
+    try:
+        wanted = await _wanted(session, request.group_id)
+    except Refused as error:
+        return OffsetDeleteResponse(error_code=error.code, topics=[])
+    except BrokerError as error:
+        return OffsetDeleteResponse(error_code=commit_code(error), topics=[])
     topics = []
     for topic in request.topics:
         parts = []
         for part in topic.partitions:
             where = (topic.name, part.partition_index)
             code = GROUP_SUBSCRIBED_TO_TOPIC
-            if not in_use:
-                code = await _forget(session, request.group_id, where)
+            if topic.name not in wanted:
+                code = await session.front.offsets.forget(request.group_id, where)
             parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
         topics.append(TopicErrors(name=topic.name, partitions=parts))
+    with suppress(BrokerError):  # then it is looked at again when offsets expire
+        await forget_if_unused(session.front, request.group_id)
     return OffsetDeleteResponse(error_code=NONE, topics=topics)
+
+
+async def _wanted(session: KafkaSession, group_id: str) -> set[str]:
+    """Topics that members of a group want; `Refused` if it has none, or does not say."""
+    front = session.front
+    if front.groups.in_use(group_id):
+        wanted = front.groups.topics_wanted(group_id)
+        if wanted is None:
+            raise Refused(NON_EMPTY_GROUP)
+        return wanted
+    if await front.records.find(group_id) is None:
+        raise Refused(GROUP_ID_NOT_FOUND)
+    return set()
 
 
 HANDLERS: Final[Mapping[int, Any]] = {

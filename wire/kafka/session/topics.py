@@ -1,65 +1,93 @@
-"""Metadata: which topics there are, and who serves them."""
+"""Which topics there are, and who serves them: all this one broker."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core import administration, listing
+from core import listing
 from core.errors import AlreadyExists, BrokerError, TopicNotFound
-from core.names import NamespaceName, TopicName
-from wire.kafka.errors import NONE, code_of
+from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from wire.kafka.codec.declare import NO_UUID
+from wire.kafka.errors import NONE, Refused, code_of
 from wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribedBroker,
+    DescribedPartition,
+    DescribedTopic,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    FindTopic,
     FoundBroker,
     FoundPartition,
     FoundTopic,
     MetadataRequest,
     MetadataResponse,
+    TopicCursor,
 )
+from wire.kafka.names import called, topic_of
+from wire.kafka.session import creation
+from wire.kafka.session.logs import EPOCH
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
-DEFAULT_NAMESPACE: Final = "public/default"
-NO_OPERATIONS: Final = -2147483648
-"""Nobody asked what may be done."""
+NOT_ASKED: Final = -2147483648
+"""In place of what may be done, where nobody asked."""
+TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
+"""All that there are, as bits: nobody is kept from anything yet."""
+PARTITIONS_MAX: Final = 2_000
+"""Of one DescribeTopicPartitions."""
 
 
 async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
     request = asked.request
     assert isinstance(request, MetadataRequest)
-    options = session.front.options
+    node, address = session.front.options.node_id, session.address
     everything = request.topics is None or (asked.version == 0 and not request.topics)
+    wanted = request.topics or []
     if everything:
-        names = await _all_names(session)
-    else:
-        assert request.topics is not None
-        names = [topic.name or "" for topic in request.topics]
+        wanted = [FindTopic(name=name) for name in await all_names(session)]
     create = request.allow_auto_topic_creation and not everything
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     return MetadataResponse(
-        brokers=[FoundBroker(node_id=options.node_id, host=options.host, port=options.port)],
-        cluster_id=options.cluster_id,
-        controller_id=options.node_id,
-        topics=[await _described(session, name, create=create) for name in names],
+        brokers=[FoundBroker(node_id=node, host=address.host, port=address.port)],
+        cluster_id=session.front.cluster_id,
+        controller_id=node,
+        topics=[await _found(session, topic, operations, create=create) for topic in wanted],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 
-async def _all_names(session: KafkaSession) -> list[str]:
+async def all_names(session: KafkaSession) -> list[str]:
     """Topics of the namespace that needs no prefix, partitions as one."""
     names = await listing.topics_of(session.broker, NamespaceName.parse(DEFAULT_NAMESPACE))
     parsed = (TopicName.parse(name) for name in names)
-    return sorted({name.base.local for name in parsed if name.persistent})
+    return sorted({called(name.base) for name in parsed if name.persistent})
 
 
-async def _described(session: KafkaSession, name: str, *, create: bool) -> FoundTopic:
-    told = FoundTopic(error_code=NONE, name=name, partitions=[])
+async def _found(
+    session: KafkaSession, wanted: FindTopic, operations: int, *, create: bool
+) -> FoundTopic:
+    told = FoundTopic(
+        error_code=NONE,
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        partitions=[],
+        topic_authorized_operations=operations,
+    )
     try:
+        if wanted.name is None:
+            told.name = await session.front.logs.name_of(wanted.topic_id)
+        name = topic_of(told.name or "")
         count = await _partitions(session, name, create=create)
-    except BrokerError as error:
+        told.topic_id = await session.broker.topic_ids.of(name)
+    except (BrokerError, Refused) as error:
         told.error_code = code_of(error)
         return told
     node = session.front.options.node_id
@@ -68,7 +96,7 @@ async def _described(session: KafkaSession, name: str, *, create: bool) -> Found
             error_code=NONE,
             partition_index=index,
             leader_id=node,
-            leader_epoch=0,
+            leader_epoch=EPOCH,
             replica_nodes=[node],
             isr_nodes=[node],
         )
@@ -77,35 +105,96 @@ async def _described(session: KafkaSession, name: str, *, create: bool) -> Found
     return told
 
 
-async def _partitions(session: KafkaSession, text: str, *, create: bool) -> int:
+async def _partitions(session: KafkaSession, name: TopicName, *, create: bool) -> int:
     """How many partitions a topic has for Kafka's clients; it may be created by being asked for."""
     broker = session.broker
-    name = TopicName.parse(text)
     count = await broker.catalog.partitions(name)
     if count or await broker.exists(name):
         return count or 1
     policies = await broker.catalog.effective(name)
     if not create or not policies.auto_topic_creation.allowed:
-        raise TopicNotFound(f"topic {text} does not exist")
+        raise TopicNotFound(f"topic {called(name)} does not exist")
     wanted = session.front.options.partitions
     try:
-        await administration.create_partitioned(broker, name, wanted)
+        await creation.create(session.front, name, wanted, {})
     except AlreadyExists:
         return await broker.catalog.partitions(name) or 1
     return wanted
 
 
-async def on_describe_cluster(session: KafkaSession, asked: Asked) -> DescribeClusterResponse:
+async def on_describe_topic_partitions(
+    session: KafkaSession, asked: Asked
+) -> DescribeTopicPartitionsResponse:
+    """Topics by name, so many partitions at a time; who wants more goes on from a cursor."""
     request = asked.request
-    assert isinstance(request, DescribeClusterRequest)
-    options = session.front.options
-    return DescribeClusterResponse(
-        error_code=NONE,
-        endpoint_type=request.endpoint_type,
-        cluster_id=options.cluster_id,
-        controller_id=options.node_id,
-        brokers=[DescribedBroker(broker_id=options.node_id, host=options.host, port=options.port)],
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    names = sorted({topic.name for topic in request.topics}) or await all_names(session)
+    first = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first = max(request.cursor.partition_index, 0)
+    left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in names:
+        if left <= 0:
+            response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
+            break
+        told = await _described(session, name)
+        count = len(told.partitions)
+        told.partitions = told.partitions[first : first + left]
+        response.topics.append(told)
+        if first + left < count:
+            response.next_cursor = TopicCursor(topic_name=name, partition_index=first + left)
+            break
+        left -= len(told.partitions)
+        first = 0
+    return response
+
+
+async def _described(session: KafkaSession, name: str) -> DescribedTopic:
+    wanted = FindTopic(name=name)
+    found = await _found(session, wanted, TOPIC_OPERATIONS, create=False)
+    return DescribedTopic(
+        error_code=found.error_code,
+        name=name,
+        topic_id=found.topic_id if found.error_code == NONE else NO_UUID,
+        partitions=[
+            DescribedPartition(
+                error_code=NONE,
+                partition_index=part.partition_index,
+                leader_id=part.leader_id,
+                leader_epoch=EPOCH,
+                replica_nodes=part.replica_nodes,
+                isr_nodes=part.isr_nodes,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[],
+            )
+            for part in found.partitions
+        ],
+        topic_authorized_operations=found.topic_authorized_operations,
     )
 
 
-HANDLERS: Final[Mapping[int, Any]] = {3: on_metadata, 60: on_describe_cluster}
+async def on_describe_cluster(session: KafkaSession, asked: Asked) -> DescribeClusterResponse:
+    request = asked.request
+    assert isinstance(request, DescribeClusterRequest)
+    node, address = session.front.options.node_id, session.address
+    return DescribeClusterResponse(
+        error_code=NONE,
+        endpoint_type=request.endpoint_type,
+        cluster_id=session.front.cluster_id,
+        controller_id=node,
+        brokers=[DescribedBroker(broker_id=node, host=address.host, port=address.port)],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    3: on_metadata,
+    60: on_describe_cluster,
+    75: on_describe_topic_partitions,
+}

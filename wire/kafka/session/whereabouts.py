@@ -1,4 +1,4 @@
-"""ListOffsets, OffsetForLeaderEpoch: where a partition begins and ends."""
+"""ListOffsets, OffsetForLeaderEpoch: where a partition begins and ends, and was at some time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,28 @@ from wire.kafka.messages.records import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from wire.kafka.session.logs import EPOCH, Log
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
+READ_COMMITTED: Final = 1
 LATEST: Final = -1
 EARLIEST: Final = -2
+MAX_TIME: Final = -3
+"""The record with the highest timestamp."""
 EARLIEST_HERE: Final = -4
-EPOCH: Final = 0
-"""Of every leader: logs never lose their end, so there is nothing to tell epochs apart by."""
+LATEST_ELSEWHERE: Final = -5
+"""Of what was moved to cheaper storage: nothing is."""
+SINCE: Final[Mapping[int, int]] = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIME: 7,
+    EARLIEST_HERE: 8,
+    LATEST_ELSEWHERE: 9,
+}
+"""In which version clients may first ask for what is no time."""
 
 
 async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsResponse:
@@ -38,7 +50,9 @@ async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsRes
         topics=[
             ListedOffsetsTopic(
                 name=topic.name,
-                partitions=[await _find(session, topic.name, part) for part in topic.partitions],
+                partitions=[
+                    await _find(session, topic.name, part, asked) for part in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
@@ -46,22 +60,37 @@ async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsRes
 
 
 async def _find(
-    session: KafkaSession, name: str, part: ListOffsetsPartition
+    session: KafkaSession, name: str, part: ListOffsetsPartition, asked: Asked
 ) -> ListedOffsetsPartition:
+    request = asked.request
     told = ListedOffsetsPartition(partition_index=part.partition_index, error_code=NONE)
+    assert isinstance(request, ListOffsetsRequest)
+    if part.timestamp < 0 and asked.version < SINCE.get(part.timestamp, asked.version + 1):
+        told.error_code = UNSUPPORTED_VERSION
+        return told
     try:
         log = await session.front.logs.get(name, part.partition_index)
+        end = log.stable if request.isolation_level == READ_COMMITTED else log.end
+        if part.current_leader_epoch > EPOCH:
+            told.error_code = UNKNOWN_LEADER_EPOCH
+        elif part.timestamp == LATEST:
+            told.offset, told.leader_epoch = end, EPOCH
+        elif part.timestamp in (EARLIEST, EARLIEST_HERE):
+            told.offset, told.leader_epoch = log.start, EPOCH
+        elif part.timestamp != LATEST_ELSEWHERE:
+            await _find_by_time(log, part.timestamp, end, told)
     except BrokerError as error:
         told.error_code = code_of(error)
-        return told
-    told.leader_epoch = 0
-    if part.timestamp == LATEST:
-        told.offset = log.end
-    elif part.timestamp in (EARLIEST, EARLIEST_HERE):
-        told.offset = log.start
-    else:
-        told.error_code = UNSUPPORTED_VERSION  # nothing is found by its time yet
     return told
+
+
+async def _find_by_time(log: Log, timestamp: int, end: int, told: ListedOffsetsPartition) -> None:
+    """The first record that is as late as that; nothing is told if there is none before the end."""
+    times = log.topic.ledger.times
+    found = await (times.latest() if timestamp == MAX_TIME else times.first_since(timestamp))
+    if found is not None and found.index < end:
+        told.offset, told.timestamp = found.index, found.time_ms
+        told.leader_epoch = EPOCH
 
 
 async def on_offset_for_leader_epoch(

@@ -2,21 +2,20 @@
 
 import pytest
 
-from wire.kafka import batches
-from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER
+from core.entry.kafka_batch import BatchHeader, header_of
+from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
 from wire.kafka.producers import (
     PRODUCERS_MAX,
     REMEMBERED_BATCHES,
     Producers,
-    Refused,
     Remembered,
 )
 from wire.kafka.tests.batch import batch
 
 
-def header(first: int, count: int = 1, *, producer: int = 7, epoch: int = 0) -> batches.Header:
+def header(first: int, count: int = 1, *, producer: int = 7, epoch: int = 0) -> BatchHeader:
     data = batch(*[b"x"] * count, producer=(producer, epoch, first))
-    return batches.header_of(data)
+    return header_of(data)
 
 
 def come(known: Producers, *, offset: int, first: int, count: int = 1) -> Remembered:
@@ -27,7 +26,7 @@ def come(known: Producers, *, offset: int, first: int, count: int = 1) -> Rememb
     return made
 
 
-def refusal(known: Producers, wanted: batches.Header) -> int:
+def refusal(known: Producers, wanted: BatchHeader) -> int:
     with pytest.raises(Refused) as caught:
         known.come(wanted)
     return caught.value.code

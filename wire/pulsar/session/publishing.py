@@ -160,7 +160,7 @@ class Attached:
         producer.bytes_in += size
         of_topic, of_broker = self.topic.publish_throttle, session.broker.publish_throttle
         if of_topic is not None or of_broker is not None:
-            session.pay((of_topic, of_broker), counted, size)
+            session.debts.pay((of_topic, of_broker), counted, size)
         if run.chunks:
             producer.chunks_in += messages
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import trio
 from msgspec import Struct
 
 from core.broker import Broker
+from core.debts import Debts
 from core.errors import BrokerError, Invalid
-from core.link.connection import PAUSE_PUBLISHES, PAUSE_RATE, Connection
-from core.throttle import Throttle, wait_seconds
+from core.link.connection import PAUSE_PUBLISHES, Connection
 from wire.pulsar import events, refusals, replies
 from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from wire.pulsar.session.away import Away
@@ -95,11 +95,11 @@ class PulsarSession:
         "connection",
         "consumers",
         "consumers_coming",
+        "debts",
         "features",
         "gone",
         "lookups",
         "options",
-        "owing",
         "peer_version",
         "pending_bytes",
         "pending_messages",
@@ -136,8 +136,7 @@ class PulsarSession:
         self.pong = trio.Event()
         """Set, and replaced, with each answer to a ping."""
         self.pending_messages = self.pending_bytes = 0
-        self.owing: tuple[Throttle, ...] = ()
-        """Publish rates this connection has overdrawn: it is not read until that is paid."""
+        self.debts = Debts(broker.clock, broker.spawn, connection, self._reassure)
         self.lookups = lookup.UnderWay(options.lookups_max)
         """Shared by all connections of a front."""
 
@@ -213,31 +212,7 @@ class PulsarSession:
         ):
             self.connection.resume(PAUSE_PUBLISHES)
 
-    def pay(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
-        """So much was published at these rates; a debt is paid by not reading for a while."""
-        now = self.broker.clock.monotonic()
-        for throttle in throttles:
-            if throttle is None:
-                continue
-            throttle.spend(messages, size)
-            if throttle.wait_seconds(now) > 0 and throttle not in self.owing:
-                self.owing += (throttle,)
-                if len(self.owing) == 1:
-                    self.connection.pause(PAUSE_RATE)
-                    self.broker.spawn(self._pay_off)
-
-    async def _pay_off(self) -> None:
-        """Others spend of the same rates meanwhile: look again after each wait."""
-        clock = self.broker.clock
-        wait = wait_seconds(self.owing, clock.monotonic())
-        while wait > 0 and not self.gone:
-            self._reassure(clock.monotonic())
-            await trio.sleep(min(wait, REASSURE_SECONDS))
-            wait = wait_seconds(self.owing, clock.monotonic())
-        self.owing = ()
-        self.connection.resume(PAUSE_RATE)
-
-    def _reassure(self, now: float) -> None:
+    def _reassure(self, now: float) -> bool:
         """Whoever is not read is not answered either when it asks whether we live, and gives the
         connection up after a minute. So it gets its answer unasked: to C++ a word of another kind,
         a question of ours for one, is no sign of life (4.2 was tried).
@@ -246,8 +221,12 @@ class PulsarSession:
             self.reassured_at = now
             self.wire.pong()
             self.connection.touch()
+        return not self.gone
 
     # -- life ---------------------------------------------------------------------------------
+
+    silence_seconds_allowed: Final = 0.0
+    """Both sides ping."""
 
     def quiet(self) -> None:
         """The peer is silent: ask whether it lives, if it ever introduced itself."""

@@ -3,27 +3,13 @@
 import pytest
 
 from core import errors
+from core.testing.errors import leaves
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.errors import CODES, code_of, spares_connection
 
 
-def leaves(kind: type) -> set[type]:
-    below = kind.__subclasses__()
-    return {kind} if not below else {leaf for each in below for leaf in leaves(each)}
-
-
-def declared() -> set[type]:
-    """Of core.errors alone: whoever derives from a leaf elsewhere goes by that leaf's code."""
-    named = {kind for kind in vars(errors).values() if isinstance(kind, type)}
-    return {
-        kind
-        for kind in named
-        if issubclass(kind, errors.BrokerError) and not named & set(kind.__subclasses__())
-    }
-
-
 def test_the_table_is_total():
-    assert declared() <= set(CODES)
+    assert leaves() <= set(CODES)
 
 
 def test_codes_are_the_protocols():

@@ -66,3 +66,25 @@ def test_null_where_the_version_has_none_is_our_own_mistake():
 
 def test_the_source_can_be_read():
     assert source_of(FetchResponse, 4, False).startswith("def encode(value):")
+
+
+def test_pieces_are_written_one_by_one_and_read_as_one() -> None:
+    whole = FetchedPartition(
+        partition_index=0,
+        error_code=0,
+        high_watermark=1,
+        aborted_transactions=None,
+        records=[b"ab", memoryview(b"cd"), b""],
+    )
+    for version, flexible in ((4, False), (12, True)):
+        data = b"".join(encoder(FetchedPartition, version, flexible)(whole))
+        found, end = decoder(FetchedPartition, version, flexible)(data, 0)
+        assert (found.records, end) == (b"abcd", len(data))
+
+
+def test_records_that_are_brought_are_not_copied() -> None:
+    data = b"".join(encoder(ProducePartition, 3, False)(ProducePartition(index=0, records=b"ab")))
+    found, _ = decoder(ProducePartition, 3, False)(data, 0)
+    assert isinstance(found.records, memoryview)
+    assert found.records.obj is data
+    assert found.records == b"ab"

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from wire.kafka import errors
 from wire.kafka.groups.group import Group, State
-from wire.kafka.groups.member import Joined, Joining, Synced
+from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from wire.kafka.groups.room import Room
+from wire.kafka.groups.rounds import Rules
 
 
 class Desk:
     """A group, a clock, and what its members hear."""
 
-    def __init__(self, delay: float = 0.0, size_max: int = 10) -> None:
-        self.group = Group("g", size_max, delay)
+    def __init__(self, delay: float = 0.0, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
+        numbers = itertools.count(1)
+        self.room = Room(bytes_max)
+        rules = Rules(size_max, delay, lambda name: f"{name}-{next(numbers)}")
+        self.group = Group("g", rules, self.room)
         self.now = 100.0
+
+    @property
+    def ids(self) -> list[str]:
+        return [one.id for one in self.group.members]
 
     def join(
         self,
@@ -24,6 +35,7 @@ class Desk:
         protocols: tuple[tuple[str, bytes], ...] = (("range", b"r"),),
         kind: str = "consumer",
         id_required: bool = False,
+        may_skip: bool = True,
     ) -> list[Joined]:
         told: list[Joined] = []
         request = Joining(
@@ -36,6 +48,7 @@ class Desk:
             protocol_type=kind,
             protocols=protocols,
             id_required=id_required,
+            may_skip=may_skip,
         )
         self.group.join(request, self.now, told.append)
         return told
@@ -44,14 +57,10 @@ class Desk:
         self, member: Joined, assignments: dict[str, bytes] | None = None, generation: int = 0
     ) -> list[Synced]:
         told: list[Synced] = []
-        self.group.sync(
-            member.member_id,
-            generation or member.generation,
-            None,
-            assignments or {},
-            self.now,
-            told.append,
+        request = Syncing(
+            member.member_id, generation or member.generation, assignments=assignments or {}
         )
+        self.group.sync(request, self.now, told.append)
         return told
 
     def beat(self, member: Joined) -> int:
@@ -126,7 +135,7 @@ def test_who_does_not_come_again_is_out() -> None:
         desk.beat(second)
         desk.wait(9)
     assert waiting[0].generation == 3
-    assert list(desk.group.members) == [waiting[0].member_id]
+    assert desk.ids == [waiting[0].member_id]
     assert desk.beat(first) == errors.UNKNOWN_MEMBER_ID
 
 
@@ -136,7 +145,7 @@ def test_silence() -> None:
     desk.wait(9)
     assert desk.beat(first) == errors.NONE
     desk.wait(2)
-    assert list(desk.group.members) == [first.member_id]
+    assert desk.ids == [first.member_id]
     assert desk.beat(first) == errors.REBALANCE_IN_PROGRESS
     assert desk.beat(second) == errors.UNKNOWN_MEMBER_ID
     desk.wait(11)
@@ -204,12 +213,129 @@ def test_size() -> None:
     assert desk.join()[0].error_code == errors.GROUP_MAX_SIZE_REACHED
 
 
+def test_ids_that_are_out_count_as_well() -> None:
+    desk = Desk(size_max=2)
+    desk.join()
+    assert desk.join(id_required=True)[0].error_code == errors.MEMBER_ID_REQUIRED
+    assert desk.join(id_required=True)[0].error_code == errors.GROUP_MAX_SIZE_REACHED
+
+
 def test_the_first_may_wait_for_others() -> None:
     desk = Desk(delay=3)
-    first, second = desk.join(), desk.join()
-    assert first == second == []
+    first = desk.join()
+    desk.wait(2)
+    second = desk.join()
+    desk.wait(1)
+    assert first == second == [], "somebody has come: it goes on"
     desk.wait(3)
     assert first[0].generation == second[0].generation == 1
+
+
+def test_gathering_has_an_end_however_many_come() -> None:
+    desk = Desk(delay=3, size_max=100)
+    first = desk.join()
+    for _ in range(30):
+        desk.wait(2)
+        desk.join()
+    desk.wait(1)
+    assert first[0].generation == 1
+
+
+def test_a_round_waits_for_ids_that_are_out() -> None:
+    desk = Desk()
+    first, second = desk.join(id_required=True)[0], desk.join(id_required=True)[0]
+    waiting = desk.join(first.member_id, id_required=True)
+    assert waiting == []
+    (told,) = desk.join(second.member_id, id_required=True)
+    assert (waiting[0].generation, told.generation) == (1, 1)
+    desk.sync(waiting[0])
+    desk.join(id_required=True)
+    waiting = [desk.join(first.member_id), desk.join(second.member_id)]
+    assert waiting == [[], []]
+    desk.wait(10)
+    assert waiting[0][0].generation == 2, "whoever got the id has not come back"
+
+
+def test_an_id_may_be_given_back() -> None:
+    desk = Desk()
+    (out,) = desk.join(id_required=True)
+    waiting = desk.join()
+    assert desk.group.leave(out.member_id, None, desk.now) == errors.NONE
+    assert waiting[0].generation == 1
+
+
+def test_who_joins_twice_is_told_twice() -> None:
+    desk = Desk()
+    first, _ = desk.pair()
+    before = desk.join(first.member_id)
+    after = desk.join(first.member_id)
+    assert before[0].error_code == errors.REBALANCE_IN_PROGRESS
+    assert after == []
+
+
+def test_who_syncs_twice_is_told_twice() -> None:
+    desk = Desk()
+    (alone,) = desk.join()
+    second = desk.join()
+    (first,) = desk.join(alone.member_id)
+    before, after = desk.sync(second[0]), desk.sync(second[0])
+    assert before[0].error_code == errors.REBALANCE_IN_PROGRESS
+    desk.sync(first, {second[0].member_id: b"2"})
+    assert after[0].assignment == b"2"
+
+
+def test_who_does_not_sync_is_out() -> None:
+    desk = Desk()
+    (alone,) = desk.join()
+    second = desk.join()
+    (first,) = desk.join(alone.member_id)
+    waiting = desk.sync(second[0])
+    for _ in range(8):
+        desk.wait(8)
+        desk.beat(first)
+    assert waiting[0].error_code == errors.REBALANCE_IN_PROGRESS
+    assert desk.ids == [second[0].member_id]
+
+
+def test_a_sync_by_another_protocol() -> None:
+    desk = Desk()
+    first, _ = desk.pair()
+
+    def code(kind: str | None, name: str | None) -> int:
+        told: list[Synced] = []
+        request = Syncing(first.member_id, first.generation, None, kind, name)
+        desk.group.sync(request, desk.now, told.append)
+        return told[0].error_code
+
+    assert code("consumer", "range") == code(None, None) == errors.NONE
+    assert code("connect", "range") == errors.INCONSISTENT_GROUP_PROTOCOL
+    assert code("consumer", "sticky") == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_newcomer_whose_connection_is_gone_does_not_wait_for_ever() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    desk.join()
+    for _ in range(40):
+        desk.beat(first)
+        desk.beat(second)
+        desk.wait(9)
+    assert desk.group.state is not State.JOINING
+
+
+def test_room_is_taken_and_given_back() -> None:
+    desk = Desk(bytes_max=100_000)
+    large = (("range", bytes(60_000)),)
+    (first,) = desk.join(protocols=large)
+    assert desk.join(protocols=large)[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
+    too_much = {first.member_id: bytes(60_000)}
+    assert desk.sync(first, too_much)[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
+    desk.sync(first, {first.member_id: bytes(10_000)})
+    assert desk.join(first.member_id, protocols=large)[0].error_code == errors.NONE
+    desk.join(id_required=True)
+    desk.wait(20)
+    assert desk.group.is_over
+    assert desk.room.used_bytes == 0
 
 
 def test_a_static_member_comes_back_without_a_round() -> None:
@@ -225,6 +351,59 @@ def test_a_static_member_comes_back_without_a_round() -> None:
     assert desk.sync(back)[0].assignment == b"1"
     assert desk.group.leave("", "one", desk.now) == errors.NONE
     assert desk.group.leave("", "one", desk.now) == errors.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_leader_that_knows_of_no_skipping_follows() -> None:
+    desk = Desk()
+    (first,) = desk.join(instance="one")
+    desk.sync(first, {first.member_id: b"1"})
+    (back,) = desk.join(instance="one", may_skip=False)
+    assert (back.leader, back.members, back.skip_assignment) == (first.member_id, (), False)
+    assert desk.sync(back)[0].assignment == b"1"
+    assert desk.join(back.member_id, instance="one")[0].generation == 2, "it leads all the same"
+
+
+def test_a_static_member_that_brings_another_protocol_begins_a_round() -> None:
+    desk = Desk()
+    (first,) = desk.join(instance="one")
+    desk.sync(first)
+    (back,) = desk.join(instance="one", protocols=(("sticky", b"s"),))
+    assert (back.generation, back.protocol, back.skip_assignment) == (2, "sticky", False)
+
+
+def test_a_static_member_that_waits_is_fenced_by_its_successor() -> None:
+    desk = Desk()
+    first, _ = desk.pair()
+    before = desk.join(instance="one")
+    after = desk.join(instance="one")
+    assert before[0].error_code == errors.FENCED_INSTANCE_ID
+    desk.join(first.member_id)
+    assert after == []
+    desk.wait(60)
+    assert after[0].generation == 3
+
+
+def test_static_members_stay_when_they_miss_a_round() -> None:
+    desk = Desk()
+    (static,) = desk.join(instance="one")
+    (alone,) = desk.join(static.member_id, instance="one")
+    waiting = desk.join()
+    for _ in range(9):
+        desk.wait(8)
+        desk.group.heartbeat(alone.member_id, alone.generation, "one", desk.now)
+    assert waiting[0].leader == waiting[0].member_id
+    assert desk.ids == [alone.member_id, waiting[0].member_id]
+
+
+def test_an_instance_that_is_not_in_is_no_member() -> None:
+    desk = Desk()
+    first, _ = desk.pair()
+    (told,) = desk.join(first.member_id, instance="new")
+    assert told.error_code == errors.UNKNOWN_MEMBER_ID
+    (static,) = desk.join(instance="one") or [None]
+    assert static is None
+    (told,) = desk.join(first.member_id, instance="one")
+    assert told.error_code == errors.FENCED_INSTANCE_ID
 
 
 def test_a_group_that_is_deleted() -> None:

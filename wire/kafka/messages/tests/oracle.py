@@ -81,6 +81,8 @@ def _one(field: Field, version: int) -> SearchStrategy[Any]:
         "uuid": st.binary(min_size=16, max_size=16),
         "string": TEXTS,
         "bytes": BLOBS,
+        "view": BLOBS,
+        "pieces": BLOBS,
     }[kind]
 
 

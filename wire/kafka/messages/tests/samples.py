@@ -13,6 +13,8 @@ PLAIN = {
     "uuid": bytes(range(16)),
     "string": "té",
     "bytes": b"\x00\xff",
+    "view": b"\x00\xff",
+    "pieces": b"\x00\xff",
 }
 
 

@@ -11,10 +11,10 @@ import pytest
 from core.broker import Broker
 from core.testing.bench import settled
 from core.testing.broker import Stores, running
+from core.testing.line import Line
 from wire.kafka import apis
 from wire.kafka.codec.declare import Request, Response
 from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder
 from wire.kafka.front import KafkaFront, KafkaOptions
 from wire.kafka.messages.basics import FindTopic, MetadataRequest
 from wire.kafka.messages.records import (
@@ -27,54 +27,30 @@ from wire.kafka.messages.records import (
     ProduceRequest,
     ProduceTopic,
 )
-from wire.kafka.session.session import KafkaSession
-from wire.kafka.wire import KafkaWire
-
-
-class Line:
-    """What a session asks of its connection."""
-
-    peer = host = "1.2.3.4"
-
-    def __init__(self) -> None:
-        self.paused = 0
-        self.ending: str | None = None
-
-    def touch(self) -> None: ...
-
-    def will_write(self) -> None: ...
-
-    def pause(self, reason: int) -> None:
-        self.paused |= reason
-
-    def resume(self, reason: int) -> None:
-        self.paused &= ~reason
-
-    def end(self, reason: str) -> None:
-        self.ending = self.ending or reason
+from wire.kafka.tests.frame import framed
 
 
 class Client:
     """One client: asks, and hears what it is answered, in order."""
 
-    def __init__(self, front: KafkaFront) -> None:
+    def __init__(self, front: KafkaFront, *, known: bool = False) -> None:
+        """`known`: it has produced before, in the same words."""
         self.front = front
+        self._known = known
         self.line = Line()
-        self.wire = KafkaWire()
         connection: Any = self.line
-        self.session = KafkaSession(front, connection, self.wire)
+        self.wire, self.session = front.listener("kafka")(connection)
         self._asked: list[tuple[type[Response], int, bool]] = []
 
     def ask(self, request: Request, version: int | None = None) -> None:
         """Send a request; what is answered is for `hear`."""
         version = request.VERSIONS[1] if version is None else version
         api = apis.APIS[request.KEY]
-        flexible = api.is_flexible(version)
-        self._asked.append((api.response, version, flexible))
-        body = b"".join(encoder(type(request), version, flexible)(request))
-        head = struct.pack(">hhih", request.KEY, version, len(self._asked), 1) + b"c"
-        frame = head + (b"\0" if flexible else b"") + body
-        self.wire.feed(struct.pack(">i", len(frame)) + frame)
+        self._asked.append((api.response, version, api.is_flexible(version)))
+        frame = framed(request, version, len(self._asked), b"c")
+        if self._known and isinstance(request, ProduceRequest):
+            self.wire.shapes.remember(frame[4:], 0, version, "c", request)
+        self.wire.feed(frame)
         for event in self.wire.take_events():
             self.session.handle(event)
 
@@ -141,10 +117,12 @@ class Stage:
         self.stores = stores
         self.broker = broker
         self.front = KafkaFront(broker, KafkaOptions(**options))
+        self.known = False
+        """Whether its clients have produced before."""
 
     async def client(self, *topics: str) -> Client:
         """A client that has asked for topics, so that they are there."""
-        made = Client(self.front)
+        made = Client(self.front, known=self.known)
         if topics:
             wanted = [FindTopic(name=name) for name in topics]
             heard = await made.hears(MetadataRequest(topics=wanted), 9)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import trio
+
+from core.entry import kafka_batch
 from core.testing.bench import settled
 from wire.kafka import batches, errors
 from wire.kafka.messages.records import FetchedPartition
@@ -13,7 +16,7 @@ def given(part: FetchedPartition) -> list[tuple[int, int]]:
     """Base offset and records of each batch."""
     data, found = part.records or b"", []
     while data:
-        header = batches.header_of(data)
+        header = kafka_batch.header_of(data)
         batches.check(data[: header.size + 12], header)
         found.append((header.base_offset, header.records))
         data = data[header.size + 12 :]
@@ -67,3 +70,31 @@ async def test_what_is_not_stored_is_not_given(slow_stage: Stage) -> None:
     slow_stage.stores.ledgers.sync()
     await settled()
     assert given(await other.fetch("t", 0)) == [(0, 1)]
+
+
+async def test_nothing_is_gathered_for_who_takes_nothing(stage: Stage) -> None:
+    client, other = await stage.client("t"), await stage.client()
+    await client.produce("t", batch(*[b"x" * 60] * 60))
+    client.line.congested = True
+    for _ in range(3):
+        client.ask(fetch_request("t", 0), 12)
+    await settled()
+    assert client.hear() == []
+    assert given(await other.fetch("t", 0)) == [(0, 60)]
+    client.line.congested = False
+    client.session.relieved()
+    await settled()
+    assert len(client.hear()) == 3
+
+
+async def test_who_waits_for_room_goes_with_the_connection(stage: Stage) -> None:
+    client = await stage.client("t")
+    client.line.congested = True
+    before = trio.lowlevel.current_statistics().tasks_living
+    client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
+    client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
+    await settled()
+    assert trio.lowlevel.current_statistics().tasks_living == before + 1
+    client.session.closed("gone")
+    await settled()
+    assert trio.lowlevel.current_statistics().tasks_living == before

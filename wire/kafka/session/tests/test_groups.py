@@ -6,8 +6,12 @@ from typing import Any
 
 from core.testing.bench import settled
 from wire.kafka import errors
+from wire.kafka.codec.encoding import encoder
 from wire.kafka.messages.basics import FindCoordinatorRequest
+from wire.kafka.messages.embedded import ConsumerSubscription
 from wire.kafka.messages.groups import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
     HeartbeatRequest,
     JoinGroupRequest,
     JoinProtocol,
@@ -25,25 +29,30 @@ from wire.kafka.messages.offsets import (
     OffsetFetchRequest,
 )
 from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.tests.batch import batch
+
+WANTS_T = b"\0\0" + b"".join(
+    encoder(ConsumerSubscription, 0, False)(ConsumerSubscription(topics=["t"]))
+)
 
 
-def join(member_id: str = "", session_ms: int = 10_000, group: str = "g") -> JoinGroupRequest:
+def join(
+    member_id: str = "", session_ms: int = 10_000, group: str = "g", metadata: bytes = WANTS_T
+) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=group,
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=60_000,
         member_id=member_id,
         protocol_type="consumer",
-        protocols=[JoinProtocol(name="range", metadata=b"m")],
+        protocols=[JoinProtocol(name="range", metadata=metadata)],
     )
 
 
-async def member(client: Client) -> Any:
+async def member(client: Client, metadata: bytes = WANTS_T) -> Any:
     """Join with the id that was asked for, and take everything on."""
-    told = await client.hears(join())
+    told = await client.hears(join(metadata=metadata))
     assert told.error_code == errors.MEMBER_ID_REQUIRED
-    joined = await client.hears(join(told.member_id))
+    joined = await client.hears(join(told.member_id, metadata=metadata))
     assert (joined.error_code, joined.leader) == (0, joined.member_id)
     synced = await client.hears(
         SyncGroupRequest(
@@ -78,7 +87,7 @@ async def committed(client: Client, group: str = "g") -> tuple[int, str | None]:
 async def test_a_member_from_joining_to_leaving(stage: Stage) -> None:
     client = await stage.client()
     found = await client.hears(FindCoordinatorRequest(coordinator_keys=["g"]))
-    assert found.coordinators[0].port == stage.front.options.port
+    assert found.coordinators[0].port == 9092
     joined = await member(client)
     beat = HeartbeatRequest(
         group_id="g", generation_id=joined.generation_id, member_id=joined.member_id
@@ -95,44 +104,104 @@ async def test_what_cannot_be_joined(stage: Stage) -> None:
     assert (await client.hears(join(group=""))).error_code == errors.INVALID_GROUP_ID
     beat = HeartbeatRequest(group_id="none", generation_id=1, member_id="m")
     assert (await client.hears(beat)).error_code == errors.UNKNOWN_MEMBER_ID
+    beat = HeartbeatRequest(group_id="", generation_id=1, member_id="m")
+    assert (await client.hears(beat)).error_code == errors.INVALID_GROUP_ID
+    sync = SyncGroupRequest(group_id="", generation_id=1, member_id="m", assignments=[])
+    assert (await client.hears(sync)).error_code == errors.INVALID_GROUP_ID
+    assert (await client.hears(LeaveGroupRequest(group_id=""))).error_code == (
+        errors.INVALID_GROUP_ID
+    )
+    assert (await client.hears(join("unheard-of"))).error_code == errors.UNKNOWN_MEMBER_ID
+    assert stage.front.groups.all() == []
 
 
-async def test_commits_are_kept_and_are_a_subscription(stage: Stage) -> None:
-    client = await stage.client("t")
-    await client.produce("t", batch(b"a", b"b"), batch(b"c"), batch(b"d"))
+async def test_who_coordinates(stage: Stage) -> None:
+    client = await stage.client()
+    for kind, code in ((0, 0), (1, 0), (2, errors.INVALID_REQUEST)):
+        asked = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g", "h"])
+        found = await client.hears(asked)
+        assert [(one.key, one.error_code) for one in found.coordinators] == [
+            ("g", code),
+            ("h", code),
+        ]
+        assert (
+            await client.hears(FindCoordinatorRequest(key="g", key_type=kind), 2)
+        ).error_code == code
+
+
+async def test_more_than_anybody_needs_in_one_request(stage: Stage) -> None:
+    client = await stage.client()
+    found = await client.hears(FindCoordinatorRequest(coordinator_keys=[""] * 10_001))
+    assert [one.error_code for one in found.coordinators] == [errors.INVALID_REQUEST]
+    many = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id="m")] * 10_001)
+    assert (await client.hears(many)).error_code == errors.INVALID_REQUEST
+    assert (await client.hears(DescribeGroupsRequest(groups=["g"] * 10_001))).groups == []
+    assert (await client.hears(DeleteGroupsRequest(groups_names=["g"] * 10_001))).results == []
+
+
+async def test_leaving_in_each_version(stage: Stage) -> None:
+    client = await stage.client()
     joined = await member(client)
-    assert await committed(client) == (-1, "")
-    done = await client.hears(commit(3, joined, "mine"), 9)
-    assert done.topics[0].partitions[0].error_code == 0
-    assert await committed(client) == (3, "mine")
-    (topic,) = stage.broker.topics.values()
-    assert topic.subscriptions["g"].cursor.backlog == 1
-    await stage.broker.unload(topic.name)
-    assert await committed(await stage.client()) == (3, "mine")
+    assert (await client.hears(LeaveGroupRequest(group_id="g", members=[]))).error_code == 0
+    leaving = LeaveGroupRequest(group_id="g", member_id=joined.member_id)
+    assert (await client.hears(leaving, 2)).error_code == 0
+    assert (await client.hears(leaving, 2)).error_code == errors.UNKNOWN_MEMBER_ID
 
 
-async def test_an_earlier_offset_may_be_committed(stage: Stage) -> None:
-    client = await stage.client("t")
-    await client.produce("t", batch(b"a"), batch(b"b"), batch(b"c"))
-    for offset in (3, 1, 2, 0):
-        await client.hears(commit(offset), 9)
-        assert await committed(client) == (offset, "")
+async def test_workers_of_kafka_connect(stage: Stage) -> None:
+    """Another type, several protocols, and assignments that only its members understand."""
+    clients = [await stage.client() for _ in range(2)]
+    protocols = [JoinProtocol(name=name, metadata=name.encode()) for name in ("sessioned", "v0")]
+
+    def joins(member_id: str) -> JoinGroupRequest:
+        return JoinGroupRequest(
+            group_id="c",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member_id,
+            protocol_type="connect",
+            protocols=protocols,
+        )
+
+    ids = [(await client.hears(joins(""))).member_id for client in clients]
+    for client, member_id in zip(clients, ids, strict=True):
+        client.ask(joins(member_id))
+    await settled()
+    joined = [client.hear()[0] for client in clients]
+    assert {(one.protocol_type, one.protocol_name) for one in joined} == {("connect", "sessioned")}
+    leader = next(place for place, one in enumerate(joined) if one.leader == one.member_id)
+    assert {one.metadata for one in joined[leader].members} == {b"sessioned"}
+
+    def syncs(place: int, *assignments: SyncAssignment) -> SyncGroupRequest:
+        return SyncGroupRequest(
+            group_id="c",
+            generation_id=1,
+            member_id=ids[place],
+            protocol_type="connect",
+            protocol_name="sessioned",
+            assignments=list(assignments),
+        )
+
+    tasks = [SyncAssignment(member_id=one, assignment=one.encode()) for one in ids]
+    clients[1 - leader].ask(syncs(1 - leader))
+    clients[leader].ask(syncs(leader, *tasks))
+    await settled()
+    heard = [client.hear()[0].assignment.decode() for client in clients]
+    assert heard == ids
+    (shown,) = (await clients[0].hears(DescribeGroupsRequest(groups=["c"]))).groups
+    assert (shown.group_state, shown.protocol_type) == ("Stable", "connect")
 
 
-async def test_who_may_commit(stage: Stage) -> None:
-    client = await stage.client("t")
-
-    async def code(request: OffsetCommitRequest) -> int:
-        answer: int = (await client.hears(request, 9)).topics[0].partitions[0].error_code
-        return answer
-
+async def test_a_group_that_is_over_leaves_nothing(stage: Stage) -> None:
+    client, groups = await stage.client(), stage.front.groups
     joined = await member(client)
-    assert await code(commit(0)) == errors.UNKNOWN_MEMBER_ID, "somebody is in"
-    joined.generation_id += 1
-    assert await code(commit(0, joined)) == errors.ILLEGAL_GENERATION
-    joined.generation_id -= 1
-    assert await code(commit(0, joined, "x" * 5000)) == errors.OFFSET_METADATA_TOO_LARGE
-    assert await code(commit(0, joined)) == 0
+    await groups.tick()
+    leaving = LeaveGroupRequest(group_id="g", members=[LeaveMember(member_id=joined.member_id)])
+    await client.hears(leaving)
+    for _ in range(3):
+        await groups.tick()
+    assert groups.all() == []
+    assert await stage.front.records.names() == []
 
 
 async def test_a_round_is_awaited_without_holding_anybody_up(stage: Stage) -> None:

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
+from core.names import TopicName
+from core.policies import LogLimits
 from wire.kafka import errors
-from wire.kafka.messages.basics import DescribeClusterRequest, FindTopic, MetadataRequest
+from wire.kafka.codec.declare import NO_UUID
+from wire.kafka.messages.basics import (
+    DescribeClusterRequest,
+    DescribeTopic,
+    DescribeTopicPartitionsRequest,
+    FindTopic,
+    MetadataRequest,
+)
 from wire.kafka.messages.parts import ConfigValue
 from wire.kafka.messages.topics import (
     CreateAssignment,
@@ -15,6 +24,7 @@ from wire.kafka.messages.topics import (
     CreatePartitionsTopic,
     CreateTopic,
     CreateTopicsRequest,
+    DeleteTopic,
     DeleteTopicsRequest,
 )
 from wire.kafka.session.tests.conftest import Client, Stage
@@ -74,8 +84,29 @@ async def test_a_topic_is_made_enlarged_and_deleted(stage: Stage) -> None:
         ({"replication_factor": 3}, errors.INVALID_REPLICATION_FACTOR),
         ({"name": "a/b"}, errors.INVALID_TOPIC),
         ({"configs": [ConfigValue(name="x", value="y")]}, errors.INVALID_CONFIG),
+        ({"num_partitions": 10_001}, errors.INVALID_PARTITIONS),
+        ({"name": "a b"}, errors.INVALID_TOPIC),
         (
-            {"assignments": [CreateAssignment(partition_index=0, broker_ids=[7])]},
+            {"configs": [ConfigValue(name="retention.ms", value="soon")]},
+            errors.INVALID_CONFIG,
+        ),
+        ({"configs": [ConfigValue(name="retention.ms", value=None)]}, errors.INVALID_CONFIG),
+        (
+            {"assignments": [CreateAssignment(partition_index=0, broker_ids=[0])]},
+            errors.INVALID_REQUEST,
+        ),
+        (
+            {
+                "assignments": [CreateAssignment(partition_index=0, broker_ids=[7])],
+                "num_partitions": -1,
+            },
+            errors.INVALID_REPLICA_ASSIGNMENT,
+        ),
+        (
+            {
+                "assignments": [CreateAssignment(partition_index=1, broker_ids=[0])],
+                "num_partitions": -1,
+            },
             errors.INVALID_REPLICA_ASSIGNMENT,
         ),
     ],
@@ -84,6 +115,81 @@ async def test_what_cannot_be_is_refused(stage: Stage, fields: dict[str, Any], c
     client = await stage.client()
     assert (await create(client, **fields))[0] == code
     assert (await client.hears(MetadataRequest(topics=None), 9)).topics == []
+
+
+async def test_partitions_may_be_put_on_this_broker(stage: Stage) -> None:
+    client = await stage.client()
+    assignments = [
+        CreateAssignment(partition_index=index, broker_ids=[stage.front.options.node_id])
+        for index in range(2)
+    ]
+    assert await create(client, assignments=assignments, num_partitions=-1) == (0, 2)
+    assert await partitions(client) == (0, 2)
+
+
+async def test_a_topic_that_is_named_twice_is_not_made(stage: Stage) -> None:
+    client = await stage.client()
+    plain = CreateTopic(
+        name="t", num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+    heard = await client.hears(CreateTopicsRequest(topics=[plain, plain]), 7)
+    assert [one.error_code for one in heard.topics] == [errors.INVALID_REQUEST]
+    assert await partitions(client) == (errors.UNKNOWN_TOPIC, 0)
+
+
+async def test_what_a_topic_is_made_with_is_told_and_kept(stage: Stage) -> None:
+    client = await stage.client()
+    wanted = [ConfigValue(name="retention.ms", value="1000")]
+    topic = CreateTopic(
+        name="t", num_partitions=1, replication_factor=1, assignments=[], configs=wanted
+    )
+    (told,) = (await client.hears(CreateTopicsRequest(topics=[topic]), 7)).topics
+    assert {one.name: (one.value, one.config_source) for one in told.configs}["retention.ms"] == (
+        "1000",
+        1,
+    )
+    effective = await stage.broker.catalog.effective(TopicName.parse("t"))
+    assert effective.log_limits == LogLimits(age_ms=1000)
+    assert not effective.inactive_topics.delete_while_inactive
+
+
+async def test_topics_by_their_ids(stage: Stage) -> None:
+    client = await stage.client("t")
+    (found,) = (await client.hears(MetadataRequest(topics=[FindTopic(name="t")]), 12)).topics
+    assert found.topic_id != NO_UUID
+    by_id = MetadataRequest(topics=[FindTopic(name=None, topic_id=found.topic_id)])
+    (again,) = (await client.hears(by_id, 12)).topics
+    assert (again.name, again.topic_id, again.error_code) == ("t", found.topic_id, 0)
+    wanted = [DeleteTopic(topic_id=found.topic_id), DeleteTopic(topic_id=b"x" * 16)]
+    heard = await client.hears(DeleteTopicsRequest(topics=wanted, timeout_ms=1), 6)
+    assert [(one.name, one.error_code) for one in heard.responses] == [
+        ("t", 0),
+        (None, errors.UNKNOWN_TOPIC_ID),
+    ]
+    (gone,) = (await client.hears(by_id, 12)).topics
+    assert gone.error_code == errors.UNKNOWN_TOPIC_ID
+    (new,) = (await client.hears(MetadataRequest(topics=[FindTopic(name="t")]), 12)).topics
+    assert new.topic_id not in (found.topic_id, NO_UUID)
+
+
+async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
+    client = await stage.client("a")
+    await create(client, name="b", num_partitions=5)
+    cursor, seen = None, []
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=[DescribeTopic(name=name) for name in ("b", "a", "none")],
+            response_partition_limit=2,
+            cursor=cursor,
+        )
+        heard = await client.hears(request)
+        for topic in heard.topics:
+            seen += [(topic.name, part.partition_index) for part in topic.partitions]
+            assert (topic.error_code == 0) == (topic.name != "none")
+        cursor = heard.next_cursor
+        if cursor is None:
+            break
+    assert seen == [("a", 0), *(("b", index) for index in range(5))]
 
 
 async def test_the_cluster_is_this_server(stage: Stage) -> None:

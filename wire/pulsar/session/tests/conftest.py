@@ -8,43 +8,12 @@ from typing import Any
 import pytest
 
 from core.broker import Broker
-from core.link.connection import Connection
-from core.link.loop import LinkLimits
 from core.testing.bench import settled
 from core.testing.broker import Stores, running
+from core.testing.line import Line
 from wire.pulsar.session.session import FrontOptions, PulsarSession
 from wire.pulsar.tests import peer
 from wire.pulsar.wire import PulsarWire
-
-
-class Line:
-    """What a session asks of its connection."""
-
-    def __init__(self, name: str) -> None:
-        self.peer = name
-        self.refusal = ""
-        self.congested = False
-        self.packed_bytes = 0
-        self.paused = 0
-        self.ending: str | None = None
-
-    def touch(self) -> None: ...
-
-    def packed(self, size: int) -> None:
-        """As if nothing were sent on from now on: what is packed stays."""
-        self.packed_bytes += size
-        self.congested = self.packed_bytes > LinkLimits().outbox_high_bytes
-
-    def will_write(self) -> None: ...
-
-    def pause(self, reason: int) -> None:
-        self.paused |= reason
-
-    def resume(self, reason: int) -> None:
-        self.paused &= ~reason
-
-    def end(self, reason: str) -> None:
-        self.ending = self.ending or reason
 
 
 class Player:
@@ -54,7 +23,6 @@ class Player:
         self.line = Line(name)
         self.wire = PulsarWire(options.wire)
         connection: Any = self.line
-        assert hasattr(Connection, "touch")
         self.session = PulsarSession(broker, options, connection, self.wire)
         self.broker = broker
 

@@ -1,0 +1,133 @@
+"""A Kafka batch without some of its records. Pure.
+
+What Kafka's own cleaner does is done here. The batch keeps its first and last offset, so that it
+covers what it covered, its producer and sequence, by which clients and brokers know it again, its
+codec and the kind of its times; its latest time is that of what is left. Where all records have
+gone there may be a header alone. A batch with tombstones says when they may go: attribute 64, and
+the time in place of the first timestamp, from which the records' own are counted.
+
+Invariant: a record that stays has the bytes that it had, but for how its time is written.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from core.compaction.rule import Fate, Item
+from core.entry import compression
+from core.entry.kafka_batch import (
+    CODEC,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    BatchHeader,
+    header_of,
+    joined,
+    number_at,
+    string_at,
+    zigzag,
+)
+from core.entry.record import NO_TIME
+from core.errors import Corrupted
+
+HORIZON: Final = 64
+"""Attribute: the first timestamp is the time when tombstones may go."""
+
+
+class _Piece(NamedTuple):
+    """One record, and where it stands."""
+
+    item: Item
+    time_delta: int
+    start: int
+    """Where its attributes stand, behind its size."""
+    rest: int
+    """What is behind its time."""
+    end: int
+
+
+class Batch:
+    """A batch, taken apart."""
+
+    __slots__ = ("_before", "_data", "_pieces", "header")
+
+    notes_horizon = loses_some = True
+    is_decided = True
+    """As far as can be seen here."""
+
+    def __init__(self, tail: bytes, at: int) -> None:
+        """The batch begins at `at` in what is behind the broker's header. Raises `Corrupted`."""
+        self._before = tail[:at]
+        batch = tail[at:]
+        self.header: BatchHeader = header_of(batch)
+        codec = self.header.attributes & CODEC
+        self._data = compression.decompress_records(batch[HEADER_BYTES:], codec)
+        self._pieces = _pieces(self._data, self.header.records)
+
+    @property
+    def items(self) -> list[Item]:
+        return [piece.item for piece in self._pieces]
+
+    @property
+    def producer_id(self) -> int:
+        return self.header.producer_id
+
+    @property
+    def horizon_ms(self) -> int:
+        """From when on its tombstones may go; -1 if that is not said yet."""
+        return self.header.first_timestamp if self.header.attributes & HORIZON else -1
+
+    def without(self, fate: Fate) -> bytes:
+        """The batch with what is left of it, which may be its header alone."""
+        return self._before + self._batch_without(fate)
+
+    def _batch_without(self, fate: Fate) -> bytes:
+        header = self.header
+        kept = [piece for piece in self._pieces if piece.item.place not in fate.lost]
+        if not kept:
+            attributes = header.attributes & ~(CODEC | HORIZON)
+            empty = header._replace(attributes=attributes, first_timestamp=NO_TIME, records=0)
+            return joined(empty, b"")
+        attributes, base = header.attributes, header.first_timestamp
+        if fate.horizon_ms >= 0:
+            attributes, base = attributes | HORIZON, fate.horizon_ms
+        latest = header.last_timestamp
+        if not attributes & LOG_APPEND_TIME:
+            latest = header.first_timestamp + max(piece.time_delta for piece in kept)
+        shift = header.first_timestamp - base
+        records = b"".join([_moved(self._data, piece, shift) for piece in kept])
+        left = header._replace(
+            attributes=attributes,
+            first_timestamp=base,
+            last_timestamp=latest,
+            records=len(kept),
+        )
+        return joined(left, compression.compress_records(records, attributes & CODEC))
+
+
+def _moved(data: bytes, piece: _Piece, shift: int) -> bytes:
+    """A record whose time is counted from elsewhere."""
+    inside = data[piece.start : piece.end]
+    if shift:
+        delta = zigzag(piece.time_delta + shift)
+        inside = data[piece.start : piece.start + 1] + delta + data[piece.rest : piece.end]
+    return zigzag(len(inside)) + inside
+
+
+def _pieces(data: bytes, count: int) -> list[_Piece]:
+    found = []
+    at = 0
+    try:
+        for _ in range(count):
+            size, at = number_at(data, at)
+            start, end = at, at + size
+            if size < 0 or end > len(data):
+                raise Corrupted("a record is longer than its batch")
+            delta, rest = number_at(data, at + 1)
+            place, at = number_at(data, rest)
+            key, at = string_at(data, at, end)
+            value_size, _ = number_at(data, at)
+            found.append(_Piece(Item(place, key, value_size), delta, start, rest, end))
+            at = end
+    except IndexError as error:
+        raise Corrupted("the records of a batch end too soon") from error
+    return found

@@ -1,0 +1,64 @@
+"""Whether it is time to compact a log, and which of its ledgers. Pure.
+
+Only ledgers that have ended are compacted, in one run from the beginning, and the last one of a log
+never is: so its end, where clients and the next start look for it, is always as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from core.ledger.chain import Chain, Position, Segment
+from core.policies import Compaction
+
+GROUP_BYTES_MAX: Final = 512 * 1024 * 1024
+"""Of ledgers that are put into one: so much room is needed twice for a while."""
+NO_LIMIT: Final[Position] = (2**63, 0)
+
+
+class Plan(Struct, frozen=True):
+    """What is to be done."""
+
+    segments: Sequence[Segment]
+    dirty: Sequence[Segment]
+    """Those of them that have not been compacted wholly, which are the last ones."""
+    end: int
+    """The index of the first message behind them."""
+
+
+def plan(
+    chain: Chain, clean_to: int, wanted: Compaction, now_ms: int, limit: Position = NO_LIMIT
+) -> Plan | None:
+    """What there is to do, if it is worth it; nothing behind `limit` is touched."""
+    ripe: list[Segment] = []
+    ends: list[int] = []
+    for segment, after in zip(chain.segments, chain.segments[1:], strict=False):
+        young = now_ms - segment.closed_ms < wanted.min_lag_ms
+        if not segment.closed_ms or young or (segment.ledger_id, segment.entries - 1) > limit:
+            break
+        if segment.ledger_id >= chain.confirmed[0]:
+            break
+        ripe.append(segment)
+        ends.append(after.first_index)
+    dirty = [segment for segment, end in zip(ripe, ends, strict=True) if end > clean_to]
+    size, all_size = sum(one.size for one in dirty), sum(one.size for one in ripe)
+    if not dirty or size < wanted.dirty_ratio * all_size:
+        return None
+    return Plan(ripe, dirty, ends[-1])
+
+
+def groups(
+    segments: Sequence[Segment], bytes_max: int = GROUP_BYTES_MAX
+) -> Iterator[list[Segment]]:
+    """Neighbours that are put into one ledger each."""
+    group: list[Segment] = []
+    for segment in segments:
+        if group and sum(one.size for one in group) + segment.size > bytes_max:
+            yield group
+            group = []
+        group.append(segment)
+    if group:
+        yield group

@@ -1,0 +1,206 @@
+"""One log is compacted: looked at, and written anew, ledger by ledger.
+
+    look      the new ledgers are read, and it is remembered where each key was last, up to a limit
+    rewrite   all ledgers up to there are read; what is left of a few neighbours goes into one
+              ledger, and then takes their place in the list, in one write of it
+
+When the limit was reached, both are done again for the rest.
+
+What a crash leaves: while it is written, the new ledger is in the list of those that are to be
+deleted, and so it is by whoever opens the log next. With the write that gives it its place, it
+leaves that list, and those that it replaces enter it. Groups that have been rewritten stay so:
+whatever was taken from them has a later value, in a ledger behind them.
+
+Invariant: what is left of an entry keeps its position, its index and its header; a reader who knew
+a position before finds there the same entry, or what is left of it, or the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Final
+
+import trio
+from msgspec.structs import replace
+
+from core.compaction.judging import Judge, Outcomes, Standing, Terms, form_of, standing_of
+from core.compaction.latest import KEYS_MAX, Latest
+from core.compaction.plan import Plan, groups
+from core.entry import header
+from core.errors import Fenced
+from core.ledger import cutting
+from core.ledger.chain import Position, Segment
+from core.ledger.kept import Kept, encoded
+from core.ledger.listing import MIXED
+from core.ledger.managed import ManagedLedger, State
+from core.ports.ledger_store import LedgerWriter
+from core.waiting import Waiting
+
+log = logging.getLogger(__name__)
+
+READ_ENTRIES: Final = 500
+READ_BYTES: Final = 512 * 1024
+"""Of one step; written in such steps, too."""
+MESSAGES_PER_REST: Final = 200
+"""About a millisecond; others have their turn then."""
+ON_THE_LOOP_BYTES: Final = 64 * 1024
+"""Larger entries are looked at in a thread."""
+IDS_ON_THE_LOOP: Final = 20_000
+"""More are packed in a thread."""
+
+
+class Rewriting:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        ledger: ManagedLedger,
+        plan: Plan,
+        terms: Terms,
+        outcomes: Outcomes,
+        gone: Callable[[], None],
+        keys_max: int = KEYS_MAX,
+    ) -> None:
+        """`gone` is called whenever entries have gone from the log."""
+        self._ledger = ledger
+        self._plan = plan
+        self._terms = terms
+        self._outcomes = outcomes
+        self._gone = gone
+        self._keys_max = keys_max
+        self._since_rest = 0
+        self.bytes_before = self.bytes_after = 0
+
+    async def run(self) -> None:
+        """Until everything in the plan is compacted."""
+        clean_to = self._terms.clean_to
+        while clean_to < self._plan.end:
+            latest = await self._look(clean_to)
+            judge = Judge(latest, self._terms._replace(clean_to=clean_to))
+            ripe = [one for one in self._plan.segments if one.first_index < latest.end]
+            for group in groups(ripe):
+                # until the last group is in its place, the log is as dirty as it was
+                done = clean_to if group[-1] is not ripe[-1] else latest.end
+                await self._rewrite(group, judge, done)
+            clean_to = latest.end
+
+    # -- looking ------------------------------------------------------------------------------
+
+    async def _look(self, clean_to: int) -> Latest:
+        latest = Latest(self._keys_max)
+        for segment in self._plan.dirty:
+            async with aclosing(self._entries(segment)) as entries:
+                async for _, entry in entries:
+                    about = header.read(entry)
+                    if about.index < clean_to:
+                        continue
+                    if latest.full:
+                        latest.end = about.first_index
+                        return latest
+                    await self._note(latest, entry, about)
+        latest.end = self._plan.end
+        return latest
+
+    async def _note(self, latest: Latest, entry: bytes, about: header.Header) -> None:
+        if standing_of(entry, self._outcomes) is not Standing.HOLDS:
+            return
+        if len(entry) > ON_THE_LOOP_BYTES:
+            form = await trio.to_thread.run_sync(form_of, entry)
+        else:
+            form = form_of(entry)
+        await self._rest(about.count)
+        if form is None or not form.is_decided:
+            return
+        for item in form.items:
+            if item.key is not None:
+                latest.note(item.key, about.first_index + item.place)
+        if form.producer_id >= 0:
+            latest.note_producer(form.producer_id, about.index)
+
+    async def _entries(self, segment: Segment) -> AsyncGenerator[tuple[int, bytes], None]:
+        """The entries of a ledger, with their ids, as they are stored."""
+        ledger, chain = self._ledger, self._ledger.chain
+        position: Position = chain.normal((segment.ledger_id, 0))
+        while position[0] == segment.ledger_id and chain.has(position):
+            if ledger.state is State.CLOSED:
+                raise Fenced("the topic is being unloaded")
+            part = await ledger.read(position, READ_ENTRIES, READ_BYTES)
+            for place, entry in enumerate(part.stored()):
+                yield part.first_entry + place, entry
+            await trio.lowlevel.checkpoint()
+            position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+
+    async def _rest(self, messages: int) -> None:
+        self._since_rest += messages
+        if self._since_rest >= MESSAGES_PER_REST:
+            self._since_rest = 0
+            await trio.lowlevel.checkpoint()
+
+    # -- rewriting ----------------------------------------------------------------------------
+
+    async def _rewrite(self, group: Sequence[Segment], judge: Judge, clean_to: int) -> None:
+        ledger = self._ledger
+        # who has just learnt of an entry that goes may be given an empty batch in its place
+        ledger.properties.setdefault(MIXED, "")
+        writer = await cutting.create_beside(ledger)
+        try:
+            instead = {one.ledger_id: await self._copied(one, judge, writer) for one in group}
+            await writer.close()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await cutting.drop_beside(ledger, writer.ledger_id)
+            raise
+        with trio.CancelScope(shield=True):  # what is in the list is in memory, and else not
+            # a write that fails may have been stored all the same: whoever opens the log next sees
+            # which of both is doomed
+            await cutting.replace(ledger, instead, clean_to, self._gone)
+
+    async def _copied(self, segment: Segment, judge: Judge, writer: LedgerWriter) -> Segment | None:
+        """What is left of a ledger, in the one that is being written; None for nothing."""
+        first = writer.last_confirmed + 1
+        ids: list[int] = []
+        size = 0
+        waiting: list[bytes] = []
+        waiting_bytes = 0
+        async with aclosing(self._entries(segment)) as entries:
+            async for entry_id, entry in entries:
+                left = await self._left_of(entry, judge)
+                if left is None:
+                    continue
+                ids.append(entry_id)
+                waiting.append(left)
+                waiting_bytes += len(left)
+                if waiting_bytes >= READ_BYTES:
+                    size += waiting_bytes
+                    await _stored(writer, waiting)
+                    waiting, waiting_bytes = [], 0
+        size += waiting_bytes
+        self.bytes_before += segment.size
+        self.bytes_after += size
+        if not ids:
+            return None
+        await _stored(writer, waiting + await _encoded(ids))
+        kept = Kept(writer.ledger_id, first, ids)
+        return replace(segment, entries=ids[-1] + 1, size=size, kept=kept)
+
+    async def _left_of(self, entry: bytes, judge: Judge) -> bytes | None:
+        await self._rest(header.read(entry).count)
+        standing = standing_of(entry, self._outcomes)
+        if len(entry) <= ON_THE_LOOP_BYTES:
+            return judge.left_of(entry, standing)
+        return await trio.to_thread.run_sync(judge.left_of, entry, standing)
+
+
+async def _encoded(ids: list[int]) -> list[bytes]:
+    if len(ids) <= IDS_ON_THE_LOOP:
+        return encoded(ids)
+    return await trio.to_thread.run_sync(encoded, ids)
+
+
+async def _stored(writer: LedgerWriter, entries: list[bytes]) -> None:
+    """Append them, and wait until they are stored."""
+    waiting = Waiting[None]()
+    writer.append(entries, waiting.done)
+    await waiting.told()

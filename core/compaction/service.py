@@ -1,0 +1,103 @@
+"""Compaction within logs, one log at a time for the whole broker.
+
+Kafka calls it `cleanup.policy=compact`: readers of such a log see, of the messages with a key, at
+least the last one, in the order and at the offsets at which all were written. When it is due, and
+for which ledgers, is told in `plan.py`; what becomes of an entry in `judging.py`; how that is done
+and what a crash leaves in `rewriting.py`. What has a key, and what says that it is gone, is a
+parameter (`rule.py`).
+
+Housekeeping asks for each loaded topic whether there is something to do. A log that is unloaded
+meanwhile, or fails, is left as it is, and looked at again some time later.
+
+Invariant: while a log is compacted, it is written and read as always.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from core.compaction.judging import Outcomes, Standing, Terms
+from core.compaction.plan import NO_LIMIT, Plan, plan
+from core.compaction.rewriting import Rewriting
+from core.compaction.rule import KAFKA, Rule
+from core.errors import BrokerError
+from core.ledger.cutting import CLEAN_TO
+
+if TYPE_CHECKING:
+    from core.topic.topic import Topic
+
+log = logging.getLogger(__name__)
+
+
+class Compacting:
+    """See the module's docstring."""
+
+    def __init__(self, spawn: Callable[..., None], rule: Rule = KAFKA) -> None:
+        self._spawn = spawn
+        self._rule = rule
+        self.busy_with: Topic | None = None
+
+    def consider(self, topic: Topic) -> None:
+        """Compact it if that is due, and nothing else is compacted just now. Plain call."""
+        if self.busy_with is None and self._due(topic) is not None:
+            self.busy_with = topic
+            self._spawn(self._run, topic)
+
+    def _due(self, topic: Topic) -> Plan | None:
+        wanted, ledger = topic.policies.compaction, topic.ledger
+        if wanted is None or topic.fenced:
+            return None
+        now_ms = topic.env.clock.wall_ms()
+        # what deduplication has not noted yet, it reads again when the topic is loaded
+        limit = topic.once.mark_delete or NO_LIMIT
+        return plan(ledger.chain, _clean_to(topic), wanted, now_ms, limit)
+
+    async def _run(self, topic: Topic) -> None:
+        try:
+            await self.compact(topic)
+        except BrokerError as error:
+            log.warning("%s: not compacted: %s", topic.name, error)
+        finally:
+            self.busy_with = None
+
+    async def compact(self, topic: Topic) -> None:
+        """What is due now."""
+        due, wanted = self._due(topic), topic.policies.compaction
+        if due is None or wanted is None:
+            return
+        now_ms = topic.env.clock.wall_ms()
+        terms = Terms(self._rule, now_ms, wanted.delete_retention_ms, _clean_to(topic))
+        work = Rewriting(topic.ledger, due, terms, _outcomes(topic), _settled(topic))
+        await work.run()
+        log.info("%s: compacted %d bytes to %d", topic.name, work.bytes_before, work.bytes_after)
+
+
+def _clean_to(topic: Topic) -> int:
+    return int(topic.ledger.properties.get(CLEAN_TO, 0))
+
+
+def _outcomes(topic: Topic) -> Outcomes:
+    """What becomes of the topic's transactions."""
+
+    def outcome(writer: int, index: int) -> Standing:
+        followed = topic.transactions
+        if followed is None or index >= followed.state.stable_index(topic.ledger.confirmed_index):
+            return Standing.OPEN
+        return Standing.VOID if followed.state.hides(writer, index) else Standing.HOLDS
+
+    return outcome
+
+
+def _settled(topic: Topic) -> Callable[[], None]:
+    """Have subscriptions forget what they knew of entries that have gone."""
+
+    def settled() -> None:
+        for subscription in topic.subscriptions.values():
+            subscription.cursor.acks.compacted()
+            if subscription.dispatcher is not None:
+                subscription.dispatcher.moved()
+            subscription.look()
+
+    return settled

@@ -1,0 +1,107 @@
+"""Logs with keys in them, and what compaction is to leave of them, told naively."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from core.compaction.judging import Outcomes, Standing, Terms
+from core.compaction.plan import plan
+from core.compaction.rewriting import Rewriting
+from core.compaction.rule import KAFKA
+from core.entry import crossing, header, kafka_batch, kafka_form
+from core.entry.compression import compress_records
+from core.entry.kafka_batch import HEADER_BYTES, header_of
+from core.entry.record import Record
+from core.ledger.cutting import CLEAN_TO
+from core.ledger.listing import MIXED
+from core.ledger.managed import ManagedLedger
+from core.policies import Compaction
+from core.testing.bench import Bench, Told, settled
+
+
+class Message(NamedTuple):
+    """One message of a log."""
+
+    index: int
+    key: bytes
+    value: bytes | None
+
+
+def batch(
+    records: list[tuple[bytes, bytes | None]], codec: int = 0, producer_id: int = -1, **fields: int
+) -> bytes:
+    """A batch as a client sends it, with times 1000, 1001, ..."""
+    made = [
+        Record(place, 1000 + place, key, value, ((b"h", b"x"),))
+        for place, (key, value) in enumerate(records)
+    ]
+    plain = kafka_batch.batch_of(made, 0, len(made))
+    about = header_of(plain)._replace(
+        producer_id=producer_id, producer_epoch=0, first_sequence=0, **fields
+    )
+    about = about._replace(attributes=about.attributes | codec)
+    return kafka_batch.joined(about, compress_records(plain[HEADER_BYTES:], codec))
+
+
+def wrapped(made: bytes) -> bytes:
+    """As the entry of a Kafka producer."""
+    return kafka_form.wrapped(made, header_of(made).last_delta + 1, 1)
+
+
+async def appended(ledger: ManagedLedger, *tails: bytes, count: int | None = None) -> None:
+    """Each as an entry; Kafka's say how many messages they have."""
+    if not ledger.mixed:
+        await ledger.set_property(MIXED, "")
+    for tail in tails:
+        found = kafka_form.batch_in(tail)
+        messages = header_of(found).last_delta + 1 if found is not None else count or 1
+        ledger.append([tail], [messages], Told())
+        await settled()
+
+
+async def entries(ledger: ManagedLedger) -> list[tuple[tuple[int, int], bytes]]:
+    """Everything in a log: positions, and entries as they are stored."""
+    found, position = [], ledger.chain.first
+    while ledger.chain.has(position):
+        part = await ledger.read(position, 7, 1 << 20)
+        for place, entry in enumerate(part.stored()):
+            found.append(((part.ledger_id, part.first_entry + place), entry))
+        position = ledger.chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+    return found
+
+
+async def messages(ledger: ManagedLedger) -> list[Message]:
+    """Everything in a log, message by message."""
+    found = []
+    for _, entry in await entries(ledger):
+        about = header.read(entry)
+        found += [
+            Message(about.first_index + one.place, one.key or b"", one.value)
+            for one in crossing.to_records(entry[about.size :])
+        ]
+    return found
+
+
+def unknown(_writer: int, _index: int) -> Standing:
+    """Nobody knows what became of a transaction."""
+    return Standing.OPEN
+
+
+async def compacted(
+    made: Bench,
+    ledger: ManagedLedger,
+    *,
+    retention_ms: int = 1000,
+    keys_max: int = 1000,
+    outcomes: Outcomes = unknown,
+) -> bool:
+    """Compact it if there is something to do."""
+    now_ms = made.clock.wall_ms()
+    clean_to = int(ledger.properties.get(CLEAN_TO, 0))
+    wanted = Compaction(dirty_ratio=0, delete_retention_ms=retention_ms)
+    found = plan(ledger.chain, clean_to, wanted, now_ms)
+    if found is None:
+        return False
+    terms = Terms(KAFKA, now_ms, retention_ms, clean_to)
+    await Rewriting(ledger, found, terms, outcomes, lambda: None, keys_max).run()
+    return True

@@ -1,0 +1,146 @@
+"""Which topics are compacted, one at a time, and what happens to those who read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.broker import Broker
+from core.compaction.tests.histories import batch, entries, messages, wrapped
+from core.errors import StorageFailed
+from core.ledger.chain import START
+from core.ledger.listing import MIXED
+from core.names import TopicName
+from core.policies import (
+    Compaction,
+    InactiveTopics,
+    LedgerLimits,
+    LogLimits,
+    Retention,
+    TopicPolicies,
+)
+from core.testing.bench import Told, settled
+from core.testing.broker import Stores, running
+from core.topic.topic import Topic
+
+A, B = TopicName.parse("a"), TopicName.parse("b")
+KEPT = Retention(-1, -1)
+FOR_EVER = InactiveTopics(delete_while_inactive=False)
+
+
+async def filled(broker: Broker, name: TopicName = A, **policies: Any) -> Topic:
+    """Twenty-five batches, of which five keys are; in ledgers of ten."""
+    wanted = TopicPolicies(retention=KEPT, **{"compaction": Compaction(), **policies})
+    await broker.catalog.set_topic_policies(name, wanted)
+    topic = await broker.topic(name)
+    assert isinstance(topic, Topic)
+    await topic.ledger.set_property(MIXED, "")
+    for number in range(25):
+        topic.publish([wrapped(batch([(b"%d" % (number % 5), b"%d" % number)]))], [1], Told())
+        await settled()
+    return topic
+
+
+async def indexes(topic: Topic) -> list[int]:
+    return [one.index for one in await messages(topic.ledger)]
+
+
+async def test_what_is_due_is_done() -> None:
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker)
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert await indexes(topic) == list(range(15, 25))
+        compacting = broker.housekeeping.compacting
+        assert compacting.busy_with is None
+        before = topic.ledger.chain.rewritten
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert topic.ledger.chain.rewritten == before, "nothing is new"
+
+
+async def test_what_is_not_to_be_compacted_is_not() -> None:
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, compaction=None)
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert await indexes(topic) == list(range(25))
+
+
+async def test_one_at_a_time() -> None:
+    async with running(inactive_topics=FOR_EVER) as broker:
+        one, other = await filled(broker), await filled(broker, B)
+        compacting = broker.housekeeping.compacting
+        compacting.consider(one)
+        compacting.consider(other)
+        assert compacting.busy_with is one
+        await settled()
+        assert (len(await indexes(one)), len(await indexes(other))) == (10, 25)
+        compacting.consider(other)
+        await settled()
+        assert len(await indexes(other)) == 10
+
+
+async def test_a_failure_is_said_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stores = Stores()
+    async with running(stores, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker)
+        stores.ledgers.create_failure = StorageFailed("no room")
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert "not compacted: no room" in caplog.text
+        assert await indexes(topic) == list(range(25))
+        stores.ledgers.create_failure = None
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert len(await indexes(topic)) == 10
+
+
+async def test_an_unload_ends_it() -> None:
+    stores = Stores()
+    async with running(stores, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker)
+        broker.housekeeping.compacting.consider(topic)
+        await broker.unload(A)
+        await settled()
+        assert broker.housekeeping.compacting.busy_with is None
+        again = await broker.topic(A)
+        assert isinstance(again, Topic)
+        assert await indexes(again) in (list(range(25)), list(range(15, 25)))
+        assert len(stores.ledgers.ledgers) == len(
+            {one.stored_in for one in again.ledger.chain.segments}
+        )
+
+
+async def test_subscriptions_know_how_much_waits() -> None:
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker)
+        subscription = await topic.subscription("s", start=START)
+        places = [at for at, _ in await entries(topic.ledger)]
+        for at in (2, 3, 17):
+            subscription.cursor.ack_range(*places[at], places[at][1])
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert subscription.cursor.backlog == 9
+        assert subscription.cursor.acks.next_unacked(START) == places[15]
+
+
+async def test_both_policies() -> None:
+    stores = Stores()
+    async with running(stores, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(
+            broker,
+            log_limits=LogLimits(age_ms=60_000),
+            ledger_limits=LedgerLimits(age_ms=60_000),
+        )
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert await indexes(topic) == list(range(15, 25))
+        stores.clock.forward(61)
+        await broker.housekeeping.tend(topic)
+        await settled()
+        assert await indexes(topic) == []
+        assert topic.ledger.first_index == 25

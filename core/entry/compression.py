@@ -1,0 +1,246 @@
+"""Payloads as their producers had them before compression: Pulsar's ways and Kafka's. Pure.
+
+Pulsar says beside the payload how large it was, and its LZ4 and Snappy are bare blocks. Kafka says
+nothing, so its formats tell their own end: gzip, framed LZ4, Zstandard, and Snappy in blocks of the
+form that its Java client writes, or bare as other clients do.
+
+Invariant: what a payload claims about its size is believed only up to a limit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from struct import Struct
+from typing import Final, NamedTuple
+
+import cramjam
+import zstandard
+
+from core.errors import Corrupted
+
+SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
+"""What a payload may claim to be uncompressed."""
+RECORDS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of the records of a Kafka batch, uncompressed."""
+WINDOW_BYTES_MAX: Final = 64 * 1024 * 1024
+"""What a Zstandard frame may claim to look back on."""
+UNKNOWN_SIZE: Final = -1
+NONE: Final = 0
+LZ4: Final = 1
+"""Pulsar's number for it."""
+
+_Failures = (cramjam.DecompressionError, zlib.error, zstandard.ZstdError)
+
+# -- Pulsar's -------------------------------------------------------------------------------------
+
+
+def _lz4(payload: bytes, size: int) -> bytes:
+    room = bytearray(size)
+    used = cramjam.lz4.decompress_block_into(payload, room, output_len=size)
+    return bytes(room[:used])
+
+
+def _zlib(payload: bytes, size: int) -> bytes:
+    return zlib.decompressobj().decompress(payload, size + 1)  # one more, to see that it is more
+
+
+# of these two the size within the payload decides what is allocated, so that must be right as well
+
+
+def _zstd(payload: bytes, size: int) -> bytes:
+    if zstandard.frame_content_size(payload) not in (size, UNKNOWN_SIZE):
+        return b""
+    return zstandard.ZstdDecompressor().decompress(payload, max_output_size=size)
+
+
+def _snappy(payload: bytes, size: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(payload) != size:
+        return b""
+    return bytes(cramjam.snappy.decompress_raw(payload))
+
+
+CODECS: Final[Mapping[int, tuple[str, Callable[[bytes, int], bytes]]]] = {
+    LZ4: ("LZ4", _lz4),
+    2: ("ZLIB", _zlib),
+    3: ("ZSTD", _zstd),
+    4: ("SNAPPY", _snappy),
+}
+"""By the number in a message's metadata."""
+
+
+def decompress(payload: bytes, codec: int, size: int) -> bytes:
+    """`size` is what the metadata says of it uncompressed."""
+    if codec == NONE:
+        return payload
+    if codec not in CODECS:
+        raise Corrupted(f"the message is compressed in an unknown way, {codec}")
+    if size > SIZE_BYTES_MAX:
+        raise Corrupted(f"the message claims to have {size} bytes")
+    name, undo = CODECS[codec]
+    try:
+        found = undo(payload, size)
+    except _Failures as error:
+        raise Corrupted(f"the message is no {name}: {error}") from error
+    if len(found) != size:
+        raise Corrupted(f"the message has {len(found)} bytes uncompressed and claims {size}")
+    return found
+
+
+def compress_lz4(payload: bytes) -> bytes:
+    """As Pulsar's clients do it."""
+    return bytes(cramjam.lz4.compress_block(payload, store_size=False))
+
+
+# -- Kafka's --------------------------------------------------------------------------------------
+
+_XERIAL_HEAD: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEAD_BYTES: Final = 16
+"""With two version numbers."""
+_XERIAL_VERSIONS: Final = b"\0\0\0\x01" * 2
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_LZ4_HEAD: Final = b"\x04\x22\x4d\x18\x60\x40\x82"
+"""Magic, independent blocks without checksums, of 64 KiB at most, and a hash of these two."""
+_LZ4_BLOCK_BYTES: Final = 64 * 1024
+_LZ4_SIZE: Final = Struct("<I")
+_LZ4_AS_IT_IS: Final = 1 << 31
+_SIZE: Final = Struct(">I")
+_GZIP_WINDOW: Final = 31
+_GUESS: Final = 8
+"""Records rarely take more than so many times what they take compressed."""
+
+
+def _too_large() -> Corrupted:
+    return Corrupted(f"the records have more than {RECORDS_BYTES_MAX} bytes uncompressed")
+
+
+def _gunzip(payload: bytes) -> bytes:
+    found = b""
+    while payload:
+        undo = zlib.decompressobj(_GZIP_WINDOW)
+        found += undo.decompress(payload, RECORDS_BYTES_MAX + 1 - len(found))
+        if len(found) > RECORDS_BYTES_MAX:
+            raise _too_large()
+        if not undo.eof:
+            raise Corrupted("the records are cut off")
+        payload = undo.unused_data
+    return found
+
+
+def _unframe_lz4(payload: bytes) -> bytes:
+    size = max(len(payload) * _GUESS, 4096)
+    while True:
+        room = bytearray(min(size, RECORDS_BYTES_MAX))
+        try:
+            return bytes(room[: cramjam.lz4.decompress_into(payload, room)])
+        except cramjam.DecompressionError as error:
+            if "write whole buffer" not in str(error):
+                raise
+            if size >= RECORDS_BYTES_MAX:
+                raise _too_large() from error
+        size *= _GUESS
+
+
+def _unzstd(payload: bytes) -> bytes:
+    undo = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
+    with undo.stream_reader(payload, read_across_frames=True) as reader:
+        found = reader.read(RECORDS_BYTES_MAX + 1)
+    if len(found) > RECORDS_BYTES_MAX:
+        raise _too_large()
+    return found
+
+
+def _unsnappy(payload: bytes) -> bytes:
+    if not payload.startswith(_XERIAL_HEAD):
+        return _bare_snappy(payload, RECORDS_BYTES_MAX)
+    found, at = [], _XERIAL_HEAD_BYTES
+    left = RECORDS_BYTES_MAX
+    while at < len(payload):
+        if at + _SIZE.size > len(payload):
+            raise Corrupted("the records are cut off")
+        end = at + _SIZE.size + _SIZE.unpack_from(payload, at)[0]
+        if end > len(payload):
+            raise Corrupted("the records are cut off")
+        found.append(_bare_snappy(payload[at + _SIZE.size : end], left))
+        left -= len(found[-1])
+        at = end
+    return b"".join(found)
+
+
+def _bare_snappy(payload: bytes, size_max: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(payload) > size_max:
+        raise _too_large()
+    return bytes(cramjam.snappy.decompress_raw(payload))
+
+
+def _gzip(records: bytes) -> bytes:
+    do = zlib.compressobj(wbits=_GZIP_WINDOW)
+    return do.compress(records) + do.flush()
+
+
+def _blocks_of(records: bytes, size: int) -> Iterator[bytes]:
+    return (records[at : at + size] for at in range(0, len(records), size))
+
+
+def _xerial(records: bytes) -> bytes:
+    written = [_XERIAL_HEAD, _XERIAL_VERSIONS]
+    for block in _blocks_of(records, _XERIAL_BLOCK_BYTES):
+        packed = bytes(cramjam.snappy.compress_raw(block))
+        written += _SIZE.pack(len(packed)), packed
+    return b"".join(written)
+
+
+def _frame_lz4(records: bytes) -> bytes:
+    """Blocks that need not one another: Java's client reads no others."""
+    written = [_LZ4_HEAD]
+    for block in _blocks_of(records, _LZ4_BLOCK_BYTES):
+        packed = compress_lz4(block)
+        if len(packed) < len(block):
+            written += _LZ4_SIZE.pack(len(packed)), packed
+        else:
+            written += _LZ4_SIZE.pack(len(block) | _LZ4_AS_IT_IS), block
+    written.append(_LZ4_SIZE.pack(0))
+    return b"".join(written)
+
+
+def _in_zstd(records: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(records)
+
+
+class Codec(NamedTuple):
+    """One of Kafka's ways to compress records."""
+
+    name: str
+    do: Callable[[bytes], bytes]
+    undo: Callable[[bytes], bytes]
+
+
+KAFKA_CODECS: Final[Mapping[int, Codec]] = {
+    1: Codec("gzip", _gzip, _gunzip),
+    2: Codec("snappy", _xerial, _unsnappy),
+    3: Codec("lz4", _frame_lz4, _unframe_lz4),
+    4: Codec("zstd", _in_zstd, _unzstd),
+}
+"""By the number in a batch's attributes."""
+
+
+def compress_records(records: bytes, codec: int) -> bytes:
+    """As Kafka's Java client does it."""
+    return records if codec == NONE else _codec_of(codec).do(records)
+
+
+def decompress_records(payload: bytes, codec: int) -> bytes:
+    """The records of a Kafka batch."""
+    if codec == NONE:
+        return payload
+    way = _codec_of(codec)
+    try:
+        return way.undo(payload)
+    except _Failures as error:
+        raise Corrupted(f"the records are no {way.name}: {error}") from error
+
+
+def _codec_of(number: int) -> Codec:
+    if number not in KAFKA_CODECS:
+        raise Corrupted(f"the records are compressed in an unknown way, {number}")
+    return KAFKA_CODECS[number]

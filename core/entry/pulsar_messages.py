@@ -1,0 +1,253 @@
+"""Pulsar's messages: one, or a batch of them, to and from records. Pure.
+
+    u32 size | metadata | payload                     one message: the payload is its value
+                          payload of a batch:         u32 size | about one | value, many times
+
+Metadata and what is said about one message of a batch are protobuf messages; only what means
+something to other protocols is looked at here.
+
+Invariant: reading raises `Corrupted` and nothing else, and takes no more than in proportion to what
+is read.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Sequence
+from struct import Struct as Layout
+from typing import Any, Final
+
+from core.entry import compression
+from core.entry.properties import headers_of, properties_of
+from core.entry.record import NO_TIME, Header, Record
+from core.errors import Corrupted
+from core.varints import varint
+
+METADATA: Final = b"pulsar.metadata"
+"""Header of what its producer encrypted: the metadata says how."""
+_CHECKSUM: Final = b"\x0e\x01"
+_SIZE: Final = Layout(">I")
+_VARINT_BYTES_MAX: Final = 10
+_MASK: Final = (1 << 64) - 1
+
+Fields = dict[int, Any]
+"""The last value of each field by its number; of those that repeat, a list."""
+
+_PUBLISH_TIME, _PROPERTIES, _KEY, _COMPRESSION, _SIZE_BEFORE, _COUNT = 3, 4, 6, 8, 9, 11
+_EVENT_TIME, _ENCRYPTION_KEYS, _KEY_IS_BASE64, _ORDERING_KEY, _MARKER = 12, 13, 17, 18, 20
+_TRANSACTION_LOW, _TRANSACTION_HIGH, _NULL_VALUE, _PART_OF, _NULL_KEY = 22, 23, 25, 26, 30
+"""Of metadata."""
+_ONE_PROPERTIES, _ONE_KEY, _ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME = 1, 2, 3, 4, 5
+_ONE_KEY_IS_BASE64, _ONE_ORDERING_KEY, _ONE_NULL_VALUE, _ONE_NULL_KEY = 6, 7, 9, 10
+"""Of what is said about one message of a batch."""
+_NUMBERS: Final = frozenset(
+    {
+        *(_PUBLISH_TIME, _COMPRESSION, _SIZE_BEFORE, _COUNT, _EVENT_TIME),
+        *(_KEY_IS_BASE64, _MARKER, _TRANSACTION_LOW, _TRANSACTION_HIGH, _NULL_VALUE, _NULL_KEY),
+    }
+)
+_ONE_NUMBERS: Final = frozenset(
+    {
+        *(_ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME),
+        *(_ONE_KEY_IS_BASE64, _ONE_NULL_VALUE, _ONE_NULL_KEY),
+    }
+)
+"""Those of them that are numbers; the others are bytes."""
+_NOT_PLAIN: Final = frozenset(
+    (_ENCRYPTION_KEYS, _MARKER, _TRANSACTION_LOW, _TRANSACTION_HIGH, _PART_OF)
+)
+
+
+# -- reading --------------------------------------------------------------------------------------
+
+
+class Message:
+    """A message or a batch, its metadata read and its payload not yet."""
+
+    __slots__ = ("_fields", "_metadata", "payload")
+
+    def __init__(self, tail: bytes) -> None:
+        at = 6 if tail.startswith(_CHECKSUM) else 0
+        if len(tail) < at + 4:
+            raise Corrupted("a message is cut short")
+        end = at + 4 + _SIZE.unpack_from(tail, at)[0]
+        if end > len(tail):
+            raise Corrupted("the metadata of a message is longer than the message")
+        self._metadata = tail[at + 4 : end]
+        self._fields = _fields(self._metadata, 0, len(self._metadata), _PROPERTIES, _NUMBERS)
+        self.payload = tail[end:]
+        """May be replaced by what several entries brought together."""
+
+    @property
+    def is_marker(self) -> bool:
+        """For brokers' eyes only."""
+        return _MARKER in self._fields
+
+    @property
+    def is_plain(self) -> bool:
+        """No marker, not encrypted, and part neither of a transaction nor of a large message."""
+        return _NOT_PLAIN.isdisjoint(self._fields)
+
+    def records(self) -> list[Record]:
+        """What is in it, in order; messages of a batch that were compacted away are left out."""
+        fields = self._fields
+        if _ENCRYPTION_KEYS in fields:
+            place = max(fields.get(_COUNT, 1), 1) - 1
+            about = ((METADATA, self._metadata),)
+            return [Record(place, self._time, _key_of(fields, _KEY), self.payload, about)]
+        codec, size = fields.get(_COMPRESSION, 0), fields.get(_SIZE_BEFORE, 0)
+        payload = compression.decompress(self.payload, codec, size)
+        if _COUNT in fields:
+            return self._batch(payload)
+        value = None if fields.get(_NULL_VALUE) else payload
+        headers = _headers(fields.get(_PROPERTIES, ()))
+        return [Record(0, self._time, _key_of(fields, _KEY), value, headers)]
+
+    @property
+    def _time(self) -> int:
+        return self._fields.get(_EVENT_TIME) or self._fields.get(_PUBLISH_TIME) or NO_TIME
+
+    def _batch(self, payload: bytes) -> list[Record]:
+        found, at = [], 0
+        for place in range(self._fields[_COUNT]):
+            if at + 4 > len(payload):
+                raise Corrupted("a batch has fewer messages than it says")
+            begin = at + 4
+            end = begin + _SIZE.unpack_from(payload, at)[0]
+            about = _fields(payload, begin, end, _ONE_PROPERTIES, _ONE_NUMBERS)
+            at = end + about.get(_ONE_SIZE, 0)
+            if not begin <= end <= at <= len(payload):
+                raise Corrupted("a message is longer than its batch")
+            if about.get(_ONE_GONE):
+                continue
+            value = None if about.get(_ONE_NULL_VALUE) else payload[end:at]
+            key = _key_of(about, _ONE_KEY)
+            time = about.get(_ONE_EVENT_TIME) or self._time
+            found.append(Record(place, time, key, value, _headers(about.get(_ONE_PROPERTIES, ()))))
+        return found
+
+
+def _key_of(fields: Fields, number: int) -> bytes | None:
+    """The key as its producer gave it; the ordering key only if it stands alone."""
+    one = number == _ONE_KEY
+    if fields.get(_ONE_NULL_KEY if one else _NULL_KEY):
+        return None
+    key: bytes | None = fields.get(number)
+    if key is None:
+        return fields.get(_ONE_ORDERING_KEY if one else _ORDERING_KEY)
+    if fields.get(_ONE_KEY_IS_BASE64 if one else _KEY_IS_BASE64):
+        try:
+            return binascii.a2b_base64(key)
+        except binascii.Error:
+            return key
+    return key
+
+
+def _headers(written: Sequence[bytes]) -> Sequence[Header]:
+    if not written:
+        return ()
+    pairs = (_fields(pair, 0, len(pair), 0, frozenset()) for pair in written)
+    return headers_of([(pair.get(1, b""), pair.get(2, b"")) for pair in pairs])
+
+
+def _fields(data: bytes, at: int, end: int, repeated: int, numbers: frozenset[int]) -> Fields:
+    """The fields of a protobuf message, without those that are of the other kind than they should
+    be: nobody knows these. Numbers signed as Java has them.
+    """
+    found: Fields = {}
+    if end > len(data):
+        raise Corrupted("a field is longer than its message")
+    while at < end:
+        tag, at = _varint(data, at, end)
+        kind, number = tag & 7, tag >> 3
+        if kind == 0:
+            value, at = _varint(data, at, end)
+            if number in numbers:
+                found[number] = value - (1 << 64) if value >> 63 else value
+        elif kind == 2:
+            size, at = _varint(data, at, end)
+            if at + size > end:
+                raise Corrupted("a field is longer than its message")
+            if number in numbers:
+                pass
+            elif number == repeated:
+                found.setdefault(number, []).append(data[at : at + size])
+            else:
+                found[number] = data[at : at + size]
+            at += size
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            raise Corrupted(f"a field has the unknown wire type {kind}")
+    return found
+
+
+def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+    if at >= end:
+        raise Corrupted("a field is cut off")
+    low = data[at]
+    if low < 128:
+        return low, at + 1
+    value = shift = 0
+    for byte in data[at : min(at + _VARINT_BYTES_MAX, end)]:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value & _MASK, at + shift // 7
+    raise Corrupted("a number in a message does not end")
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+_BEGIN: Final = b"\x0a\x05kafka\x10"
+"""Producer name, and the tag of the sequence id."""
+
+
+def batch_of(records: Sequence[Record], sequence_id: int, publish_time_ms: int) -> bytes:
+    """A batch of such records; their places are counted anew, without the holes.
+
+    Its own key is that of the first, by which Key_Shared goes; without one, the sequence id.
+    """
+    payload = b"".join([_message(record) for record in records])
+    about = [_BEGIN, varint(sequence_id), b"\x18", varint(publish_time_ms)]
+    if records and records[0].key is not None:
+        about.append(_written_key(records[0].key, b"\x32", b"\x88\x01\x01"))
+    if len(payload) > COMPRESSED_FROM_BYTES:
+        about += b"\x40\x01\x48", varint(len(payload))
+        payload = compression.compress_lz4(payload)
+    about += b"\x58", varint(len(records))
+    metadata = b"".join(about)
+    return b"".join((_SIZE.pack(len(metadata)), metadata, payload))
+
+
+COMPRESSED_FROM_BYTES: Final = 1024 * 1024
+"""Clients take no more than 5 MiB, and what came compressed may be many times as large."""
+
+
+def _message(record: Record) -> bytes:
+    """One message of a batch."""
+    _, time, key, value, headers = record
+    about = b""
+    if headers:
+        about = b"".join([_property(*each) for each in properties_of(headers)])
+    if key is not None:
+        about += _written_key(key, b"\x12", b"\x30\x01")
+    about += b"\x18" + varint(len(value)) if value is not None else b"\x18\x00\x48\x01"
+    if time > 0:
+        about += b"\x28" + varint(time)
+    return _SIZE.pack(len(about)) + about + (value or b"")
+
+
+def _written_key(key: bytes, tag: bytes, is_base64: bytes) -> bytes:
+    """As text if it is text, as clients show it; else in base64, which is said."""
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        encoded = binascii.b2a_base64(key, newline=False)
+        return tag + varint(len(encoded)) + encoded + is_base64
+    return tag + varint(len(key)) + key
+
+
+def _property(name: bytes, value: bytes) -> bytes:
+    pair = b"\x0a" + varint(len(name)) + name + b"\x12" + varint(len(value)) + value
+    return b"\x0a" + varint(len(pair)) + pair

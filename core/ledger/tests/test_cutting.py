@@ -1,0 +1,98 @@
+"""Logs that lose their beginning: what is read then, what is stored, what a failure does."""
+
+import pytest
+
+from core.entry import header
+from core.errors import BrokerError, StorageFailed
+from core.ledger.chain import START, Position
+from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
+from core.testing.bench import NO_AGE, Bench, Told, bench, settled, stored
+
+
+async def filled(made: Bench, entries: int = 8) -> tuple[ManagedLedger, list[Position]]:
+    """Ledgers of three entries, with two messages in each entry."""
+    ledger = await made.ledger()
+    told = [Told() for _ in range(entries)]
+    for place, done in enumerate(told):
+        ledger.append([b"%d" % place], [2], done)
+        await settled()
+    places = [done.result for done in told if isinstance(done.result, tuple)]
+    assert len(places) == entries
+    return ledger, places
+
+
+async def read(ledger: ManagedLedger) -> list[bytes]:
+    found, position = [], ledger.chain.first
+    while ledger.chain.has(position):
+        (entry,) = (await ledger.read(position, 1, 1)).payloads
+        found.append(entry[header.read(entry).size :])
+        position = ledger.chain.after(position)
+    return found
+
+
+async def test_a_cut_holds_for_everybody_and_for_ever() -> None:
+    async with bench(NO_AGE) as made:
+        ledger, places = await filled(made)
+        cursor = Cursor(made.storage, ledger, "s", START, durable=True)
+        await cursor.create()
+        await ledger.cut(9, places[4])
+        assert len(ledger.chain.segments) == 2, "the first ledger is gone at once"
+        assert places[0][0] not in made.ledgers.ledgers
+        for again in (ledger, await made.ledger()):
+            assert again.first_index == 9
+            assert again.chain.first == again.chain.normal(START) == places[4]
+            assert await read(again) == [b"4", b"5", b"6", b"7"]
+            assert again.chain.entries == 4
+        assert cursor.read_from == places[4]
+        assert cursor.backlog == 4
+        assert cursor.acks.next_unacked(START) == places[4]
+
+
+async def test_a_cut_never_goes_back() -> None:
+    async with bench(NO_AGE) as made:
+        ledger, places = await filled(made)
+        await ledger.cut(8, places[4])
+        await ledger.cut(3, places[1])
+        assert (ledger.first_index, ledger.chain.first) == (8, places[4])
+
+
+async def test_all_of_it_may_go() -> None:
+    async with bench(NO_AGE) as made:
+        ledger, _ = await filled(made)
+        await ledger.cut(16, ledger.chain.after(ledger.chain.confirmed))
+        assert made.ledgers.ledgers == {}
+        for again in (ledger, await made.ledger()):
+            assert (again.first_index, again.next_index) == (16, 16)
+            assert await read(again) == []
+        again = await made.ledger()
+        await stored(again, b"new")
+        assert await read(again) == [b"new"]
+        assert again.first_index == 16
+
+
+async def test_retention_goes_on_where_a_cut_was() -> None:
+    async with bench(NO_AGE) as made:
+        ledger, places = await filled(made)
+        await ledger.cut(9, places[4])
+        await ledger.trim([places[4][0]])
+        assert (ledger.first_index, ledger.chain.first) == (12, places[6])
+        assert (await made.ledger()).first_index == 12
+
+
+@pytest.mark.parametrize("trim", [True, False], ids=["trim", "cut"])
+async def test_what_could_not_be_stored_has_not_happened(
+    trim: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(NO_AGE) as made:
+        ledger, places = await filled(made)
+
+        async def failing() -> None:
+            raise StorageFailed("no")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ledger, "save", failing)
+            with pytest.raises(BrokerError):
+                await (ledger.trim([places[0][0]]) if trim else ledger.cut(9, places[4]))
+        assert ledger.first_index == 0
+        assert await read(ledger) == [b"%d" % place for place in range(8)]

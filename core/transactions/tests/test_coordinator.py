@@ -1,0 +1,218 @@
+"""Transactions decided once, and carried out whatever happens in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from core.broker import Broker
+from core.errors import NotReady, StorageFailed
+from core.names import TopicName
+from core.testing.bench import settled
+from core.testing.broker import Stores, running
+from core.topic.topic import Topic
+from core.transactions.coordinator import Coordinator
+from core.transactions.transaction import Promise, State, Transaction
+
+PATH = "/transactions"
+NAMES = [TopicName.parse(f"t{number}") for number in range(3)]
+LOGS = [name.full for name in NAMES]
+
+
+class Keeper:
+    """Keeps promises, as soon as it may."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self.failures = 0
+
+    async def __call__(self, promises: Iterable[Promise]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise NotReady("not yet")
+        self.kept += [promise.to for promise in promises]
+
+
+async def topics_of(broker: Broker) -> list[Topic]:
+    found = []
+    for name in NAMES:
+        topic = await broker.topic(name)
+        assert isinstance(topic, Topic)
+        await topic.begin_transactions()
+        found.append(topic)
+    return found
+
+
+async def begun(coordinator: Coordinator, name: str = "n") -> None:
+    async with coordinator.alone_with(name, settled=True) as place:
+        if place.transaction is None:
+            await coordinator.store(place, Transaction(name, 7, 0, 1000))
+        await coordinator.extend(place, logs=LOGS, parties=["g"], promises=[Promise("g", b"1")])
+
+
+async def decide(coordinator: Coordinator, *, commit: bool, name: str = "n") -> None:
+    async with coordinator.alone_with(name, settled=True) as place:
+        await coordinator.decide(place, commit=commit)
+
+
+def state_of(coordinator: Coordinator, name: str = "n") -> State | None:
+    found = coordinator.find(name)
+    return found.state if found is not None else None
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> None:
+    keeper = Keeper()
+    async with running() as broker:
+        coordinator = Coordinator(broker, PATH, keeper)
+        topics = await topics_of(broker)
+        await begun(coordinator)
+        assert state_of(coordinator) is State.ONGOING
+        await decide(coordinator, commit=commit)
+        await settled()
+        assert state_of(coordinator) is (State.COMMITTED if commit else State.ABORTED)
+        assert [topic.ledger.chain.entries for topic in topics] == [1, 1, 1]
+        assert keeper.kept == (["g"] if commit else [])
+        found = coordinator.find("n")
+        assert found is not None
+        assert (found.logs, found.parties, found.promises) == ((), (), ())
+
+
+async def test_only_who_is_in_it_may_write() -> None:
+    async with running() as broker:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await topics_of(broker)
+        await begun(coordinator)
+        assert coordinator.admits(7, 0, LOGS[0])
+        assert not coordinator.admits(7, 1, LOGS[0])
+        assert not coordinator.admits(8, 0, LOGS[0])
+        assert not coordinator.admits(7, 0, "persistent://public/default/other")
+        await decide(coordinator, commit=True)
+        assert not coordinator.admits(7, 0, LOGS[0])
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_what_was_decided_before_a_crash_is_carried_out_after_it(commit: bool) -> None:
+    stores, keeper = Stores(sync_at_once=False), Keeper()
+    async with running(stores) as broker:
+        coordinator = Coordinator(broker, PATH, keeper)
+        await topics_of(broker)
+        await begun(coordinator)
+        await decide(coordinator, commit=commit)
+        await settled()
+        assert state_of(coordinator) in (State.COMMITTING, State.ABORTING)
+    stores = _after_a_crash(stores)
+    async with running(stores) as broker:
+        coordinator = Coordinator(broker, PATH, keeper)
+        await coordinator.open()
+        await settled()
+        assert state_of(coordinator) is (State.COMMITTED if commit else State.ABORTED)
+        topics = await topics_of(broker)
+        assert [topic.ledger.chain.entries for topic in topics] == [1, 1, 1]
+        assert keeper.kept == (["g"] if commit else [])
+
+
+def _after_a_crash(stores: Stores) -> Stores:
+    """What was not confirmed is gone; from now on everything is at once."""
+    again = Stores()
+    again.metadata = stores.metadata
+    return again
+
+
+async def test_a_transaction_that_goes_on_is_there_after_a_crash() -> None:
+    stores = Stores()
+    async with running(stores) as broker:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await topics_of(broker)
+        await begun(coordinator)
+    async with running(stores) as broker:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await coordinator.open()
+        assert state_of(coordinator) is State.ONGOING
+        assert coordinator.admits(7, 0, LOGS[2])
+
+
+async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> None:
+    keeper = Keeper()
+    keeper.failures = 3
+    async with running() as broker:
+        coordinator = Coordinator(broker, PATH, keeper)
+        await topics_of(broker)
+        await begun(coordinator)
+        await decide(coordinator, commit=True)
+        with trio.fail_after(60):
+            await begun(coordinator)
+        assert keeper.kept == ["g"]
+        assert state_of(coordinator) is State.ONGOING
+
+
+async def test_a_topic_that_is_gone_holds_nobody_up() -> None:
+    async with running() as broker:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await topics_of(broker)
+        await begun(coordinator)
+        await broker.delete(NAMES[1], force=True)
+        await decide(coordinator, commit=True)
+        await settled()
+        assert state_of(coordinator) is State.COMMITTED
+
+
+async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
+    autojump_clock: MockClock,
+) -> None:
+    stores = Stores()
+    async with running(stores) as broker, trio.open_nursery() as nursery:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await topics_of(broker)
+        await begun(coordinator)
+        nursery.start_soon(coordinator.run, 3_600_000)
+        await trio.sleep(5)
+        assert state_of(coordinator) is State.ONGOING
+        stores.clock.forward(1.1)
+        await trio.sleep(5)
+        assert state_of(coordinator) is State.ABORTED
+        found = coordinator.find("n")
+        assert found is not None
+        assert found.epoch == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -> None:
+    stores = Stores()
+    async with running(stores) as broker, trio.open_nursery() as nursery:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await topics_of(broker)
+        await begun(coordinator, "old")
+        await decide(coordinator, commit=True, name="old")
+        nursery.start_soon(coordinator.run, 10_000)
+        await trio.sleep(5)
+        assert state_of(coordinator, "old") is State.COMMITTED
+        stores.clock.forward(11)
+        await trio.sleep(5)
+        assert coordinator.find("old") is None
+        assert coordinator.of_writer(7) is None
+        assert await stores.metadata.children(PATH) == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPatch) -> None:
+    stores = Stores()
+    async with running(stores) as broker:
+        coordinator = Coordinator(broker, PATH, Keeper())
+        await topics_of(broker)
+        await begun(coordinator)
+
+        async def failing(*_args: object) -> int:
+            raise StorageFailed("no")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stores.metadata, "put", failing)
+            with pytest.raises(StorageFailed):
+                await decide(coordinator, commit=True)
+        assert state_of(coordinator) is State.ONGOING
+        await decide(coordinator, commit=False)
+        await settled()
+        assert state_of(coordinator) is State.ABORTED

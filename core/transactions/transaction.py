@@ -1,0 +1,72 @@
+"""One transaction, as its coordinator keeps it: its state, its logs, its promises. Pure.
+
+    EMPTY       its writer is known; nothing is in it
+    ONGOING     logs, or promises, are in it
+    COMMITTING  decided, and stored: its logs are being marked, its promises kept
+    ABORTING    likewise, but its promises are void
+    COMMITTED   all is done; the next one begins here
+    ABORTED     likewise
+
+Invariant: what a transaction is, is what was stored last.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+
+class State(enum.Enum):
+    EMPTY = "empty"
+    ONGOING = "ongoing"
+    COMMITTING = "committing"
+    ABORTING = "aborting"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+DECIDED: Final = (State.COMMITTING, State.ABORTING)
+"""Nothing new comes in, and the end is not everywhere yet."""
+AT_REST: Final[Mapping[State, State]] = {
+    State.COMMITTING: State.COMMITTED,
+    State.ABORTING: State.ABORTED,
+}
+"""What comes of those."""
+
+
+class Promise(Struct, frozen=True):
+    """Something to be done if it is committed; whoever made it knows what it says."""
+
+    to: str
+    says: bytes
+
+
+class Transaction(Struct, frozen=True):
+    """See the module's docstring."""
+
+    name: str
+    writer: int
+    epoch: int
+    """Raised when somebody else takes the name over: who writes with a lower one is fenced."""
+    timeout_ms: int
+    epoch_before: int = -1
+    """With which its writer asked for the present one: it may not have heard of it."""
+    state: State = State.EMPTY
+    logs: tuple[str, ...] = ()
+    """Full names of topics that have entries of it, or may have."""
+    parties: tuple[str, ...] = ()
+    """To whom promises may be made."""
+    promises: tuple[Promise, ...] = ()
+    began_ms: int = 0
+    changed_ms: int = 0
+
+    @property
+    def decided(self) -> bool:
+        return self.state in DECIDED
+
+    def expires_ms(self) -> int:
+        """When it has been going on for too long."""
+        return self.began_ms + self.timeout_ms

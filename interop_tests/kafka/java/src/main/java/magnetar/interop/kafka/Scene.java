@@ -1,0 +1,159 @@
+package magnetar.interop.kafka;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** What a family plays with: a server, a fresh topic, and words for what all of them do. */
+final class Scene {
+    static final int DEADLINE_SECONDS = 30;
+    static final Duration DEADLINE = Duration.ofSeconds(DEADLINE_SECONDS);
+
+    final long id;
+    final String url;
+    final String topic;
+    private final JsonObject args;
+    private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+
+    Scene(long id, JsonObject request) {
+        this.id = id;
+        this.url = request.get("url").getAsString();
+        this.topic = request.get("topic").getAsString();
+        this.args = request.getAsJsonObject("args");
+    }
+
+    // -- arguments and conversation
+
+    int number(String name, int otherwise) {
+        JsonElement found = args.get(name);
+        return found == null ? otherwise : found.getAsInt();
+    }
+
+    String text(String name, String otherwise) {
+        JsonElement found = args.get(name);
+        return found == null ? otherwise : found.getAsString();
+    }
+
+    void tell(String name, Object value) {
+        Main.say(map("id", id, "told", name, "value", value));
+    }
+
+    void hear(String name) {
+        heard.add(name);
+    }
+
+    /** Waits until the test says so. */
+    void await(String name) throws Exception {
+        String next = heard.poll(120, TimeUnit.SECONDS);
+        if (!name.equals(next)) {
+            throw new IllegalStateException("waited for " + name + ", heard " + next);
+        }
+    }
+
+    boolean isTold(String name) {
+        return heard.remove(name);
+    }
+
+    // -- clients; `pairs` are settings, name after name with its value
+
+    Map<String, Object> settings(Object... pairs) {
+        Map<String, Object> made = map(
+                "bootstrap.servers", url,
+                "reconnect.backoff.ms", 20,
+                "reconnect.backoff.max.ms", 200,
+                "retry.backoff.ms", 20,
+                "retry.backoff.max.ms", 200);
+        made.putAll(map(pairs));
+        return made;
+    }
+
+    Admin admin() {
+        return Admin.create(settings());
+    }
+
+    KafkaProducer<byte[], byte[]> producer(Object... pairs) {
+        return new KafkaProducer<>(settings(pairs), new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    KafkaConsumer<byte[], byte[]> consumer(Object... pairs) {
+        Map<String, Object> made = settings("auto.offset.reset", "earliest", "enable.auto.commit", false);
+        made.putAll(map(pairs));
+        return new KafkaConsumer<>(made, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    /** Of one partition, from its beginning to its end as it is now. */
+    List<ConsumerRecord<byte[], byte[]>> everything(String name, int partition, Object... pairs) throws Exception {
+        List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
+        try (var consumer = consumer(pairs)) {
+            TopicPartition one = new TopicPartition(name, partition);
+            consumer.assign(List.of(one));
+            consumer.seekToBeginning(List.of(one));
+            long end = consumer.endOffsets(List.of(one)).get(one);
+            long deadline = System.nanoTime() + DEADLINE.toNanos();
+            while (consumer.position(one) < end) {
+                consumer.poll(Duration.ofMillis(100)).forEach(found::add);
+                if (System.nanoTime() > deadline) {
+                    throw new TimeoutException("at " + consumer.position(one) + " of " + end);
+                }
+            }
+        }
+        return found;
+    }
+
+    // -- words
+
+    static <T> T get(Future<T> future) throws Exception {
+        return future.get(DEADLINE_SECONDS, TimeUnit.SECONDS);
+    }
+
+    static byte[] bytes(Object value) {
+        return value.toString().getBytes();
+    }
+
+    static String text(byte[] value) {
+        return value == null ? null : new String(value);
+    }
+
+    static List<String> values(List<ConsumerRecord<byte[], byte[]>> records) {
+        return new ArrayList<>(records.stream().map(one -> text(one.value())).toList());
+    }
+
+    /** The name of the error that an action ends with, or "none". */
+    static String errorOf(Action action) {
+        try {
+            action.run();
+            return "none";
+        } catch (Exception error) {
+            Throwable cause = error instanceof java.util.concurrent.ExecutionException ? error.getCause() : error;
+            return cause.getClass().getSimpleName();
+        }
+    }
+
+    interface Action {
+        void run() throws Exception;
+    }
+
+    static Map<String, Object> map(Object... pairs) {
+        Map<String, Object> made = new HashMap<>();
+        for (int at = 0; at < pairs.length; at += 2) {
+            made.put((String) pairs[at], pairs[at + 1]);
+        }
+        return made;
+    }
+}

@@ -1,0 +1,85 @@
+"""Kafka's console tools, run as users run them, from making a topic to deleting it."""
+
+import json
+
+import pytest
+
+from interop_tests.kafka.console import CONSUMER, GROUPS, TOOLS, Console
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+TOPICS = f"{TOOLS}.TopicCommand"
+OFFSETS = f"{TOOLS}.GetOffsetShell"
+CONFIGS = "kafka.admin.ConfigCommand"
+TRANSACTIONS = f"{TOOLS}.TransactionsCommand"
+
+
+@pytest.fixture
+def console(server) -> Console:
+    return Console(server.bootstrap_servers)
+
+
+def test_topics_and_configs(console, topic):
+    made = ["--create", "--partitions", "3", "--config", "retention.ms=100000"]
+    console.run(TOPICS, "--topic", topic, *made)
+    console.run(TOPICS, "--topic", topic, "--alter", "--partitions", "4")
+    described = console.run(TOPICS, "--topic", topic, "--describe")
+    assert "PartitionCount: 4\tReplicationFactor: 1" in described
+    assert "retention.ms=100000" in described
+    assert described.count("Leader: 0\tReplicas: 0\tIsr: 0") == 4
+    where = ["--entity-type", "topics", "--entity-name", topic]
+    console.run(CONFIGS, *where, "--alter", "--add-config", "max.message.bytes=1000,flush.ms=5")
+    console.run(CONFIGS, *where, "--alter", "--delete-config", "retention.ms")
+    told = console.run(CONFIGS, *where, "--describe")
+    assert "max.message.bytes=1000 " in told
+    assert "DYNAMIC_TOPIC_CONFIG:retention.ms" not in told
+    console.run(TOPICS, "--topic", topic, "--delete")
+    assert topic not in console.run(TOPICS, "--list").split()
+
+
+def test_records_and_offsets(console, tmp_path, topic):
+    keyed = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
+    said = "".join(f"k{number}:v{number}\n" for number in range(5))
+    console.run(f"{TOOLS}.ConsoleProducer", "--topic", topic, *keyed, said=said)
+    shown = ["--formatter-property", "print.key=true", "--max-messages", "5"]
+    found = console.run(CONSUMER, "--topic", topic, "--from-beginning", "--group", topic, *shown)
+    assert [line.split("\t") for line in found.splitlines()] == [
+        [f"k{number}", f"v{number}"] for number in range(5)
+    ]
+    assert console.run(OFFSETS, "--topic", topic) == f"{topic}:0:5\n"
+    assert console.run(OFFSETS, "--topic", topic, "--time", "1000") == f"{topic}:0:0\n"
+    reset = "--reset-offsets --to-earliest --all-topics --execute"
+    console.run(GROUPS, "--group", topic, *reset.split())
+    told = console.run(GROUPS, "--group", topic, "--describe").split()
+    assert told[told.index(topic, told.index("CLIENT-ID")) :][2:6] == ["0", "0", "5", "5"]
+    wanted = {"partitions": [{"topic": topic, "partition": 0, "offset": 3}], "version": 1}
+    file = tmp_path / "delete.json"
+    file.write_text(json.dumps(wanted))
+    deleted = console.run(f"{TOOLS}.DeleteRecordsCommand", "--offset-json-file", str(file))
+    assert f"partition: {topic}-0\tlow_watermark: 3" in deleted
+    assert console.run(OFFSETS, "--topic", topic, "--time", "earliest") == f"{topic}:0:3\n"
+    folders = console.run(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", topic)
+    (log,) = json.loads(folders.splitlines()[-1])["brokers"][0]["logDirs"]
+    assert [one["partition"] for one in log["partitions"]] == [f"{topic}-0"]
+
+
+def test_tools_that_verify(console, topic):
+    count = ["--topic", topic, "--max-messages", "100"]
+    sent = console.run(f"{TOOLS}.VerifiableProducer", *count)
+    assert json.loads(sent.splitlines()[-1])["acked"] == 100
+    group = ["--group-id", topic, "--reset-policy", "earliest"]
+    found = console.run(f"{TOOLS}.VerifiableConsumer", *count, *group)
+    events = [json.loads(line) for line in found.splitlines()]
+    assert sum(one["count"] for one in events if one["name"] == "records_consumed") == 100
+    assert {one["success"] for one in events if one["name"] == "offsets_committed"} == {True}
+
+
+def test_transactions(console, kafka_java, server, topic):
+    kafka_java.play("transactions.ends", server.bootstrap_servers, topic)
+    listed = console.run(TRANSACTIONS, "list")
+    (line,) = [line.split() for line in listed.splitlines() if line.startswith(topic)]
+    assert line[3] == "CompleteAbort"
+    where = ["--partition", "0", "--topic", topic]
+    told = console.run(TRANSACTIONS, "describe-producers", *where)
+    assert told.splitlines()[1].split()[0] == line[2]
+    assert len(console.run(TRANSACTIONS, "find-hanging", "--broker-id", "0").splitlines()) == 1

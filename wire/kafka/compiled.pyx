@@ -1,0 +1,149 @@
+# cython: language_level=3
+"""The compiled twins of `hot.records_in`, `hot.answer` and `batches.sound`, the reference.
+
+See `core/native`.
+"""
+
+from core.native.octets cimport (
+    bytes_of,
+    checksum,
+    put_bytes,
+    put_u32,
+    put_u64,
+    u32_at,
+    u64_at,
+    unwritten,
+)
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+from core.checksum import crc32c
+from core.entry.kafka_batch import BatchHeader
+
+cdef enum:
+    # Of a request: key and version, then the correlation id, then words.
+    HEAD_BYTES = 4
+    WORDS_AT = 8
+    # No tagged fields: of the partition, the topic, the request.
+    TAIL_BYTES = 3
+    SIZE_BYTES_MAX = 5
+    # Before it sizes have four bytes, and there are no tagged fields.
+    FLEXIBLE = 9
+    # Of a response: size and correlation id; an error code and three numbers.
+    FRAME_BYTES = 8
+    NUMBERS_BYTES = 26
+    # Of a batch: where its parts are.
+    SIZED_BYTES = 12
+    CHECKED_AT = 21
+    HEADER_BYTES = 61
+    MAGIC = 2
+    # What of its attributes a producer may not say.
+    NOT_TO_SAY = 8 | 32
+
+# -- frames ----------------------------------------------------------------------------------------
+
+
+def records_in(bytes frame not None, Py_ssize_t at, bytes head not None, bytes words not None):
+    """The records of a request that begins so, and ends with them; None for any other."""
+    cdef const uint8_t *data = bytes_of(frame)
+    cdef Py_ssize_t size = len(frame), place = at + WORDS_AT + len(words), number = 0, end
+    cdef int shift = 0
+    if at < 0 or len(head) != HEAD_BYTES or place > size:
+        return None
+    if memcmp(data + at + WORDS_AT, bytes_of(words), len(words)):
+        return None
+    if memcmp(data + at, bytes_of(head), HEAD_BYTES):
+        return None
+    if data[at + 3] < FLEXIBLE:
+        if size <= place + 4 or <int32_t>u32_at(data + place) != size - place - 4:
+            return None
+        return memoryview(frame)[place + 4 :]
+    while shift < 7 * SIZE_BYTES_MAX and place < size:
+        number |= <Py_ssize_t>(data[place] & 127) << shift
+        if data[place] < 128:
+            end = place + number  # the number is one more than the size, as the place is
+            if number < 2 or end != size - TAIL_BYTES:
+                return None
+            if data[end] or data[end + 1] or data[end + 2]:
+                return None
+            return memoryview(frame)[place + 1 : end]
+        shift += 7
+        place += 1
+    return None
+
+
+def answer(
+    int32_t correlation_id,
+    bytes words not None,
+    int64_t offset,
+    int64_t start,
+    bytes rest not None,
+) -> bytes:
+    """The whole frame that says where a batch is stored, its times untouched."""
+    cdef Py_ssize_t size = FRAME_BYTES + len(words) + NUMBERS_BYTES + len(rest)
+    cdef bytes packed = unwritten(size)
+    cdef uint8_t *to = bytes_of(packed)
+    to = put_u32(to, <uint32_t>(size - 4))
+    to = put_u32(to, <uint32_t>correlation_id)
+    to = put_bytes(to, bytes_of(words), len(words))
+    to[0], to[1] = 0, 0
+    to = put_u64(to + 2, <uint64_t>offset)
+    to = put_u64(to, <uint64_t>-1)
+    to = put_u64(to, <uint64_t>start)
+    put_bytes(to, bytes_of(rest), len(rest))
+    return packed
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+
+def sound(batch):
+    """Its header, if a producer may send it anywhere; None if `check` has something to say."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE)
+    try:
+        return _header_if_sound(<const uint8_t *>view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef object _header_if_sound(const uint8_t *data, Py_ssize_t size):
+    cdef int16_t attributes, epoch
+    cdef int32_t last_delta, first_sequence, records
+    cdef int64_t producer
+    if size < HEADER_BYTES or data[16] != MAGIC:
+        return None
+    if <int32_t>u32_at(data + 8) != size - SIZED_BYTES:
+        return None
+    attributes = <int16_t>_u16_at(data + 21)
+    last_delta = <int32_t>u32_at(data + 23)
+    producer = <int64_t>u64_at(data + 43)
+    epoch = <int16_t>_u16_at(data + 51)
+    first_sequence = <int32_t>u32_at(data + 53)
+    records = <int32_t>u32_at(data + 57)
+    if records < 1 or last_delta != records - 1 or attributes & NOT_TO_SAY:
+        return None
+    if producer >= 0 and first_sequence < 0:
+        return None
+    if checksum(data + CHECKED_AT, size - CHECKED_AT, 0, crc32c) != u32_at(data + 17):
+        return None
+    return BatchHeader(
+        <int64_t>u64_at(data),
+        <int32_t>u32_at(data + 8),
+        <int32_t>u32_at(data + 12),
+        MAGIC,
+        u32_at(data + 17),
+        attributes,
+        last_delta,
+        <int64_t>u64_at(data + 27),
+        <int64_t>u64_at(data + 35),
+        producer,
+        epoch,
+        first_sequence,
+        records,
+    )
+
+
+cdef inline uint16_t _u16_at(const uint8_t *data) noexcept:
+    return <uint16_t>(data[0] << 8 | data[1])

@@ -1,0 +1,267 @@
+"""What may be configured about a topic, as Kafka calls it, and what that means here. Pure.
+
+Everything in the table is checked when it is set, shown as it is, and has its effect, but for those
+that would choose among things of which there is one here: they take the value that is true.
+
+Invariant: a value that is stored has passed its check; values are kept as text, as clients send
+them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from core.entry.compression import KAFKA_CODECS, NONE
+from core.policies import (
+    Compaction,
+    Effective,
+    LedgerLimits,
+    LogLimits,
+    Retention,
+    TopicPolicies,
+)
+from wire.kafka.errors import INVALID_CONFIG, Refused
+
+INT64_MAX: Final = 2**63 - 1
+INT32_MAX: Final = 2**31 - 1
+KEPT: Final = Retention(-1, -1)
+"""Acknowledged messages stay: only the limits of the log end it."""
+
+RETENTION_MS: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
+MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+CLEANUP_POLICY: Final = "cleanup.policy"
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
+TIMESTAMP_BEFORE_MS: Final = "message.timestamp.before.max.ms"
+TIMESTAMP_AFTER_MS: Final = "message.timestamp.after.max.ms"
+MIN_INSYNC: Final = "min.insync.replicas"
+SEGMENT_BYTES: Final = "segment.bytes"
+SEGMENT_MS: Final = "segment.ms"
+MIN_LAG_MS: Final = "min.compaction.lag.ms"
+DIRTY_RATIO: Final = "min.cleanable.dirty.ratio"
+DELETE_RETENTION_MS: Final = "delete.retention.ms"
+CREATE_TIME: Final = "CreateTime"
+LOG_APPEND_TIME: Final = "LogAppendTime"
+COMPRESSION_TYPE: Final = "compression.type"
+AS_IT_CAME: Final = "producer"
+CODECS: Final[Mapping[str, int]] = {
+    "uncompressed": NONE,
+    **{codec.name: number for number, codec in KAFKA_CODECS.items()},
+}
+"""The numbers that batches have for them."""
+BATCH_BYTES_MAX: Final = 5 * 1024 * 1024
+"""Storage takes no larger entries."""
+
+
+class Kind(enum.IntEnum):
+    """As DescribeConfigs numbers them."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+class Config(Struct, frozen=True):
+    """One line of the table."""
+
+    name: str
+    kind: Kind
+    default: str
+    check: Callable[[str], object]
+    """Raises `ValueError` for what may not be."""
+    documentation: str
+
+
+def _within(low: int, high: int = INT64_MAX) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        number = int(text)
+        if not low <= number <= high:
+            raise ValueError(f"{number} is not from {low} to {high}")
+
+    return check
+
+
+def _one_of(*values: str) -> Callable[[str], object]:
+    def check(text: str) -> None:
+        if text not in values:
+            raise ValueError(f"{text!r} is none of {', '.join(values)}")
+
+    return check
+
+
+_TIMES: Final = _one_of(CREATE_TIME, LOG_APPEND_TIME)
+
+
+def _ratio(text: str) -> None:
+    if not 0 <= float(text) <= 1:
+        raise ValueError(f"{text} is not from 0 to 1")
+
+
+def _policy(text: str) -> None:
+    parts = text.split(",") if text else []
+    if not set(parts) <= {"delete", "compact"} or len(set(parts)) != len(parts):
+        raise ValueError(f"{text!r} is not delete, compact, both, or empty")
+
+
+_ANY: Final = _within(0)
+_INT: Final = _within(0, INT32_MAX)
+_NOTHING: Final = "Kept and shown; there is no such thing here."
+
+_ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = (
+    (
+        CLEANUP_POLICY,
+        Kind.LIST,
+        "delete",
+        _policy,
+        "What ends a log: limits, newer keys, both, or nothing.",
+    ),
+    (
+        COMPRESSION_TYPE,
+        Kind.STRING,
+        AS_IT_CAME,
+        _one_of(AS_IT_CAME, *CODECS),
+        "How batches are stored; those that came otherwise are compressed anew.",
+    ),
+    (RETENTION_MS, Kind.LONG, "604800000", _within(-1), "Older records go; -1 for never."),
+    (RETENTION_BYTES, Kind.LONG, "-1", _within(-1), "Longer logs lose their oldest; -1: never."),
+    (MAX_MESSAGE_BYTES, Kind.INT, "1048588", _within(0, BATCH_BYTES_MAX), "Largest batch taken."),
+    (TIMESTAMP_TYPE, Kind.STRING, CREATE_TIME, _TIMES, "Whose clock a record's time is."),
+    (TIMESTAMP_BEFORE_MS, Kind.LONG, str(INT64_MAX), _ANY, "So much behind our clock it may be."),
+    (TIMESTAMP_AFTER_MS, Kind.LONG, "3600000", _ANY, "So much before our clock it may be."),
+    (
+        MIN_INSYNC,
+        Kind.INT,
+        "1",
+        _within(1, INT32_MAX),
+        "More refuse acks=all: there is one.",
+    ),
+    (SEGMENT_BYTES, Kind.INT, "1073741824", _within(1024 * 1024, INT32_MAX), "Size of a ledger."),
+    (SEGMENT_MS, Kind.LONG, "604800000", _within(1), "Age of a ledger, at which the next begins."),
+    (MIN_LAG_MS, Kind.LONG, "0", _ANY, "Younger records are not compacted away."),
+    ("max.compaction.lag.ms", Kind.LONG, str(INT64_MAX), _within(1), _NOTHING),
+    (DIRTY_RATIO, Kind.DOUBLE, "0.5", _ratio, "Compaction waits until so much of a log is new."),
+    (DELETE_RETENTION_MS, Kind.LONG, "86400000", _ANY, "How long compaction keeps a deletion."),
+    ("unclean.leader.election.enable", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
+    ("flush.messages", Kind.LONG, "1", _within(1), "All is synced before it is acknowledged."),
+    ("flush.ms", Kind.LONG, "0", _ANY, "All is synced before it is acknowledged."),
+    ("file.delete.delay.ms", Kind.LONG, "60000", _ANY, _NOTHING),
+    ("index.interval.bytes", Kind.INT, "4096", _INT, _NOTHING),
+    ("segment.index.bytes", Kind.INT, "10485760", _within(4, INT32_MAX), _NOTHING),
+    ("segment.jitter.ms", Kind.LONG, "0", _ANY, _NOTHING),
+    ("preallocate", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
+)
+TOPIC: Final[Mapping[str, Config]] = {row[0]: Config(*row) for row in _ROWS}
+"""By name."""
+
+
+def check(name: str, value: str | None) -> str:
+    """The value; raises `Refused` for a config that is not known, or may not have it."""
+    config = TOPIC.get(name)
+    if config is None:
+        raise Refused(INVALID_CONFIG, f"Unknown topic config name: {name}")
+    if value is None:
+        raise Refused(INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+    try:
+        config.check(value)
+    except ValueError as error:
+        raise Refused(
+            INVALID_CONFIG, f"Invalid value {value} for configuration {name}: {error}"
+        ) from error
+    return value
+
+
+# -- what they mean -------------------------------------------------------------------------------
+
+
+def applied(
+    policies: TopicPolicies, configs: Mapping[str, str], defaults: Mapping[str, str]
+) -> TopicPolicies:
+    """The policies of a topic that is to have these configs and no others."""
+
+    def value(name: str) -> int:
+        return int(configs.get(name) or defaults.get(name) or TOPIC[name].default)
+
+    limits, compaction = LogLimits(value(RETENTION_MS), value(RETENTION_BYTES)), None
+    cleanup = configs.get(CLEANUP_POLICY, "delete")
+    if "delete" not in cleanup:
+        limits = LogLimits()
+    if "compact" in cleanup:
+        ratio = configs.get(DIRTY_RATIO) or defaults.get(DIRTY_RATIO) or TOPIC[DIRTY_RATIO].default
+        compaction = Compaction(float(ratio), value(MIN_LAG_MS), value(DELETE_RETENTION_MS))
+    rolls = [int(configs.get(name, -1)) for name in (SEGMENT_BYTES, SEGMENT_MS)]
+    return replace(
+        policies,
+        configs=dict(configs),
+        log_limits=limits,
+        ledger_limits=LedgerLimits(*rolls) if max(rolls) >= 0 else None,
+        compaction=compaction,
+        retention=policies.retention or KEPT,
+        max_message_size=value(MAX_MESSAGE_BYTES) if MAX_MESSAGE_BYTES in configs else None,
+    )
+
+
+def shown(effective: Effective, defaults: Mapping[str, str]) -> dict[str, str]:
+    """Every config of a topic as it is; `defaults` are the server's own."""
+    found = {name: config.default for name, config in TOPIC.items()}
+    found |= defaults
+    found |= effective.configs
+    if effective.max_message_size:
+        found[MAX_MESSAGE_BYTES] = str(effective.max_message_size)
+    if effective.log_limits is None:
+        found[RETENTION_MS], found[RETENTION_BYTES] = _of_retention(effective.retention)
+    return found
+
+
+def _of_retention(retention: Retention) -> tuple[str, str]:
+    """In Kafka's units, for a topic of which Pulsar's tools have decided it."""
+    minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
+    return (
+        str(minutes * 60_000 if minutes > 0 else minutes),
+        str(megabytes * 1024 * 1024 if megabytes > 0 else megabytes),
+    )
+
+
+class Rules(Struct, frozen=True):
+    """What of a topic's configs is asked for each batch."""
+
+    bytes_max: int
+    append_time: bool
+    before_ms: int
+    after_ms: int
+    insync: int
+    keyed: bool
+    """Newer records with their key end records: all have one."""
+    limited: bool
+    """Records are deleted because of limits, or because somebody asks for it."""
+    codec: int | None
+    """How batches are to be compressed, if it is not for their producers to say."""
+    plain: bool
+    """Whoever sends a sound batch in time has it stored as it is."""
+
+
+def rules(effective: Effective, defaults: Mapping[str, str]) -> Rules:
+    """As values."""
+    found = shown(effective, defaults)
+    append_time = found[TIMESTAMP_TYPE] == LOG_APPEND_TIME
+    insync = int(found[MIN_INSYNC])
+    keyed = "compact" in found[CLEANUP_POLICY]
+    codec = CODECS.get(found[COMPRESSION_TYPE])
+    return Rules(
+        bytes_max=int(found[MAX_MESSAGE_BYTES]),
+        append_time=append_time,
+        before_ms=int(found[TIMESTAMP_BEFORE_MS]),
+        after_ms=int(found[TIMESTAMP_AFTER_MS]),
+        insync=insync,
+        keyed=keyed,
+        limited="delete" in found[CLEANUP_POLICY],
+        codec=codec,
+        plain=not append_time and insync <= 1 and not keyed and codec is None,
+    )

@@ -1,0 +1,1 @@
+"""Groups of the newer protocol: the server says who reads what, one heartbeat at a time."""

@@ -1,0 +1,124 @@
+"""Who is to read what: given members and what they want, a target for each. Pure.
+
+`uniform` gives everybody as many partitions as the others, as nearly as their wishes allow, and
+lets everybody keep what it has where it can. `spread` ("range" to clients) gives each member
+neighbouring partitions of each topic, so that topics with equal numbers are read alike.
+
+Invariant: every partition of a wanted topic is given to exactly one of those who want it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Set
+from typing import Final
+
+Partition = tuple[bytes, int]
+"""The id of a topic, and a number."""
+Wishes = Mapping[str, Set[bytes]]
+"""Ids of topics, by member."""
+Targets = dict[str, set[Partition]]
+
+PASSES_MAX: Final = 10
+"""Over all topics, to even out what members with different wishes have."""
+
+
+def uniform(
+    wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[Partition]]
+) -> Targets:
+    """`sizes` are partitions by topic, `held` what members have now."""
+    wanting = _wanting(wishes)
+    given: Targets = {member: set() for member in wishes}
+    _keep(wishes, sizes, held, given)
+    taken = {partition for partitions in given.values() for partition in partitions}
+    for topic in sorted(wanting):
+        heap = [(len(given[member]), member) for member in wanting[topic]]
+        heapq.heapify(heap)
+        for number in range(sizes[topic]):
+            if (topic, number) not in taken:
+                count, member = heap[0]
+                given[member].add((topic, number))
+                heapq.heapreplace(heap, (count + 1, member))
+    for _ in range(PASSES_MAX):
+        if not _evened_out(wanting, given):
+            break
+    return given
+
+
+def _wanting(wishes: Wishes) -> dict[bytes, list[str]]:
+    """Members by the topics they want."""
+    found: dict[bytes, list[str]] = {}
+    for member in sorted(wishes):
+        for topic in wishes[member]:
+            found.setdefault(topic, []).append(member)
+    return found
+
+
+def _keep(
+    wishes: Wishes,
+    sizes: Mapping[bytes, int],
+    held: Mapping[str, Set[Partition]],
+    given: Targets,
+) -> None:
+    """Let members keep what they have, up to a fair share."""
+    alike = len({frozenset(some) for some in wishes.values()}) == 1
+    total = sum(sizes[topic] for topic in {topic for some in wishes.values() for topic in some})
+    # with different wishes nobody knows yet what is fair: what is too much is taken away later
+    share, more = divmod(total, len(wishes)) if alike else (total, 0)
+    taken: set[Partition] = set()
+    for member in sorted(wishes, key=lambda one: (-len(held.get(one, ())), one)):
+        has = sorted(
+            (topic, number)
+            for topic, number in held.get(member, ())
+            if topic in wishes[member] and number < sizes[topic] and (topic, number) not in taken
+        )
+        room = share + (more > 0)
+        if len(has) >= room and more > 0:
+            more -= 1
+        given[member].update(has[:room])
+        taken.update(given[member])
+
+
+def _evened_out(wanting: Mapping[bytes, list[str]], given: Targets) -> bool:
+    """Move partitions from who has most to who has least of those who want a topic."""
+    moved = False
+    for topic in sorted(wanting):
+        members = wanting[topic]
+        own = {one: sorted(p for p in given[one] if p[0] == topic) for one in members}
+        while True:
+            least = min(members, key=lambda one: (len(given[one]), one))
+            most = max(
+                (one for one in members if own[one]),
+                key=lambda one: (len(given[one]), one),
+                default=least,
+            )
+            if len(given[most]) - len(given[least]) < 2:
+                break
+            partition = own[most].pop()
+            given[most].remove(partition)
+            given[least].add(partition)
+            own[least].append(partition)
+            moved = True
+    return moved
+
+
+def spread(
+    wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[Partition]]
+) -> Targets:
+    """Neighbours of each topic for each member, in the order of their names."""
+    del held
+    given: Targets = {member: set() for member in wishes}
+    for topic, members in _wanting(wishes).items():
+        share, more = divmod(sizes[topic], len(members))
+        first = 0
+        for place, member in enumerate(members):
+            behind = first + share + (place < more)
+            given[member].update((topic, number) for number in range(first, behind))
+            first = behind
+    return given
+
+
+Assignor = Callable[[Wishes, Mapping[bytes, int], Mapping[str, Set[Partition]]], Targets]
+DEFAULT: Final = "uniform"
+ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": spread}
+"""By the names that clients know."""

@@ -1,0 +1,359 @@
+"""A group of the newer protocol: who is in, who is to read what, and how they get there. Pure.
+
+Theory. The group has an epoch. Whenever somebody comes, goes or wants something else, or there are
+other topics or partitions, the epoch rises and a target is worked out: which partitions each member
+is to have. Members get there one by one, each at its own heartbeats:
+
+    has something that is not in its target  --told to let it go-->  REVOKING
+    says that it has let it go               --it is free again-->   on to the target
+    lacks something that is free             --given-->              STABLE at the group's epoch
+    lacks something that another one has     --                      WAITING, looks again each time
+
+A partition belongs to a member from when it is given until the member says that it has let it go,
+or is out. So it never belongs to two. A member that does not let go in its own time, or is silent
+for too long, is out; when it calls again it hears that nobody knows it, and begins anew.
+
+A static member (one with an instance id) may leave for now: what it has waits for it. It comes back
+under another id, and takes its own place.
+
+After a restart of this server nobody knows who had what. A group that was in use then gives nothing
+out until all who are alive have called, and heard that they are unknown (`holds_until`).
+
+Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
+
+Invariants: a partition has one owner, in `_owners` and in that member's `assigned` or `revoking`;
+no member's epoch is above the group's.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    FENCED_INSTANCE_ID,
+    FENCED_MEMBER_EPOCH,
+    GROUP_MAX_SIZE_REACHED,
+    NONE,
+    STALE_MEMBER_EPOCH,
+    UNKNOWN_MEMBER_ID,
+    UNRELEASED_INSTANCE_ID,
+)
+from wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
+from wire.kafka.groups.consumer.member import NEVER, Member, Step
+from wire.kafka.groups.consumer.words import (
+    JOIN,
+    LEAVE,
+    LEAVE_FOR_NOW,
+    Beat,
+    Beaten,
+    Timing,
+    Topics,
+)
+from wire.kafka.groups.room import MEMBER_BYTES, Room
+
+PARTITION_BYTES: Final = 250
+"""Of one partition that is given to somebody."""
+
+
+class State(enum.Enum):
+    """Called by the names that tools show."""
+
+    EMPTY = "Empty"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class ConsumerGroup:
+    """See the module's docstring."""
+
+    def __init__(
+        self, group_id: str, size_max: int, timing: Timing, room: Room, holds_until: float = 0.0
+    ) -> None:
+        self.id = group_id
+        self.epoch = 0
+        self.members: dict[str, Member] = {}
+        self.targets: Targets = {}
+        self.topics = Topics()
+        self.looked = -NEVER
+        """When `topics` was true."""
+        self.due = 0.0
+        """There is nothing to do before."""
+        self.is_dead = False
+        self._size_max = size_max
+        self._timing = timing
+        self._room = room
+        self._taken_bytes = 0
+        self._holds_until = holds_until
+        self._static: dict[str, Member] = {}
+        self._owners: dict[Partition, Member] = {}
+        self._seen: dict[bytes, int] = {}
+        """Partitions of the topics that members want, as the target knows them."""
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.members)
+
+    @property
+    def is_over(self) -> bool:
+        return not self.members
+
+    @property
+    def state(self) -> State:
+        if self.is_dead:
+            return State.DEAD
+        if not self.members:
+            return State.EMPTY
+        there = all(
+            one.is_away or (one.step is Step.STABLE and one.epoch == self.epoch)
+            for one in self.members.values()
+        )
+        return State.STABLE if there else State.RECONCILING
+
+    @property
+    def assignor(self) -> str:
+        """The one that most members ask for."""
+        votes = Counter(one.assignor for one in self.members.values() if one.assignor)
+        return votes.most_common(1)[0][0] if votes else DEFAULT
+
+    def names(self) -> set[str]:
+        """Topics that members want by name."""
+        return set().union(*(one.names for one in self.members.values()))
+
+    def patterns(self) -> set[str]:
+        """Patterns of topics that members want."""
+        return {one.pattern for one in self.members.values() if one.pattern}
+
+    # -- heartbeats ---------------------------------------------------------------------------
+
+    def heartbeat(self, beat: Beat, now: float) -> Beaten:
+        """One call of a member. What it wants has been looked up before (`look`)."""
+        code = self._refusal(beat)
+        if code != NONE:
+            return Beaten(code, member_id=beat.member_id)
+        if beat.epoch in (LEAVE, LEAVE_FOR_NOW):
+            self._leave(self.members[beat.member_id], beat)
+            return Beaten(member_id=beat.member_id, epoch=beat.epoch)
+        member = self._joined(beat) if beat.epoch == JOIN else self.members[beat.member_id]
+        self.due = 0.0
+        if member.hear(beat, now) or member.id not in self.targets:
+            self._turn()
+        before = set(member.assigned)
+        self._reconcile(member, beat.owned, now)
+        news = beat.is_full or member.assigned != before
+        return Beaten(
+            member_id=member.id,
+            epoch=member.epoch,
+            assigned=frozenset(member.assigned) if news else None,
+            again_seconds=self._again_seconds(now),
+        )
+
+    def _again_seconds(self, now: float) -> float:
+        if now >= self._holds_until:
+            return self._timing.heartbeat_seconds
+        return min(self._timing.heartbeat_seconds, self._holds_until - now)
+
+    def _refusal(self, beat: Beat) -> int:
+        """Why a heartbeat cannot be, whoever sends it."""
+        if self.is_dead:
+            return UNKNOWN_MEMBER_ID
+        member = self.members.get(beat.member_id)
+        static = None if beat.instance_id is None else self._static.get(beat.instance_id)
+        if beat.epoch == JOIN:
+            return self._refusal_to_join(beat, member or static)
+        if beat.instance_id is not None:
+            if static is None:
+                return UNKNOWN_MEMBER_ID
+            if static is not member:
+                return FENCED_INSTANCE_ID
+        if member is None:
+            return UNKNOWN_MEMBER_ID
+        if beat.epoch > 0 and not member.knows(beat):
+            return FENCED_MEMBER_EPOCH
+        return NONE if self._room.has(self._growth(member, beat)) else COORDINATOR_NOT_AVAILABLE
+
+    def _refusal_to_join(self, beat: Beat, before: Member | None) -> int:
+        if before is not None and before.id != beat.member_id and not before.is_away:
+            return UNRELEASED_INSTANCE_ID
+        if before is not None and before.instance_id != beat.instance_id:
+            return UNKNOWN_MEMBER_ID
+        if before is None and len(self.members) >= self._size_max:
+            return GROUP_MAX_SIZE_REACHED
+        return NONE if self._room.has(self._growth(before, beat)) else COORDINATOR_NOT_AVAILABLE
+
+    def check_commit(self, member_id: str, epoch: int) -> int:
+        """Whether whoever says so is a member, and up to date."""
+        member = self.members.get(member_id)
+        if member is None:
+            return UNKNOWN_MEMBER_ID
+        return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
+
+    def may_have_forgotten(self, now: float) -> bool:
+        """Whether somebody who is unknown may have been a member before a restart."""
+        return now < self._holds_until
+
+    # -- coming and going ---------------------------------------------------------------------
+
+    def _joined(self, beat: Beat) -> Member:
+        """A newcomer, one that begins anew, or a static member that is back."""
+        member = self.members.get(beat.member_id)
+        if member is not None:
+            self._release(member, member.assigned | member.revoking)
+            member.assigned, member.revoking = set(), set()
+            member.step, member.epoch, member.previous_epoch = Step.WAITING, 0, 0
+            return member
+        member = Member(beat.member_id, beat.instance_id)
+        if beat.instance_id is not None:
+            if beat.instance_id in self._static:
+                self._take_place(member, self._static[beat.instance_id])
+            self._static[beat.instance_id] = member
+        self.members[member.id] = member
+        return member
+
+    def _take_place(self, member: Member, before: Member) -> None:
+        """A static member is back under another id: what it had has waited for it."""
+        del self.members[before.id]
+        member.assigned = before.assigned
+        member.names, member.pattern, member.assignor = (
+            before.names,
+            before.pattern,
+            before.assignor,
+        )
+        member.step = Step.WAITING
+        for partition in member.assigned:
+            self._owners[partition] = member
+        if before.id in self.targets:
+            self.targets[member.id] = self.targets.pop(before.id)
+
+    def _leave(self, member: Member, beat: Beat) -> None:
+        if beat.epoch == LEAVE or member.instance_id is None:
+            self.remove(member)
+            return
+        self._release(member, member.revoking)
+        member.revoking, member.revoke_by = set(), NEVER
+        member.step, member.epoch = Step.WAITING, LEAVE_FOR_NOW
+
+    def remove(self, *members: Member) -> None:
+        """They are out, and what they had is free."""
+        self.due = 0.0
+        for member in members:
+            self._drop(member)
+        if members:
+            self._turn()
+
+    def _drop(self, member: Member) -> None:
+        del self.members[member.id]
+        self.targets.pop(member.id, None)
+        if member.instance_id is not None:
+            del self._static[member.instance_id]
+        self._release(member, member.assigned | member.revoking)
+
+    def _release(self, member: Member, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            assert self._owners[partition] is member
+            del self._owners[partition]
+
+    def die(self) -> None:
+        """It is deleted."""
+        self.remove(*self.members.values())
+        self.is_dead = True
+
+    # -- targets ------------------------------------------------------------------------------
+
+    def look(self, topics: Topics, now: float) -> None:
+        """Know what there is now, of all that members want, or are about to want.
+
+        Where there is no room for more, what is new is not seen by those who are in.
+        """
+        self.looked = now
+        before, self.topics = self.topics, topics
+        wanted = self._wanted_sizes()
+        if not self._room.has(PARTITION_BYTES * (sum(wanted.values()) - sum(self._seen.values()))):
+            sizes, matches = {**topics.sizes, **self._seen}, {**topics.matches, **before.matches}
+            self.topics = Topics(topics.ids, sizes, matches)
+            wanted = self._wanted_sizes()
+        if wanted != self._seen:
+            self._turn()
+
+    def _wanted_sizes(self) -> dict[bytes, int]:
+        wanted = set().union(*(one.wants(self.topics) for one in self.members.values()))
+        return {topic: self.topics.sizes[topic] for topic in wanted}
+
+    def _turn(self) -> None:
+        """Work out who is to have what, from now on."""
+        self.epoch += 1
+        self._seen = self._wanted_sizes()
+        wishes = {one.id: one.wants(self.topics) for one in self.members.values()}
+        self.targets = ASSIGNORS[self.assignor](wishes, self._seen, self.targets)
+        size = self._size()
+        self._room.take(size - self._taken_bytes)
+        self._taken_bytes = size
+
+    def _size(self) -> int:
+        """Bytes of memory that members, and what they have, take roughly."""
+        words = sum(map(_size_of_words, (one.names for one in self.members.values())))
+        patterns = sum(4 * len(one.pattern) for one in self.members.values())
+        partitions = PARTITION_BYTES * sum(self._seen.values())
+        return MEMBER_BYTES * len(self.members) + words + patterns + partitions
+
+    def _growth(self, member: Member | None, beat: Beat) -> int:
+        """How many bytes more it would be, at most, after a heartbeat."""
+        more = MEMBER_BYTES if member is None else 0
+        if beat.names is None and beat.pattern is None:
+            return more
+        names, pattern = beat.names or frozenset(), beat.pattern or ""
+        more += _size_of_words(names) + 4 * len(pattern)
+        names |= self.topics.matches.get(pattern, frozenset())
+        ids = {self.topics.ids[name] for name in names if name in self.topics.ids}
+        new = sum(self.topics.sizes[topic] for topic in ids if topic not in self._seen)
+        return more + PARTITION_BYTES * new
+
+    # -- getting there ------------------------------------------------------------------------
+
+    def _reconcile(self, member: Member, owned: frozenset[Partition] | None, now: float) -> None:
+        """One step of a member towards its target, as far as others let it."""
+        if member.step is Step.STABLE and member.epoch == self.epoch:
+            return
+        if member.step is Step.REVOKING:
+            if owned is None or owned & member.revoking:
+                return  # it may still be reading
+            self._release(member, member.revoking)
+            member.revoking, member.revoke_by = set(), NEVER
+        target = self.targets[member.id]
+        surplus = member.assigned - target
+        member.assigned &= target
+        if surplus and (owned is None or owned & surplus):
+            member.step, member.revoking = Step.REVOKING, surplus
+            member.revoke_by = now + member.rebalance_seconds
+            return
+        self._release(member, surplus)
+        if now >= self._holds_until:
+            free = {one for one in target - member.assigned if one not in self._owners}
+            self._owners.update(dict.fromkeys(free, member))
+            member.assigned |= free
+        member.step = Step.STABLE if member.assigned == target else Step.WAITING
+        member.takes_epoch(self.epoch)
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """Members that were silent for too long, or have not let go in their time, are out."""
+        session = self._timing.session_seconds
+        late = [
+            member
+            for member in self.members.values()
+            if member.heard + session <= now or member.revoke_by <= now
+        ]
+        self.remove(*late)
+        self.due = min(
+            (min(one.heard + session, one.revoke_by) for one in self.members.values()),
+            default=NEVER,
+        )
+
+
+def _size_of_words(words: Iterable[str]) -> int:
+    return sum(4 * len(word) + 100 for word in words)

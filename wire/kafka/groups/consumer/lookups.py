@@ -1,0 +1,89 @@
+"""What there is of the topics that members want: ids, partitions, and what matches a pattern.
+
+Names are looked up in the catalog. Patterns are matched against all topics that Kafka's clients see
+without a prefix; that list is taken anew after a while, not for each member.
+
+Invariant: who looks up many names, or matches many, lets others have their turn meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Final
+
+import trio
+
+from core import listing
+from core.broker import Broker
+from core.errors import InvalidName
+from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from wire.kafka.groups.consumer.patterns import compiled
+from wire.kafka.groups.consumer.words import Topics
+from wire.kafka.names import called, topic_of
+
+LISTED_SECONDS: Final = 2.0
+"""For so long a list of all topics is good enough."""
+NAMES_PER_REST: Final = 100
+"""Looked up before the loop gets its turn."""
+MATCHES_PER_REST: Final = 5
+"""Likewise, names held against a pattern: the worst take some milliseconds each."""
+PATTERNS_MAX: Final = 256
+"""Whose matches are remembered."""
+
+
+class Lookups:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._listed: list[str] = []
+        self._listed_until = float("-inf")
+        self._matches: dict[str, frozenset[str]] = {}
+        """By pattern, of the topics that are listed."""
+
+    async def find(self, names: Set[str], patterns: Set[str]) -> Topics:
+        """Of those names, and of the names that match those patterns, the ones that are there."""
+        matches = {pattern: await self._matching(pattern) for pattern in patterns}
+        ids: dict[str, bytes] = {}
+        sizes: dict[bytes, int] = {}
+        for count, name in enumerate(sorted(set(names).union(*matches.values()))):
+            if count % NAMES_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            try:
+                topic = topic_of(name)
+            except InvalidName:
+                continue
+            partitions = await self._broker.catalog.partitions(topic)
+            if partitions or await self._broker.exists(topic):
+                ids[name] = await self._broker.topic_ids.of(topic)
+                sizes[ids[name]] = partitions or 1
+        return Topics(ids, sizes, matches)
+
+    async def _matching(self, pattern: str) -> frozenset[str]:
+        names, machine = await self._all_names(), compiled(pattern)
+        known = self._matches.get(pattern)
+        if known is not None:
+            return known
+        found = []
+        for count, name in enumerate(names):
+            if count % MATCHES_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            if machine.matches(name):
+                found.append(name)
+        if names is self._listed:  # it has not been taken anew meanwhile
+            while len(self._matches) >= PATTERNS_MAX:
+                del self._matches[next(iter(self._matches))]
+            self._matches[pattern] = frozenset(found)
+        return frozenset(found)
+
+    async def _all_names(self) -> list[str]:
+        now = self._broker.clock.monotonic()
+        if now >= self._listed_until:
+            namespace = NamespaceName.parse(DEFAULT_NAMESPACE)
+            parsed = map(TopicName.parse, await listing.topics_of(self._broker, namespace))
+            listed = sorted({called(name.base) for name in parsed if name.persistent})
+            if listed != self._listed:
+                self._listed = listed
+                self._matches.clear()
+            self._listed_until = now + LISTED_SECONDS
+        return self._listed

@@ -1,0 +1,104 @@
+"""One member of a group of the newer protocol. Pure.
+
+STABLE      it has what the target of its epoch gives it
+REVOKING    it has been told to let something go, and has not said yet that it did
+WAITING     it lacks something that others have not let go yet
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from wire.kafka.groups.consumer.assignors import Partition
+from wire.kafka.groups.consumer.words import LEAVE_FOR_NOW, Beat, Topics
+
+NEVER: Final = float("inf")
+
+
+class Step(enum.Enum):
+    """See the module's docstring."""
+
+    STABLE = enum.auto()
+    REVOKING = enum.auto()
+    WAITING = enum.auto()
+
+
+class Member:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "assigned",
+        "assignor",
+        "client_id",
+        "epoch",
+        "heard",
+        "host",
+        "id",
+        "instance_id",
+        "names",
+        "pattern",
+        "previous_epoch",
+        "rack_id",
+        "rebalance_seconds",
+        "revoke_by",
+        "revoking",
+        "step",
+    )
+
+    def __init__(self, member_id: str, instance_id: str | None) -> None:
+        self.id = member_id
+        self.instance_id = instance_id
+        self.rack_id: str | None = None
+        self.client_id = self.host = ""
+        self.epoch = self.previous_epoch = 0
+        self.rebalance_seconds = 0.0
+        self.names: frozenset[str] = frozenset()
+        self.pattern = ""
+        self.assignor: str | None = None
+        self.assigned: set[Partition] = set()
+        """What it may read."""
+        self.revoking: set[Partition] = set()
+        """What it may still be reading."""
+        self.step = Step.STABLE
+        self.heard = 0.0
+        self.revoke_by = NEVER
+
+    @property
+    def is_away(self) -> bool:
+        """A static member that has said it will come back."""
+        return self.epoch == LEAVE_FOR_NOW
+
+    def wants(self, topics: Topics) -> set[bytes]:
+        """Ids of the topics it subscribes to, of those that are there."""
+        names = self.names | topics.matches.get(self.pattern, frozenset())
+        return {topics.ids[name] for name in names if name in topics.ids}
+
+    def hear(self, beat: Beat, now: float) -> bool:
+        """Take in what has changed; whether that is something about what it wants."""
+        self.heard = now
+        self.client_id, self.host = beat.client_id, beat.host
+        if beat.rack_id is not None:
+            self.rack_id = beat.rack_id
+        if beat.rebalance_seconds is not None:
+            self.rebalance_seconds = beat.rebalance_seconds
+        before = (self.names, self.pattern, self.assignor)
+        if beat.names is not None:
+            self.names = beat.names
+        if beat.pattern is not None:
+            self.pattern = beat.pattern
+        if beat.assignor is not None:
+            self.assignor = beat.assignor
+        return before != (self.names, self.pattern, self.assignor)
+
+    def takes_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.previous_epoch, self.epoch = max(self.epoch, 0), epoch
+
+    def knows(self, beat: Beat) -> bool:
+        """Whether it is where it should be; it may have missed one answer."""
+        if beat.epoch == self.epoch:
+            return True
+        if beat.epoch != self.previous_epoch or beat.owned is None:
+            return False
+        return beat.owned <= self.assigned | self.revoking

@@ -1,0 +1,202 @@
+r"""Patterns of topic names that clients send, matched in time proportional to the name. Pure.
+
+Theory. Kafka takes RE2's language, whose patterns cannot be made to take long. Python's own
+matcher goes back and tries again, and a few letters can keep it busy for hours; so patterns of
+strangers are not for it. Here a pattern becomes a small machine (`automaton.py`) that is in several
+states at once and never goes back. A name matches if the machine can be at its end when the name
+is.
+
+    pattern := branch { '|' branch }        branch := { atom [ '*' | '+' | '?' | '{m,n}' ] [ '?' ] }
+    atom    := letter | '.' | '[...]' | '(...)' | '(?:...)' | '^' | '$' | '\' letter
+
+What RE2 has beyond that (flags, Unicode classes, word borders) is refused, as is what it refuses:
+references back, looking around.
+
+Invariant: whatever is sent, reading a pattern raises `BadPattern` or ends soon, with at most
+`STATES_MAX` states.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
+
+PATTERN_LETTERS_MAX: Final = 1_000
+DEPTH_MAX: Final = 50
+"""Brackets inside of brackets."""
+CACHED_MAX: Final = 32
+"""Patterns; each has up to a megabyte."""
+COUNT_MAX: Final = 1_000
+"""RE2's own limit of a counted repetition."""
+
+_DIGIT: Final = (("0", "9"),)
+_WORD: Final = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
+_SPACE: Final = (("\t", "\n"), ("\f", "\r"), (" ", " "))
+_CLASSES: Final = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "v": "\v"}
+
+
+class BadPattern(Exception):
+    """What is wrong with a pattern, for whoever sent it."""
+
+
+@lru_cache(CACHED_MAX)
+def compiled(text: str) -> Automaton:
+    """The machine of a pattern."""
+    if len(text) > PATTERN_LETTERS_MAX:
+        raise BadPattern(f"a pattern has at most {PATTERN_LETTERS_MAX} letters")
+    reader = _Reader(text)
+    try:
+        whole = reader.alternatives(0)
+        if reader.at < len(text):
+            raise BadPattern("there is a ')' too many")
+        return reader.machine.closed(whole)
+    except TooLarge as error:
+        raise BadPattern(str(error)) from error
+
+
+class _Reader:
+    """Reads a pattern from left to right, and builds its machine on the way."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.machine = Automaton()
+
+    def alternatives(self, depth: int) -> Piece:
+        if depth > DEPTH_MAX:
+            raise BadPattern("brackets are nested too deeply")
+        pieces = [self._branch(depth)]
+        while self._takes("|"):
+            pieces.append(self._branch(depth))
+        return self.machine.any_of(pieces)
+
+    def _branch(self, depth: int) -> Piece:
+        pieces = []
+        while self.at < len(self.text) and self.text[self.at] not in "|)":
+            pieces.append(self._repeated(self._atom(depth)))
+        return self.machine.row(pieces)
+
+    def _repeated(self, atom: Piece) -> Piece:
+        if self._takes("*"):
+            low, high = 0, None
+        elif self._takes("+"):
+            low, high = 1, None
+        elif self._takes("?"):
+            low, high = 0, 1
+        elif self._takes("{"):
+            low, high = self._counts()
+        else:
+            return atom
+        self._takes("?")  # as few as possible: to whether it matches, that makes no difference
+        if self.at < len(self.text) and self.text[self.at] in "*+?{":
+            raise BadPattern("a repetition of a repetition needs brackets")
+        return self.machine.times(atom, low, high)
+
+    def _counts(self) -> tuple[int, int | None]:
+        """What stands in braces: `m`, `m,` or `m,n`."""
+        end = self.text.find("}", self.at)
+        low, comma, high = self.text[self.at : max(end, self.at)].partition(",")
+        if not low.isascii() or not low.isdigit() or not (high or "0").isdigit() or len(high) > 4:
+            raise BadPattern("a repetition is counted as {m}, {m,} or {m,n}")
+        self.at = end + 1
+        least = int(low[:5])
+        most = least if not comma else int(high) if high else None
+        if least > COUNT_MAX or (most is not None and not least <= most <= COUNT_MAX):
+            raise BadPattern(f"a repetition may be counted up to {COUNT_MAX}")
+        return least, most
+
+    def _atom(self, depth: int) -> Piece:
+        letter = self._next()
+        match letter:
+            case "(":
+                return self._group(depth)
+            case "[":
+                return self.machine.letter(self._class())
+            case ".":
+                return self.machine.letter(ANY)
+            case "^":
+                return self.machine.border(at_start=True)
+            case "$":
+                return self.machine.border(at_start=False)
+            case "\\":
+                return self.machine.letter(self._escaped())
+            case "*" | "+" | "?" | "{":
+                raise BadPattern(f"there is nothing before {letter!r} to be repeated")
+            case _:
+                return self.machine.letter(Letters(((letter, letter),)))
+
+    def _group(self, depth: int) -> Piece:
+        if self._takes("?"):
+            named = self._takes("P<") or (self._takes("<") and self._peek() not in "=!")
+            if named:
+                self.at = self.text.find(">", self.at) + 1
+            if not (self.at if named else self._takes(":")):
+                raise BadPattern("flags, and looking around, are not understood here")
+        found = self.alternatives(depth + 1)
+        if not self._takes(")"):
+            raise BadPattern("there is a '(' without its ')'")
+        return found
+
+    def _escaped(self) -> Letters:
+        letter = self._next()
+        if letter.lower() in _CLASSES:
+            return Letters(_CLASSES[letter.lower()], negated=letter.isupper())
+        letter = _CONTROLS.get(letter, letter)
+        if letter.isalnum():
+            raise BadPattern(f"'\\{letter}' is not understood here")
+        return Letters(((letter, letter),))
+
+    def _class(self) -> Letters:
+        """What stands in square brackets."""
+        negated, first = self._takes("^"), True
+        ranges: list[tuple[str, str]] = []
+        while first or not self._takes("]"):
+            first = False
+            low = self._one_of_class(ranges)
+            if low is None:
+                continue
+            high: str | None = low
+            if self._peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
+                self.at += 1
+                high = self._one_of_class([])
+            if high is None or high < low:
+                raise BadPattern("a range of letters goes from one to a later one")
+            ranges.append((low, high))
+        return Letters(tuple(ranges), negated=negated)
+
+    def _one_of_class(self, ranges: list[tuple[str, str]]) -> str | None:
+        """A letter; None for several, which are added."""
+        letter = self._next()
+        if letter == "[" and self._peek() == ":":
+            raise BadPattern("named classes of letters are not understood here")
+        if letter != "\\":
+            return letter
+        found = self._escaped()
+        if (
+            not found.negated
+            and len(found.ranges) == 1
+            and found.ranges[0][0] == found.ranges[0][1]
+        ):
+            return found.ranges[0][0]
+        if found.negated:
+            raise BadPattern("a class that is all but something cannot be part of another here")
+        ranges += found.ranges
+        return None
+
+    def _next(self) -> str:
+        if self.at >= len(self.text):
+            raise BadPattern("it ends in the middle")
+        self.at += 1
+        return self.text[self.at - 1]
+
+    def _peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _takes(self, word: str) -> bool:
+        if not self.text.startswith(word, self.at):
+            return False
+        self.at += len(word)
+        return True

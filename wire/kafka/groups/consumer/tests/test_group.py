@@ -1,0 +1,242 @@
+"""A group of the newer protocol, from its members' side."""
+
+from __future__ import annotations
+
+import pytest
+
+from wire.kafka import errors
+from wire.kafka.groups.consumer.assignors import Partition
+from wire.kafka.groups.consumer.group import ConsumerGroup, State
+from wire.kafka.groups.consumer.words import Beat, Beaten, Timing, Topics
+from wire.kafka.groups.room import Room
+
+A, B = b"a" * 16, b"b" * 16
+
+
+def parts(topic: bytes, *numbers: int) -> frozenset[Partition]:
+    return frozenset((topic, number) for number in numbers)
+
+
+ALL = parts(A, 0, 1, 2, 3)
+THERE = Topics({"a": A, "b": B}, {A: 4, B: 2}, {"a|b": frozenset({"a", "b"})})
+
+
+class Desk:
+    """A group and a clock."""
+
+    def __init__(self, size_max: int = 10, bytes_max: int = 1_000_000, holds: float = 0.0) -> None:
+        self.room = Room(bytes_max)
+        self.now = 100.0
+        timing = Timing(heartbeat_seconds=5.0, session_seconds=45.0)
+        self.group = ConsumerGroup("g", size_max, timing, self.room, self.now + holds)
+        self.look(THERE)
+
+    def look(self, topics: Topics) -> None:
+        self.group.look(topics, self.now)
+
+    def join(self, member: str, *names: str, instance: str | None = None, **more) -> Beaten:
+        wanted = frozenset(names or ("a",))
+        beat = Beat(member, 0, instance, None, 60.0, wanted, owned=frozenset(), **more)
+        return self.group.heartbeat(beat, self.now)
+
+    def beat(self, member: str, epoch: int, owned=None, instance=None, **more) -> Beaten:
+        beat = Beat(member, epoch, instance, owned=owned, **more)
+        return self.group.heartbeat(beat, self.now)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        if self.group.due <= self.now:
+            self.group.tick(self.now)
+
+
+def test_the_first_has_everything_at_once() -> None:
+    desk = Desk()
+    assert desk.group.state is State.EMPTY
+    told = desk.join("m")
+    assert (told.error_code, told.epoch, told.assigned, told.again_seconds) == (0, 1, ALL, 5.0)
+    assert desk.group.state is State.STABLE
+    again = desk.beat("m", 1, ALL)
+    assert (again.epoch, again.assigned) == (1, None), "nothing has changed"
+
+
+def test_a_second_gets_its_share_when_the_first_has_let_go() -> None:
+    desk = Desk()
+    desk.join("m")
+    waits = desk.join("n")
+    assert (waits.epoch, waits.assigned) == (2, frozenset())
+    assert desk.group.state is State.RECONCILING
+    told = desk.beat("m", 1)
+    assert told.epoch == 1, "not before it has let go"
+    assert told.assigned is not None
+    assert len(told.assigned) == 2
+    assert desk.beat("m", 1, ALL).assigned is None, "it has not let go yet"
+    assert desk.beat("n", 2).assigned is None
+    assert desk.beat("m", 1, told.assigned).epoch == 2
+    assert desk.beat("n", 2).assigned == ALL - told.assigned
+    assert desk.group.state is State.STABLE
+
+
+def test_who_leaves_lets_go() -> None:
+    desk = Desk()
+    desk.join("m")
+    told = desk.beat("m", -1)
+    assert (told.error_code, told.epoch, told.member_id) == (0, -1, "m")
+    assert desk.group.state is State.EMPTY
+    assert desk.room.used_bytes == 0
+    assert desk.beat("m", 1).error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.join("n").assigned == ALL
+
+
+def test_who_does_not_let_go_in_time_is_out() -> None:
+    desk = Desk()
+    desk.join("m")
+    desk.join("n")
+    for _ in range(6):
+        desk.beat("m", 1, ALL)
+        desk.beat("n", 2)
+        desk.wait(10)
+    assert desk.beat("m", 1, ALL).error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.beat("n", 2).assigned == ALL
+
+
+def test_silence() -> None:
+    desk = Desk()
+    desk.join("m")
+    desk.wait(44)
+    assert desk.group.in_use
+    desk.wait(2)
+    assert desk.group.is_over
+
+
+def test_epochs() -> None:
+    desk = Desk()
+    desk.join("m")
+    assert desk.beat("m", 2).error_code == errors.FENCED_MEMBER_EPOCH
+    desk.join("n")
+    keeps = desk.beat("m", 1).assigned
+    desk.beat("m", 1, keeps)
+    assert desk.beat("m", 1, keeps).epoch == 2, "it has missed the answer"
+    assert desk.beat("m", 1).error_code == errors.FENCED_MEMBER_EPOCH, "what does it read?"
+    assert desk.beat("m", 1, ALL).error_code == errors.FENCED_MEMBER_EPOCH, "too much"
+    anew = desk.join("m")
+    assert (anew.epoch, anew.assigned) == (2, keeps)
+
+
+def test_commits() -> None:
+    desk = Desk()
+    desk.join("m")
+    assert desk.group.check_commit("m", 1) == errors.NONE
+    assert desk.group.check_commit("m", 0) == errors.STALE_MEMBER_EPOCH
+    assert desk.group.check_commit("n", 1) == errors.UNKNOWN_MEMBER_ID
+
+
+def test_other_wishes_and_other_partitions() -> None:
+    desk = Desk()
+    desk.join("m")
+    told = desk.beat("m", 1, names=frozenset({"a", "b"}))
+    assert (told.epoch, told.assigned) == (2, ALL | parts(B, 0, 1))
+    desk.look(Topics({"a": A}, {A: 6}))
+    told = desk.beat("m", 2, ALL | parts(B, 0, 1))
+    assert told.assigned == ALL, "first it lets go what is gone"
+    told = desk.beat("m", 2, ALL)
+    assert (told.epoch, told.assigned) == (3, parts(A, *range(6)))
+
+
+def test_patterns() -> None:
+    desk = Desk()
+    beat = Beat("m", 0, None, None, 60.0, None, "a|b", owned=frozenset())
+    assert desk.group.heartbeat(beat, desk.now).assigned == ALL | parts(B, 0, 1)
+    assert (desk.group.patterns(), desk.group.names()) == ({"a|b"}, set())
+
+
+def test_topics_that_are_not_there_yet() -> None:
+    desk = Desk()
+    assert desk.join("m", "c").assigned == frozenset()
+    desk.look(Topics({"c": B}, {B: 1}))
+    assert desk.beat("m", 1).assigned == parts(B, 0)
+
+
+def test_assignors() -> None:
+    desk = Desk()
+    desk.join("m", assignor="range")
+    desk.join("n", assignor="range")
+    assert desk.group.assignor == "range"
+    assert desk.group.targets == {"m": parts(A, 0, 1), "n": parts(A, 2, 3)}
+    desk.join("m", assignor="uniform")
+    assert desk.group.assignor in ("range", "uniform")
+
+
+# -- static members -------------------------------------------------------------------------------
+
+
+def test_a_static_member_comes_back_to_what_it_had() -> None:
+    desk = Desk()
+    desk.join("m", instance="one")
+    desk.join("n")
+    keeps = desk.beat("m", 1, instance="one").assigned
+    desk.beat("m", 1, keeps, instance="one")
+    desk.beat("n", 2)
+    assert desk.beat("m", -2, instance="one").epoch == -2
+    epoch = desk.group.epoch
+    assert desk.beat("n", 2).assigned is None, "it waits for the one that is away"
+    back = desk.join("m2", instance="one")
+    assert (back.error_code, back.epoch, back.assigned) == (0, epoch, keeps)
+    assert desk.group.state is State.STABLE
+    assert desk.beat("m", 2, instance="one").error_code == errors.FENCED_INSTANCE_ID
+
+
+def test_a_static_member_that_stays_away_is_out() -> None:
+    desk = Desk()
+    desk.join("m", instance="one")
+    desk.join("n")
+    desk.beat("m", -2, instance="one")
+    desk.wait(30)
+    assert desk.beat("n", 2).assigned is None
+    desk.wait(16)
+    assert desk.beat("n", 2).assigned == ALL
+
+
+def test_an_instance_that_is_there_is_not_replaced() -> None:
+    desk = Desk()
+    desk.join("m", instance="one")
+    assert desk.join("m2", instance="one").error_code == errors.UNRELEASED_INSTANCE_ID
+    assert desk.join("m", instance="two").error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.beat("m", 1, instance="two").error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.beat("m", -1, instance="one").error_code == errors.NONE
+    assert desk.join("m2", instance="one").error_code == errors.NONE
+
+
+# -- limits ---------------------------------------------------------------------------------------
+
+
+def test_size() -> None:
+    desk = Desk(size_max=1)
+    desk.join("m")
+    assert desk.join("n").error_code == errors.GROUP_MAX_SIZE_REACHED
+    assert desk.join("m").error_code == errors.NONE
+
+
+def test_room() -> None:
+    desk = Desk(bytes_max=10_000)
+    assert desk.join("m", "a" * 10_000).error_code == errors.COORDINATOR_NOT_AVAILABLE
+    assert desk.join("m").error_code == errors.NONE
+    desk.look(Topics({"a": A}, {A: 1000}))
+    assert desk.beat("m", 1, ALL).assigned is None, "there is no room for them"
+    desk.look(Topics({"a": A}, {A: 5}))
+    assert desk.beat("m", 1, ALL).assigned == parts(A, *range(5))
+    desk.group.die()
+    assert desk.room.used_bytes == 0
+    assert desk.join("m").error_code == errors.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5.9])
+def test_after_a_restart_nothing_is_given_out_at_once(seconds: float) -> None:
+    desk = Desk(holds=6.0)
+    told = desk.join("m")
+    assert (told.epoch, told.assigned, told.again_seconds) == (1, frozenset(), 5.0)
+    desk.wait(seconds)
+    told = desk.beat("m", 1, frozenset())
+    assert told.assigned is None
+    assert told.again_seconds == pytest.approx(min(5.0, 6.0 - seconds))
+    desk.wait(6.0 - seconds)
+    assert desk.beat("m", 1, frozenset()).assigned == ALL

@@ -1,0 +1,73 @@
+"""The words that groups of the newer protocol and their sessions exchange. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Final
+
+from msgspec import Struct
+
+from wire.kafka.errors import NONE
+from wire.kafka.groups.consumer.assignors import Partition
+
+JOIN: Final = 0
+LEAVE: Final = -1
+LEAVE_FOR_NOW: Final = -2
+"""Epochs of heartbeats that are not just signs of life."""
+
+
+class Beat(Struct, frozen=True):
+    """A heartbeat. None for what has not changed since the last one."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_seconds: float | None = None
+    names: frozenset[str] | None = None
+    """Topics it wants, by name."""
+    pattern: str | None = None
+    """And by pattern; empty for none."""
+    assignor: str | None = None
+    owned: frozenset[Partition] | None = None
+    """What it reads now."""
+    client_id: str = ""
+    host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """It says everything, so it wants to hear everything."""
+        wants = self.names is not None or self.pattern is not None
+        said = self.rebalance_seconds is not None and self.owned is not None
+        return self.epoch == JOIN or (wants and said)
+
+
+class Beaten(Struct, frozen=True):
+    """What a heartbeat is answered."""
+
+    error_code: int = NONE
+    message: str = ""
+    member_id: str = ""
+    epoch: int = 0
+    assigned: Set[Partition] | None = None
+    """All that it may read; None if that is what it was."""
+    again_seconds: float = 0.0
+    """When it is to call again."""
+
+
+class Topics(Struct, frozen=True):
+    """What there is to be read, of what somebody wants."""
+
+    ids: Mapping[str, bytes] = {}
+    """By name."""
+    sizes: Mapping[bytes, int] = {}
+    """Partitions, by id."""
+    matches: Mapping[str, frozenset[str]] = {}
+    """Names, by pattern."""
+
+
+class Timing(Struct, frozen=True):
+    """What members are told, and held to."""
+
+    heartbeat_seconds: float
+    session_seconds: float

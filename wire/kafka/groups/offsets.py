@@ -1,0 +1,259 @@
+"""Offsets of groups: durable cursors of the topics, one for each group and partition.
+
+A commit moves the cursor, so it holds back what the group has still to read from being deleted, and
+stands in Pulsar's stats as a subscription of the group's name. A subscription that a commit has
+brought about is the group's own, and goes when its offset is deleted. One that was there before
+is Pulsar's: a group may commit to it while none of Pulsar's consumers is attached.
+
+Whatever has moved a cursor since, its position says where to go on; what was committed is said only
+while the cursor stands where the commit has put it.
+
+Invariants: a commit is answered when it is stored; of several commits in one turn each, the last
+turn's stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from core.broker import Broker
+from core.errors import (
+    BrokerError,
+    Fenced,
+    InvalidName,
+    NotReady,
+    StorageFailed,
+    SubscriptionNotFound,
+    TopicNotFound,
+)
+from core.ledger.chain import START, Position
+from core.ledger.cursor import Cursor
+from core.names import check_subscription
+from core.topic.subscription import Subscription
+from wire.kafka.errors import (
+    COORDINATOR_LOAD_IN_PROGRESS,
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_GROUP_ID,
+    NON_EMPTY_GROUP,
+    NONE,
+    Refused,
+    code_of,
+)
+from wire.kafka.groups.commit import Commit, committed, stored
+from wire.kafka.groups.records import Record, Records
+from wire.kafka.groups.subscriptions import Partition
+from wire.kafka.session.logs import Log, Logs
+
+OWN: Final = "kafka.group"
+"""A property of subscriptions that were made for a group."""
+AT_ONCE: Final = 100
+"""Partitions that are loaded at the same time."""
+
+
+class Place(Struct, frozen=True):
+    """Where one commit goes."""
+
+    log: Log
+    subscription: Subscription
+    mark: Position
+    """Right before the entry to go on with."""
+
+
+class Offsets:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker, logs: Logs, records: Records) -> None:
+        self._broker = broker
+        self._logs = logs
+        self._records = records
+        self._committing: Counter[str] = Counter()
+
+    # -- committing ---------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        group: str,
+        commits: Mapping[Partition, Commit],
+        turn: AbstractAsyncContextManager[None],
+        first: Record,
+    ) -> dict[Partition, int]:
+        """Keep all of them; returns an error code for each. `first` is the record of a group that
+        has none yet.
+        """
+        self._committing[group] += 1
+        try:
+            return await self._commit(group, commits, turn, first)
+        finally:
+            self._committing[group] -= 1
+            if not self._committing[group]:
+                del self._committing[group]
+
+    def is_committing(self, group: str) -> bool:
+        """Whether a commit is under way."""
+        return group in self._committing
+
+    async def _commit(
+        self,
+        group: str,
+        commits: Mapping[Partition, Commit],
+        turn: AbstractAsyncContextManager[None],
+        first: Record,
+    ) -> dict[Partition, int]:
+        async with turn:
+            try:
+                check_subscription(group)
+                await self._records.ensure(group, first)
+            except InvalidName:
+                return dict.fromkeys(commits, INVALID_GROUP_ID)
+            except BrokerError as error:
+                return dict.fromkeys(commits, commit_code(error))
+            codes, cursors = self._moved(commits, await self._places(group, commits))
+        return codes | await _saved(cursors)
+
+    def _moved(
+        self, commits: Mapping[Partition, Commit], places: Mapping[Partition, Place | int]
+    ) -> tuple[dict[Partition, int], dict[Partition, Cursor]]:
+        """Move all cursors that may be moved; why others may not. Nothing of it is stored yet."""
+        codes, cursors = {}, {}
+        now_ms = self._broker.clock.wall_ms()
+        for where, place in places.items():
+            if isinstance(place, int):
+                codes[where] = place
+                continue
+            cursor = place.subscription.cursor
+            if place.subscription.consumers or not cursor.durable:
+                codes[where] = NON_EMPTY_GROUP
+                continue
+            cursor.longs = stored(commits[where], place.mark)
+            cursor.used(now_ms)
+            cursor.reset(place.mark)
+            cursors[where] = cursor
+        return codes, cursors
+
+    async def _places(
+        self, group: str, commits: Mapping[Partition, Commit]
+    ) -> dict[Partition, Place | int]:
+        """A place for each, or why there is none; what is not loaded is loaded together."""
+        found: dict[Partition, Place | int] = {}
+        waiting: list[Partition] = []
+        for where in commits:
+            log = self._logs.at_once(*where)
+            if log is not None and group in log.topic.subscriptions:
+                found[where] = await self._place(group, where, commits[where].offset)
+            else:
+                waiting.append(where)
+
+        async def work() -> None:
+            while waiting:
+                where = waiting.pop()
+                found[where] = await self._place(group, where, commits[where].offset)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(min(AT_ONCE, len(waiting))):
+                nursery.start_soon(work)
+        return found
+
+    async def _place(self, group: str, where: Partition, offset: int) -> Place | int:
+        try:
+            log = await self._logs.get(*where)
+            mark = await _mark_before(log, offset)
+            subscription = await log.topic.subscription(group, start=mark, properties={OWN: "true"})
+        except (BrokerError, Refused) as error:
+            return commit_code(error)
+        return Place(log, subscription, mark)
+
+    # -- asking -------------------------------------------------------------------------------
+
+    async def fetch(self, group: str, where: Partition) -> Commit | None:
+        """What was committed, or where a subscription of that name stands; None for nothing."""
+        try:
+            log = await self._logs.get(*where)
+        except (TopicNotFound, InvalidName):
+            return None
+        subscription = log.topic.subscriptions.get(group)
+        if subscription is None or not subscription.cursor.durable:
+            return None
+        cursor = subscription.cursor
+        if not cursor.holed:
+            found = committed(cursor.longs, cursor.mark_delete)
+            if found is not None:
+                return found
+        return Commit(await _offset_behind(log, cursor.mark_delete))
+
+    # -- forgetting ---------------------------------------------------------------------------
+
+    async def forget(self, group: str, where: Partition) -> int:
+        """Delete what was committed, and with it the subscription if it is the group's own."""
+        try:
+            log = await self._logs.get(*where)
+            subscription = log.topic.subscriptions.get(group)
+            if subscription is None:
+                return NONE
+            if subscription.consumers:
+                return NON_EMPTY_GROUP
+            if OWN in subscription.cursor.properties:
+                await log.topic.unsubscribe(group, force=False)
+            elif subscription.cursor.longs:
+                subscription.cursor.longs = {}
+                await subscription.cursor.saved()
+        except (TopicNotFound, SubscriptionNotFound):  # gone already
+            return NONE
+        except BrokerError as error:
+            return commit_code(error)
+        return NONE
+
+
+async def _saved(cursors: Mapping[Partition, Cursor]) -> dict[Partition, int]:
+    """Wait until all are stored, which happens together; returns an error code for each."""
+    codes: dict[Partition, int] = {}
+    told = trio.Event()
+
+    def done(where: Partition, error: BrokerError | None) -> None:
+        codes[where] = NONE if error is None else commit_code(error)
+        if len(codes) == len(cursors):
+            told.set()
+
+    for where, cursor in cursors.items():
+        cursor.when_saved(partial(done, where))
+    if cursors:
+        await told.wait()
+    return codes
+
+
+async def _mark_before(log: Log, offset: int) -> Position:
+    """The last entry that a reader from `offset` on does not need any more."""
+    if offset <= log.start:
+        return START
+    if offset >= log.end:
+        return log.topic.ledger.chain.confirmed
+    ledger_id, entry_id = await log.places.find(offset)
+    return (ledger_id, entry_id - 1)
+
+
+async def _offset_behind(log: Log, mark: Position) -> int:
+    """The offset of the first message behind a position."""
+    ledger = log.topic.ledger
+    position = ledger.chain.after(mark)
+    if not ledger.chain.has(position):
+        return log.end
+    cached = ledger.cached(position)
+    if cached is not None:
+        part, at = cached
+        return part.header(at).first_index
+    return (await ledger.read(position, 1, 1)).header(0).first_index
+
+
+def commit_code(error: BrokerError | Refused) -> int:
+    """In words that clients know of a commit: that it is worth another try, where it is."""
+    if isinstance(error, NotReady | Fenced):
+        return COORDINATOR_LOAD_IN_PROGRESS
+    if isinstance(error, StorageFailed):
+        return COORDINATOR_NOT_AVAILABLE
+    return code_of(error)

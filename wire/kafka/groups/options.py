@@ -1,0 +1,23 @@
+"""What an operator may turn, for all groups. Pure."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class GroupOptions(Struct, frozen=True):
+    """See the module's docstring."""
+
+    size_max: int = 10_000
+    """Members of one group, in either protocol."""
+    first_delay_seconds: float = 0.0
+    """How long the first member of a classic group waits for others."""
+    session_ms_min: int = 6_000
+    session_ms_max: int = 1_800_000
+    """What members of classic groups may choose."""
+    consumer_heartbeat_ms: int = 5_000
+    consumer_session_ms: int = 45_000
+    """What members of the newer protocol are told."""
+    retention_ms: int = 10_080 * 60_000
+    """How long offsets of a group are kept that nobody is in."""
+    retention_check_ms: int = 600_000

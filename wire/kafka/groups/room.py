@@ -1,0 +1,44 @@
+"""How much memory groups may take, all together. Pure.
+
+Whoever comes takes room before anything of him is kept, and gives it back when he goes. Sizes are
+what a client sends, and for each thing a flat amount that what we make of it takes at most.
+
+Invariant: `used_bytes` is never above `bytes_max`, and zero when nobody is in and no id is out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+BYTES_MAX: Final = 64 * 1024 * 1024
+GROUP_BYTES: Final = 4_000
+MEMBER_BYTES: Final = 2_000
+"""Of a member that says nothing."""
+ID_BYTES: Final = 500
+"""Of an id that its owner has not come back with."""
+
+
+class Room:
+    """See the module's docstring."""
+
+    __slots__ = ("bytes_max", "used_bytes")
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self.bytes_max = bytes_max
+        self.used_bytes = 0
+
+    def has(self, size: int) -> bool:
+        """Whether so many bytes more could be taken; fewer always."""
+        return size <= 0 or self.used_bytes + size <= self.bytes_max
+
+    def take(self, size: int) -> None:
+        """Below zero gives back."""
+        assert self.has(size), "asked before"
+        self.used_bytes += size
+        assert self.used_bytes >= 0, "given back twice"
+
+
+def size_of(parts: Iterable[tuple[str, bytes]]) -> int:
+    """Of names and what stands under them; a character may take four bytes."""
+    return sum(4 * len(name) + len(data) + 100 for name, data in parts)

@@ -1,0 +1,42 @@
+"""How long a round of joining lasts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+
+class Rules(Struct, frozen=True):
+    """What holds for every group."""
+
+    size_max: int
+    first_delay_seconds: float
+    new_id: Callable[[str], str]
+    """An id that nobody has, beginning with that."""
+
+
+class Round(Struct):
+    """One time of joining."""
+
+    ends: float
+    latest: float
+    """However many come, it does not last longer than that."""
+    gathers: bool = False
+    """It goes on until its end, for others may come."""
+    grew: bool = False
+    """Somebody has come since its end was set."""
+
+    def prolonged(self, now: float, seconds: float) -> bool:
+        """Its end has come: whether it goes on for so long, because somebody came in time."""
+        if not (self.gathers and self.grew and self.ends < self.latest):
+            return False
+        self.ends, self.grew = min(now + seconds, self.latest), False
+        return True
+
+
+def begun(now: float, wait_seconds: float, gather_seconds: float) -> Round:
+    """A round that waits so long for those who are known, or gathers whoever comes."""
+    gathers = min(gather_seconds, wait_seconds) > 0
+    ends = now + (min(gather_seconds, wait_seconds) if gathers else wait_seconds)
+    return Round(ends, now + wait_seconds, gathers)

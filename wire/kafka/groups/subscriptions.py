@@ -1,0 +1,130 @@
+"""Which durable subscriptions there are, and on which topics: to Kafka's tools they are groups.
+
+Loaded or not, every subscription is a cursor below its topic's log in the metadata store. All are
+listed once, when somebody asks for the first time; from then on a watch says of which topics the
+list has to be taken anew.
+
+Invariant: after `_refresh` the lists say what the store said when it began, or later.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+from urllib.parse import unquote
+
+import trio
+
+from core.broker import Broker
+from core.errors import BrokerError
+from core.names import RESERVED_SUBSCRIPTION_PREFIX, RESERVED_SUBSCRIPTIONS, TopicName
+from core.topic.consumer import Consumer
+from wire.kafka.names import called
+
+LOGS: Final = "/managed-ledgers"
+DEPTH: Final = 4
+"""Steps of a log's name: tenant, namespace, domain, topic."""
+LOGS_PER_REST: Final = 50
+"""Looked at before the loop gets its turn."""
+
+Partition = tuple[str, int]
+"""A topic as Kafka's clients call it, and a number."""
+
+
+class Subscriptions:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._of_log: dict[str, frozenset[str]] = {}
+        self._logs: dict[str, set[str]] = {}
+        """By subscription."""
+        self._stale: set[str] = set()
+        self._watches = self._is_listed = False
+        self._lock = trio.Lock()
+
+    async def names(self) -> list[str]:
+        """All but those that the broker keeps for itself."""
+        await self._refresh()
+        return sorted(self._logs)
+
+    async def topics(self, name: str) -> list[TopicName]:
+        """Those that have a subscription of that name."""
+        await self._refresh()
+        return sorted(map(TopicName.of_managed_ledger, self._logs.get(name, ())), key=str)
+
+    async def partitions(self, name: str) -> list[Partition]:
+        """Those that have a subscription of that name, as Kafka's clients call them."""
+        return [await self.partition_of(topic) for topic in await self.topics(name)]
+
+    async def partition_of(self, name: TopicName) -> Partition:
+        """What clients call a topic; one that is only named like a partition is none."""
+        index = name.partition_index
+        if name.partitioned and index < await self._broker.catalog.partitions(name.base):
+            return called(name.base), index
+        return called(name), 0
+
+    async def attached(self, name: str) -> list[tuple[Partition, Consumer]]:
+        """Consumers of Pulsar's that are attached to subscriptions of that name, and where."""
+        found = []
+        for topic in await self.topics(name):
+            loaded = self._broker.topics.get(topic.full)
+            subscription = loaded.subscriptions.get(name) if loaded is not None else None
+            if subscription is not None and subscription.consumers:
+                where = await self.partition_of(topic)
+                found += [(where, consumer) for consumer in subscription.consumers]
+        return found
+
+    # -- the lists ----------------------------------------------------------------------------
+
+    async def _refresh(self) -> None:
+        async with self._lock:
+            if not self._watches:
+                self._broker.metadata.watch(LOGS, self._changed)
+                self._watches = True
+            if not self._is_listed:
+                self._stale.update(await self._all_logs())
+                self._is_listed = True
+            for count in itertools.count():
+                if not self._stale:
+                    return
+                if count % LOGS_PER_REST == 0:
+                    await trio.lowlevel.checkpoint()
+                log = self._stale.pop()
+                try:
+                    found = await self._broker.metadata.children(f"{LOGS}/{log}")
+                except BrokerError:
+                    self._stale.add(log)
+                    raise
+                self._set(log, frozenset(filter(_is_users, map(unquote, found))))
+
+    async def _all_logs(self) -> list[str]:
+        """Names of all logs of topics that are stored."""
+        found = [""]
+        for _ in range(DEPTH):
+            found = [
+                f"{path}/{step}"
+                for path in found
+                for step in await self._broker.metadata.children(f"{LOGS}{path}")
+            ]
+        return [path[1:] for path in found]
+
+    def _changed(self, path: str) -> None:
+        steps = path.split("/")[2:]
+        if len(steps) > DEPTH:
+            self._stale.add("/".join(steps[:DEPTH]))
+
+    def _set(self, log: str, names: frozenset[str]) -> None:
+        before = self._of_log.pop(log, frozenset())
+        if names:
+            self._of_log[log] = names
+        for name in names - before:
+            self._logs.setdefault(name, set()).add(log)
+        for name in before - names:
+            self._logs[name].discard(log)
+            if not self._logs[name]:
+                del self._logs[name]
+
+
+def _is_users(name: str) -> bool:
+    return name not in RESERVED_SUBSCRIPTIONS and not name.startswith(RESERVED_SUBSCRIPTION_PREFIX)

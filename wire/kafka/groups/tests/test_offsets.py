@@ -1,0 +1,91 @@
+"""Offsets as cursors: whose a subscription is, and what stays when an offset is forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
+from core.topic.topic import Topic
+from wire.kafka import errors
+from wire.kafka.groups.commit import Commit
+from wire.kafka.groups.offsets import OWN, Offsets, commit_code
+from wire.kafka.groups.records import Record
+from wire.kafka.session.tests.conftest import Stage, stage
+from wire.kafka.tests.batch import batch
+
+__all__ = ["stage"]
+
+T = ("t", 0)
+
+
+async def topic_of(stage: Stage) -> Topic:
+    client = await stage.client("t")
+    await client.produce("t", batch(b"a", b"b"), batch(b"c"))
+    return (await stage.front.logs.get(*T)).topic
+
+
+async def commit(stage: Stage, commit: Commit) -> int:
+    turn = stage.front.commit_turns.take("here")
+    return (await stage.front.offsets.commit("g", {T: commit}, turn, Record()))[T]
+
+
+async def test_its_own_subscription_comes_and_goes(stage: Stage) -> None:
+    topic, offsets = await topic_of(stage), stage.front.offsets
+    assert await offsets.fetch("g", T) is None
+    assert await commit(stage, Commit(1, 0, "note", 5)) == errors.NONE
+    assert await offsets.fetch("g", T) == Commit(1, 0, "note", 5)
+    assert OWN in topic.subscriptions["g"].cursor.properties
+    assert not offsets.is_committing("g")
+    assert await offsets.forget("g", T) == errors.NONE
+    assert "g" not in topic.subscriptions
+    assert await offsets.forget("g", T) == errors.NONE
+    assert await offsets.forget("g", ("none", 0)) == errors.NONE
+
+
+async def test_a_subscription_of_pulsars_stays(stage: Stage) -> None:
+    topic, offsets = await topic_of(stage), stage.front.offsets
+    await topic.subscription("g", start=(-1, -1))
+    assert await offsets.fetch("g", T) == Commit(0)
+    assert await commit(stage, Commit(2)) == errors.NONE
+    assert await offsets.forget("g", T) == errors.NONE
+    assert await offsets.fetch("g", T) == Commit(2)
+    assert OWN not in topic.subscriptions["g"].cursor.properties
+    assert topic.subscriptions["g"].cursor.longs == {}
+
+
+async def test_readers_in_memory_are_no_groups(stage: Stage) -> None:
+    topic = await topic_of(stage)
+    topic.reader("g", (-1, -1))
+    assert await stage.front.offsets.fetch("g", T) is None
+    assert await commit(stage, Commit(1)) == errors.NON_EMPTY_GROUP
+
+
+async def test_offsets_beyond_both_ends(stage: Stage) -> None:
+    topic = await topic_of(stage)
+    for offset, backlog in ((100, 0), (0, 2), (2, 1), (1, 2), (3, 0)):
+        assert await commit(stage, Commit(offset)) == errors.NONE
+        assert topic.subscriptions["g"].cursor.backlog == backlog
+        assert await stage.front.offsets.fetch("g", T) == Commit(offset)
+
+
+async def test_what_was_stored_is_there_after_a_restart(stage: Stage) -> None:
+    topic = await topic_of(stage)
+    await commit(stage, Commit(1, 0, "note", 5, 6))
+    await stage.broker.unload(topic.name)
+    again = Stage(stage.stores, stage.broker)
+    found = await Offsets(again.broker, again.front.logs, again.front.records).fetch("g", T)
+    assert found == Commit(1, 0, "note", 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NotReady(""), errors.COORDINATOR_LOAD_IN_PROGRESS),
+        (Fenced(""), errors.COORDINATOR_LOAD_IN_PROGRESS),
+        (StorageFailed(""), errors.COORDINATOR_NOT_AVAILABLE),
+        (StorageFull(""), errors.COORDINATOR_NOT_AVAILABLE),
+        (TopicNotFound(""), errors.UNKNOWN_TOPIC),
+    ],
+)
+def test_codes(error: Exception, code: int) -> None:
+    assert commit_code(error) == code

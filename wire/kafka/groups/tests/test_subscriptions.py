@@ -1,0 +1,36 @@
+"""Subscriptions of all topics, loaded or not."""
+
+from core.names import NamespaceName, TopicName
+from core.policies import NamespacePolicies
+from core.testing.broker import Stores, running
+from core.topic.topic import Topic
+from wire.kafka.groups.subscriptions import Subscriptions
+
+
+async def test_they_come_and_go() -> None:
+    async with running(Stores()) as broker:
+        found = Subscriptions(broker)
+        assert await found.names() == []
+        await broker.catalog.create_partitioned(TopicName.parse("p"), 2)
+        await broker.catalog.create_namespace(
+            NamespaceName.parse("public/functions"), NamespacePolicies()
+        )
+        topics = []
+        for name in ("a", "persistent://public/functions/b", "p-partition-1", "q-partition-1"):
+            topic = await broker.topic(TopicName.parse(name), by_order=True)
+            assert isinstance(topic, Topic)
+            await topic.subscription("s/1")
+            topics.append(topic)
+        await topics[0].subscription("only a")
+        await topics[0].subscription("pulsar.repl.x")
+        assert await found.names() == ["only a", "s/1"]
+        assert await found.partitions("s/1") == [
+            ("a", 0),
+            ("p", 1),
+            ("q-partition-1", 0),
+            ("public/functions/b", 0),
+        ]
+        await topics[0].unsubscribe("s/1", force=False)
+        await broker.delete(topics[2].name, force=True)
+        assert await found.partitions("s/1") == [("q-partition-1", 0), ("public/functions/b", 0)]
+        assert await Subscriptions(broker).partitions("only a") == [("a", 0)]

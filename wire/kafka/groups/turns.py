@@ -1,0 +1,41 @@
+"""Order for tasks: each takes its turn when it is asked for, and waits for it later.
+
+Requests of one connection are handled by tasks, which run in any order; what must happen in the
+order in which it was asked for takes a turn before its task begins.
+
+Invariant: turns of one key come in the order in which they were taken; a turn that was taken is
+used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import trio
+
+
+class Turns:
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, trio.Event] = {}
+
+    def take(self, key: Hashable) -> AbstractAsyncContextManager[None]:
+        """The next turn of that key. Plain call; enter it to wait for it, leave it to end it."""
+        before = self._last.get(key)
+        mine = self._last[key] = trio.Event()
+        return self._turn(key, before, mine)
+
+    @asynccontextmanager
+    async def _turn(
+        self, key: Hashable, before: trio.Event | None, mine: trio.Event
+    ) -> AsyncIterator[None]:
+        try:
+            if before is not None:
+                await before.wait()
+            yield
+        finally:
+            mine.set()
+            if self._last.get(key) is mine:
+                del self._last[key]

@@ -1,0 +1,189 @@
+"""Produce by hand, in the shape that makes up most of the traffic: one batch for one partition.
+
+A producer sends the same words again and again: all but the correlation id and the records is what
+it was the last time. So the first request of a shape is read by the codec, and what stands before
+its records is remembered; while it comes again, only the records are looked for. The answer is a
+few numbers among the same words. Whatever looks different goes the long way.
+
+Invariant: what is read, and what is written, is exactly what the codec would read and write. Pure.
+`records_in` and `answer` have compiled twins (`core/native`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from typing import Final
+
+from core.native import quickest
+from core.varints import varint
+from wire.kafka.messages.records import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceTopic,
+)
+
+HOME: Final = "wire.kafka.compiled"
+KEY: Final = 0
+VERSIONS: Final = range(7, 14)
+"""From the first on that may bring any codec, and is told where a log begins."""
+FLEXIBLE: Final = ProduceRequest.FLEXIBLE
+BY_ID_VERSION: Final = 13
+"""From here on topics are named by their ids."""
+SHAPES_MAX: Final = 8
+"""Of one connection: partitions that it writes one by one."""
+WORDS_BYTES_MAX: Final = 1024
+
+_WORDS_AT: Final = 8
+"""Behind key, version and correlation id."""
+_TAIL: Final = b"\0\0\0"
+"""No tagged fields: of the partition, the topic, the request."""
+_NUMBER: Final = Layout(">i")
+_LENGTH: Final = Layout(">h").pack
+_HEAD: Final = Layout(">ii").pack
+_NUMBERS: Final = Layout(">hqqq").pack
+_ONE: Final = b"\0\0\0\x01"
+_NOTHING: Final = b"\0\0\0\0"
+_REFUSALS_VERSION: Final = 8
+"""From here on responses have room for records that were refused, and for a message."""
+
+
+class Shape:
+    """What comes again and again, and what it means."""
+
+    __slots__ = (
+        "acks",
+        "answer_words",
+        "client_id",
+        "head",
+        "name",
+        "partition",
+        "rest",
+        "timeout_ms",
+        "topic_id",
+        "transactional_id",
+        "version",
+        "words",
+    )
+
+    def __init__(
+        self, frame: bytes, at: int, words_end: int, client_id: str | None, request: ProduceRequest
+    ) -> None:
+        self.head = frame[at : at + 4]
+        self.words = frame[at + _WORDS_AT : words_end]
+        self.version = int.from_bytes(self.head[2:], "big")
+        self.client_id = client_id or ""
+        self.transactional_id = request.transactional_id
+        self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
+        (topic,) = request.topic_data
+        self.name = topic.name
+        self.topic_id = topic.topic_id
+        """Instead of the name, from `BY_ID_VERSION` on."""
+        self.partition = topic.partition_data[0].index
+        self.answer_words = _answer_words(self.version, topic, self.partition)
+        self.rest = _rest(self.version)
+        """Of an answer that has nothing more to say."""
+
+    def asks(self, records: memoryview) -> ProduceRequest:
+        """The same again, with other records."""
+        part = ProducePartition(index=self.partition, records=records)
+        topic = ProduceTopic(name=self.name, topic_id=self.topic_id, partition_data=[part])
+        return ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=self.acks,
+            timeout_ms=self.timeout_ms,
+            topic_data=[topic],
+        )
+
+
+def _answer_words(version: int, topic: ProduceTopic, partition: int) -> bytes:
+    """From the correlation id to what is said of the partition."""
+    name, index = topic.name.encode(), _NUMBER.pack(partition)
+    if version < FLEXIBLE:
+        return b"".join((_ONE, _LENGTH(len(name)), name, _ONE, index))
+    named = topic.topic_id if version >= BY_ID_VERSION else varint(len(name) + 1) + name
+    return b"".join((b"\0\x02", named, b"\x02", index))
+
+
+def _rest(version: int) -> bytes:
+    """No record refused, no message, no throttling; with tagged fields where there may be any."""
+    if version >= FLEXIBLE:
+        return b"\x01\0\0\0" + _NOTHING + b"\0"
+    if version >= _REFUSALS_VERSION:
+        return _NOTHING + b"\xff\xff" + _NOTHING
+    return _NOTHING
+
+
+class Shapes:
+    """What was seen on one connection; what came last is looked for first."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: list[Shape] = []
+
+    def read(self, frame: bytes, at: int) -> tuple[Shape, memoryview] | None:
+        """The shape of the request that ends the frame, and its records; None if it is new."""
+        for place, shape in enumerate(self._known):
+            found = records_in_now(frame, at, shape.head, shape.words)
+            if found is not None:
+                if place:
+                    self._known.insert(0, self._known.pop(place))
+                return shape, found
+        return None
+
+    def remember(
+        self, frame: bytes, at: int, version: int, client_id: str | None, request: ProduceRequest
+    ) -> Shape | None:
+        """A request that the codec has read: if it has the shape, the next one is read by hand."""
+        if version not in VERSIONS or len(request.topic_data) != 1:
+            return None
+        parts = request.topic_data[0].partition_data
+        if len(parts) != 1 or not parts[0].records:
+            return None
+        count = len(parts[0].records)
+        tail, size = b"", _NUMBER.pack(count)
+        if version >= FLEXIBLE:
+            tail, size = _TAIL, varint(count + 1)
+        words_end = len(frame) - len(tail) - count - len(size)
+        plain = frame.endswith(tail) and frame.startswith(size, words_end)
+        if not plain or not 0 < words_end - at <= WORDS_BYTES_MAX:
+            return None
+        shape = Shape(frame, at, words_end, client_id, request)
+        self._known.insert(0, shape)
+        del self._known[SHAPES_MAX:]
+        return shape
+
+
+def records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryview | None:
+    """The records of a request that begins so, and ends with them; None for any other."""
+    if not (frame.startswith(words, at + _WORDS_AT) and frame.startswith(head, at)):
+        return None
+    begin = at + _WORDS_AT + len(words)
+    if frame[at + 3] < FLEXIBLE:
+        size = frame[begin : begin + 4]
+        if len(frame) <= begin + 4 or _NUMBER.unpack(size)[0] != len(frame) - begin - 4:
+            return None
+        return memoryview(frame)[begin + 4 :]
+    number = shift = 0
+    for place in range(begin, min(begin + 5, len(frame))):
+        byte = frame[place]
+        number |= (byte & 127) << shift
+        if byte < 128:
+            end = place + number  # the number is one more than the size, as the place is
+            if number < 2 or end + len(_TAIL) != len(frame) or not frame.endswith(_TAIL):
+                return None
+            return memoryview(frame)[place + 1 : end]
+        shift += 7
+    return None
+
+
+def answer(correlation_id: int, words: bytes, offset: int, start: int, rest: bytes) -> bytes:
+    """The whole frame that says where a batch is stored, its times untouched."""
+    numbers = _NUMBERS(0, offset, -1, start)
+    size = 4 + len(words) + len(numbers) + len(rest)
+    return b"".join((_HEAD(size, correlation_id), words, numbers, rest))
+
+
+records_in_now = quickest(records_in, HOME)
+answer_now = quickest(answer, HOME)

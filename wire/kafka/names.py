@@ -1,0 +1,45 @@
+"""Topics by the names that Kafka's clients use. Pure.
+
+`t` is `persistent://public/default/t`, and `tenant/namespace/t` is a topic elsewhere. A topic has
+one name here: the short one where there is one.
+
+Invariant: what `called` returns `topic_of` takes back. Longer spellings are taken too, and every
+client hears the one that it used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from core.errors import InvalidName
+from core.names import DEFAULT_NAMESPACE, TopicName
+
+NAME_LETTERS_MAX: Final = 249
+_LEGAL: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+
+
+def topic_of(text: str) -> TopicName:
+    """The topic that a client means; raises `InvalidName`."""
+    name = TopicName.parse(text)
+    if not name.persistent:
+        raise InvalidName(f"{text} keeps nothing, so there is nothing to read by offset")
+    return name
+
+
+def new_topic_of(text: str) -> TopicName:
+    """The same for a topic that is to be made: it must have a name that all clients take."""
+    name = topic_of(text)
+    if not _LEGAL.fullmatch(name.local) or name.local in (".", ".."):
+        raise InvalidName(f"a topic is called by letters, digits, '.', '_' and '-', not {text!r}")
+    if len(name.local) > NAME_LETTERS_MAX:
+        raise InvalidName(f"a topic's name has {NAME_LETTERS_MAX} letters at most")
+    if name.partitioned:
+        raise InvalidName(f"{text} would be a partition of {name.base.local}")
+    return name
+
+
+def called(name: TopicName) -> str:
+    """What clients call a topic."""
+    namespace = str(name.namespace)
+    return name.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name.local}"

@@ -1,0 +1,44 @@
+"""Making topics as Kafka's clients expect them: with their configs, and kept.
+
+What a topic has decided is stored before the topic is there, so that at no moment it lives by other
+rules. A topic that Kafka's clients make is not deleted because nobody uses it, and what it holds is
+ended by the limits of the log alone (`wire/kafka/configs.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from core import administration
+from core.errors import AlreadyExists
+from core.names import TopicName
+from core.policies import InactiveTopics, TopicPolicies
+from wire.kafka import configs
+from wire.kafka.names import called
+
+if TYPE_CHECKING:
+    from wire.kafka.front import KafkaFront
+
+
+async def check_is_new(front: KafkaFront, name: TopicName) -> None:
+    """`AlreadyExists` for a topic that is there."""
+    broker = front.broker
+    if await broker.catalog.partitions(name) or await broker.exists(name):
+        raise AlreadyExists(f"Topic '{called(name)}' already exists.")
+
+
+async def create(
+    front: KafkaFront, name: TopicName, partitions: int, wanted: Mapping[str, str]
+) -> None:
+    """A topic of so many partitions, with configs that are checked."""
+    broker = front.broker
+    async with broker.catalog.changing(name.namespace):
+        await check_is_new(front, name)
+        await broker.catalog.policies(name.namespace)
+        decided = configs.applied(TopicPolicies(), wanted, front.defaults)
+        kept = InactiveTopics(delete_while_inactive=False)
+        await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=kept))
+    await administration.create_partitioned(broker, name, partitions)

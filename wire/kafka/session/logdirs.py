@@ -1,0 +1,150 @@
+"""DescribeLogDirs, ListPartitionReassignments, ElectLeaders: where partitions lie, and who leads.
+
+All of them lie in one place here, and have one leader: so nothing is on its way, and nobody needs
+to be elected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import BrokerError, TopicNotFound
+from core.ledger import listing
+from core.names import TopicName
+from core.topic.topic import Topic
+from wire.kafka.errors import ELECTION_NOT_NEEDED, NONE, code_of
+from wire.kafka.messages.parts import TopicPartitions
+from wire.kafka.messages.topics import (
+    DescribedLogDir,
+    DescribedLogDirPartition,
+    DescribedLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    ElectedPartition,
+    ElectedTopic,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsResponse,
+)
+from wire.kafka.names import topic_of
+from wire.kafka.session.topics import all_names
+
+if TYPE_CHECKING:
+    from wire.kafka.session.session import KafkaSession
+    from wire.kafka.wire import Asked
+
+
+async def on_describe_log_dirs(session: KafkaSession, asked: Asked) -> DescribeLogDirsResponse:
+    """Sizes of partitions, those that are not loaded as they are stored; unknown ones are not."""
+    request = asked.request
+    assert isinstance(request, DescribeLogDirsRequest)
+    options = session.front.options
+    total, usable = options.room()
+    return DescribeLogDirsResponse(
+        results=[
+            DescribedLogDir(
+                error_code=NONE,
+                log_dir=options.data_dir,
+                topics=[
+                    DescribedLogDirTopic(name=name, partitions=parts)
+                    for name, wanted in await _wanted(session, request.topics)
+                    if (parts := await _sizes(session, name, wanted))
+                ],
+                total_bytes=total,
+                usable_bytes=usable,
+            )
+        ]
+    )
+
+
+async def _wanted(
+    session: KafkaSession, topics: list[TopicPartitions] | None
+) -> list[tuple[str, Iterable[int] | None]]:
+    """Topics and their partitions; None stands for all of either."""
+    if topics is None:
+        return [(name, None) for name in await all_names(session)]
+    return [(topic.topic, topic.partitions) for topic in topics]
+
+
+async def _sizes(
+    session: KafkaSession, name: str, wanted: Iterable[int] | None
+) -> list[DescribedLogDirPartition]:
+    found: list[DescribedLogDirPartition] = []
+    with suppress(BrokerError):  # what is not there, or not any more, takes no room
+        base = topic_of(name)
+        count = await _count(session, base)
+        for index in range(count or 1) if wanted is None else wanted:
+            with suppress(TopicNotFound):
+                size = await _size(session, base, index, count)
+                found.append(
+                    DescribedLogDirPartition(
+                        partition_index=index,
+                        partition_size=size,
+                        offset_lag=0,
+                        is_future_key=False,
+                    )
+                )
+    return found
+
+
+async def _count(session: KafkaSession, base: TopicName) -> int:
+    """How many partitions it has, 0 if it has none; `TopicNotFound` if it is not there."""
+    count = await session.broker.catalog.partitions(base)
+    if not count and not await session.broker.exists(base):
+        raise TopicNotFound(f"there is no topic {base}")
+    return count
+
+
+async def _size(session: KafkaSession, base: TopicName, index: int, count: int) -> int:
+    if not 0 <= index < max(count, 1):
+        raise TopicNotFound(f"{base} has no partition {index}")
+    name = base.partition(index) if count else base
+    topic = session.broker.topics.get(name.full)
+    if isinstance(topic, Topic):
+        return topic.ledger.size
+    stored = await session.broker.metadata.get(f"/managed-ledgers/{name.managed_ledger}")
+    return listing.size_of(stored.value) if stored is not None else 0
+
+
+async def on_list_reassignments(
+    session: KafkaSession, asked: Asked
+) -> ListPartitionReassignmentsResponse:
+    """None is ever on its way."""
+    del session, asked
+    return ListPartitionReassignmentsResponse(error_code=NONE, error_message=None, topics=[])
+
+
+async def on_elect_leaders(session: KafkaSession, asked: Asked) -> ElectLeadersResponse:
+    """Whoever leads stays; for all partitions, there are none of which something is to be told."""
+    request = asked.request
+    assert isinstance(request, ElectLeadersRequest)
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ElectedTopic(
+                topic=topic.topic,
+                partition_result=[
+                    await _elected(session, topic.topic, index) for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ]
+    )
+
+
+async def _elected(session: KafkaSession, name: str, index: int) -> ElectedPartition:
+    code, said = ELECTION_NOT_NEEDED, "The partition has its leader."
+    try:
+        base = topic_of(name)
+        await _size(session, base, index, await _count(session, base))
+    except BrokerError as error:
+        code, said = code_of(error), str(error)
+    return ElectedPartition(partition_id=index, error_code=code, error_message=said)
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    35: on_describe_log_dirs,
+    43: on_elect_leaders,
+    46: on_list_reassignments,
+}

@@ -1,0 +1,138 @@
+"""What each request wants to do, and to what: asked of core before anything is done.
+
+Names are those that clients use; a topic that is named by its id only stands as the id in hex. So
+far everybody may do everything (`core/access.py`). A request that may not be made ends its
+connection; answers for single topics come with the day when something is refused.
+
+Invariant: every request that is served has its row here, and is asked about once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from core.access import Access, Action, Kind
+from wire.kafka.codec.declare import NO_UUID, Request
+
+
+class Right(NamedTuple):
+    """A kind of request: what it wants to do, and the names of what it does that to."""
+
+    action: Action
+    kind: Kind
+    names: Callable[[Any], Iterable[str]]
+
+
+def check(access: Access, who: str, key: int, request: Request | None) -> None:
+    """Whether somebody may ask that; raises `Unauthorized`."""
+    right = RIGHTS.get(key)
+    if right is None or request is None:  # what everybody may ask who only says hello
+        return
+    for name in right.names(request):
+        access.check(who, right.action, right.kind, name)
+
+
+def check_topic(access: Access, who: str, key: int, topic: Any) -> None:
+    """Likewise, of a request that is about one topic, with a name or an id."""
+    right = RIGHTS[key]
+    access.check(who, right.action, right.kind, _name_of(topic))
+
+
+def _cluster(_request: Any) -> Iterable[str]:
+    return ("cluster",)
+
+
+def _topics(*fields: str) -> Callable[[Any], Iterator[str]]:
+    """The topics in a list, by whatever each is named."""
+
+    def names(request: Any) -> Iterator[str]:
+        for field in fields:
+            for topic in getattr(request, field) or ():
+                yield topic if isinstance(topic, str) else _name_of(topic)
+
+    return names
+
+
+def _name_of(topic: Any) -> str:
+    name = getattr(topic, "name", None) or getattr(topic, "topic", None)
+    if name:
+        return str(name)
+    known = getattr(topic, "topic_id", NO_UUID)
+    return known.hex() if known != NO_UUID else ""
+
+
+def _one(field: str) -> Callable[[Any], Iterable[str]]:
+    """One name; where there is none, nothing is done to anything."""
+
+    def names(request: Any) -> Iterable[str]:
+        name = getattr(request, field)
+        return (name,) if name else ()
+
+    return names
+
+
+def _groups(request: Any) -> Iterator[str]:
+    """One group, or several."""
+    if request.group_id:
+        yield request.group_id
+    for group in request.groups:
+        yield group.group_id
+
+
+def _resources(request: Any) -> Iterator[str]:
+    for resource in request.resources:
+        yield resource.resource_name
+
+
+_READ, _WRITE, _DESCRIBE = Action.READ, Action.WRITE, Action.DESCRIBE
+_CREATE, _DELETE, _ALTER = Action.CREATE, Action.DELETE, Action.ALTER
+_TOPIC, _GROUP, _TRANSACTION, _CLUSTER = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTION, Kind.CLUSTER
+_MEMBER: Final = Right(_READ, _GROUP, _one("group_id"))
+_IN_TRANSACTION: Final = Right(_WRITE, _TRANSACTION, _one("transactional_id"))
+
+HELLO: Final = frozenset((17, 18, 36))
+"""What is asked before anybody is anybody."""
+
+RIGHTS: Final[Mapping[int, Right]] = {
+    0: Right(_WRITE, _TOPIC, _topics("topic_data")),
+    1: Right(_READ, _TOPIC, _topics("topics")),
+    2: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    3: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    8: _MEMBER,
+    9: Right(_DESCRIBE, _GROUP, _groups),
+    10: Right(_DESCRIBE, _CLUSTER, _cluster),
+    11: _MEMBER,
+    12: _MEMBER,
+    13: _MEMBER,
+    14: _MEMBER,
+    15: Right(_DESCRIBE, _GROUP, _topics("groups")),
+    16: Right(_DESCRIBE, _CLUSTER, _cluster),
+    19: Right(_CREATE, _TOPIC, _topics("topics")),
+    20: Right(_DELETE, _TOPIC, _topics("topics", "topic_names")),
+    21: Right(_DELETE, _TOPIC, _topics("topics")),
+    22: _IN_TRANSACTION,
+    23: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    24: _IN_TRANSACTION,
+    25: _IN_TRANSACTION,
+    26: _IN_TRANSACTION,
+    27: Right(_ALTER, _CLUSTER, _cluster),
+    28: _IN_TRANSACTION,
+    32: Right(_DESCRIBE, _TOPIC, _resources),
+    33: Right(_ALTER, _TOPIC, _resources),
+    35: Right(_DESCRIBE, _CLUSTER, _cluster),
+    37: Right(_ALTER, _TOPIC, _topics("topics")),
+    42: Right(_DELETE, _GROUP, _topics("groups_names")),
+    43: Right(_ALTER, _CLUSTER, _cluster),
+    44: Right(_ALTER, _TOPIC, _resources),
+    46: Right(_DESCRIBE, _CLUSTER, _cluster),
+    47: Right(_DELETE, _GROUP, _one("group_id")),
+    60: Right(_DESCRIBE, _CLUSTER, _cluster),
+    61: Right(_READ, _TOPIC, _topics("topics")),
+    65: Right(_DESCRIBE, _TRANSACTION, _topics("transactional_ids")),
+    66: Right(_DESCRIBE, _CLUSTER, _cluster),
+    68: _MEMBER,
+    69: Right(_DESCRIBE, _GROUP, _topics("group_ids")),
+    75: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+}
+"""By the number of the API."""

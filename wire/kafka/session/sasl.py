@@ -1,0 +1,63 @@
+"""SaslHandshake, SaslAuthenticate: a client proves who it is, by a mechanism of core.
+
+Where there is no mechanism (so far there is none), a client hears so: it has asked for more than
+this server can do, and is to know it. Nobody has to prove anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import Unauthenticated
+from wire.kafka.errors import (
+    ILLEGAL_SASL_STATE,
+    NONE,
+    SASL_AUTHENTICATION_FAILED,
+    UNSUPPORTED_SASL_MECHANISM,
+)
+from wire.kafka.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+
+if TYPE_CHECKING:
+    from wire.kafka.session.session import KafkaSession
+    from wire.kafka.wire import Asked
+
+
+async def on_sasl_handshake(session: KafkaSession, asked: Asked) -> SaslHandshakeResponse:
+    request = asked.request
+    assert isinstance(request, SaslHandshakeRequest)
+    mechanisms = session.broker.access.mechanisms
+    begin = mechanisms.get(request.mechanism)
+    if begin is None:
+        code = UNSUPPORTED_SASL_MECHANISM
+    else:
+        code, session.proof = NONE, begin()
+    return SaslHandshakeResponse(error_code=code, mechanisms=sorted(mechanisms))
+
+
+async def on_sasl_authenticate(session: KafkaSession, asked: Asked) -> SaslAuthenticateResponse:
+    request = asked.request
+    assert isinstance(request, SaslAuthenticateRequest)
+    told = SaslAuthenticateResponse(error_code=NONE, error_message=None, auth_bytes=b"")
+    proof = session.proof
+    if proof is None:
+        told.error_code = ILLEGAL_SASL_STATE
+        told.error_message = "SaslAuthenticate request received before a SaslHandshake"
+        return told
+    try:
+        told.auth_bytes = proof.hear(request.auth_bytes)
+    except Unauthenticated as error:
+        session.proof = None
+        told.error_code, told.error_message = SASL_AUTHENTICATION_FAILED, str(error)
+        return told
+    if proof.who:
+        session.who, session.proof = proof.who, None
+    return told
+
+
+HANDLERS: Final[Mapping[int, Any]] = {17: on_sasl_handshake, 36: on_sasl_authenticate}

@@ -1,0 +1,162 @@
+"""Configs shown and changed by clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.names import TopicName
+from wire.kafka import configs, errors
+from wire.kafka.messages.configs import (
+    AlterConfigsRequest,
+    AlterResource,
+    ChangeConfig,
+    ChangeResource,
+    DescribeConfigsRequest,
+    DescribedResource,
+    DescribeResource,
+    IncrementalAlterConfigsRequest,
+)
+from wire.kafka.messages.parts import ConfigValue
+from wire.kafka.session.tests.conftest import Client, Stage
+
+
+async def described(
+    client: Client, name: str = "t", kind: int = 2, keys: list[str] | None = None, **more: Any
+) -> DescribedResource:
+    wanted = DescribeResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+    (told,) = (await client.hears(DescribeConfigsRequest(resources=[wanted], **more), 4)).results
+    found: DescribedResource = told
+    return found
+
+
+async def value_of(client: Client, name: str) -> tuple[str | None, int]:
+    (found,) = (await described(client, keys=[name])).configs
+    return found.value, found.config_source
+
+
+async def changed(
+    client: Client, *changes: tuple[str, int, str | None], name: str = "t", **more: Any
+) -> int:
+    resource = ChangeResource(
+        resource_type=more.pop("kind", 2),
+        resource_name=name,
+        configs=[
+            ChangeConfig(name=each, config_operation=operation, value=value)
+            for each, operation, value in changes
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource], validate_only=more.get("validate_only", False)
+    )
+    (told,) = (await client.hears(request)).responses
+    code: int = told.error_code
+    return code
+
+
+async def test_all_of_a_topic(stage: Stage) -> None:
+    client = await stage.client("t")
+    told = await described(client, include_synonyms=True, include_documentation=True)
+    assert [one.name for one in told.configs] == sorted(configs.TOPIC)
+    by_name = {one.name: one for one in told.configs}
+    assert by_name["retention.ms"].value == "604800000"
+    assert by_name["retention.ms"].config_source == 4
+    assert by_name["cleanup.policy"].config_source == 5
+    assert by_name["cleanup.policy"].config_type == 7
+    assert [one.source for one in by_name["retention.ms"].synonyms] == [4, 5]
+    assert by_name["retention.ms"].documentation
+
+
+async def test_the_broker(stage: Stage) -> None:
+    client = await stage.client("t")
+    told = await described(client, "0", kind=4)
+    assert {one.name: one.value for one in told.configs}["num.partitions"] == "1"
+    assert all(one.read_only for one in told.configs)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "code"),
+    [
+        ("none", 2, errors.UNKNOWN_TOPIC),
+        ("a/b", 2, errors.INVALID_TOPIC),
+        ("7", 4, errors.INVALID_REQUEST),
+        ("t", 9, errors.INVALID_REQUEST),
+    ],
+)
+async def test_what_cannot_be_shown(stage: Stage, name: str, kind: int, code: int) -> None:
+    client = await stage.client("t")
+    assert (await described(client, name, kind)).error_code == code
+
+
+async def test_some_are_changed_and_the_others_stay(stage: Stage) -> None:
+    client = await stage.client("t")
+    assert await changed(client, ("retention.ms", 0, "1000"), ("segment.ms", 0, "5")) == 0
+    assert await value_of(client, "retention.ms") == ("1000", 1)
+    assert await changed(client, ("retention.ms", 1, None)) == 0
+    assert await value_of(client, "retention.ms") == ("604800000", 4)
+    assert await value_of(client, "segment.ms") == ("5", 1)
+    topic = await stage.broker.topic(TopicName.parse("t-partition-0"))
+    assert topic.policies.configs == {"segment.ms": "5"}
+
+
+async def test_lists_grow_and_shrink(stage: Stage) -> None:
+    client = await stage.client("t")
+    for operation, value, there in ((2, "compact", "delete,compact"), (3, "delete", "compact")):
+        assert await changed(client, ("cleanup.policy", operation, value)) == 0
+        assert await value_of(client, "cleanup.policy") == (there, 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("retention.ms", 0, "soon")],
+        [("segment.ms", 0, "5"), ("retention.ms", 0, None)],
+        [("retention.ms", 2, "1")],
+        [("cleanup.policy", 2, "forget")],
+        [("no.such", 1, None)],
+    ],
+)
+async def test_what_may_not_be_changes_nothing(
+    stage: Stage, changes: list[tuple[str, int, str | None]]
+) -> None:
+    client = await stage.client("t")
+    assert await changed(client, *changes) == errors.INVALID_CONFIG
+    effective = await stage.broker.catalog.effective(TopicName.parse("t"))
+    assert effective.configs == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "code"),
+    [
+        ([("retention.ms", 0, "1")], {"kind": 4, "name": "0"}, errors.INVALID_REQUEST),
+        ([("retention.ms", 0, "1")], {"name": "none"}, errors.UNKNOWN_TOPIC),
+        ([("retention.ms", 0, "1")] * 2, {}, errors.INVALID_REQUEST),
+        ([("retention.ms", 4, "1")], {}, errors.INVALID_REQUEST),
+    ],
+)
+async def test_what_makes_no_sense(
+    stage: Stage, changes: list[tuple[str, int, str | None]], more: dict[str, Any], code: int
+) -> None:
+    client = await stage.client("t")
+    assert await changed(client, *changes, **more) == code
+
+
+async def test_only_asked_whether(stage: Stage) -> None:
+    client = await stage.client("t")
+    assert await changed(client, ("retention.ms", 0, "1"), validate_only=True) == 0
+    assert await value_of(client, "retention.ms") == ("604800000", 4)
+
+
+async def test_all_anew(stage: Stage) -> None:
+    client = await stage.client("t")
+    await changed(client, ("segment.ms", 0, "5"))
+    resource = AlterResource(
+        resource_type=2,
+        resource_name="t",
+        configs=[ConfigValue(name="retention.ms", value="7")],
+    )
+    heard = await client.hears(AlterConfigsRequest(resources=[resource], validate_only=False))
+    assert heard.responses[0].error_code == 0
+    assert await value_of(client, "retention.ms") == ("7", 1)
+    assert (await value_of(client, "segment.ms"))[1] == 5

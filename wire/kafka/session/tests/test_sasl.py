@@ -1,0 +1,57 @@
+"""Proofs of who a client is: none so far, and one of ours to see that the door is there."""
+
+from __future__ import annotations
+
+from core.errors import Unauthenticated
+from wire.kafka import errors
+from wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from wire.kafka.session.tests.conftest import Stage
+
+
+class Password:
+    """Two steps, and a word."""
+
+    def __init__(self) -> None:
+        self.who = ""
+        self._asked = False
+
+    def hear(self, said: bytes) -> bytes:
+        if not self._asked:
+            self._asked = True
+            return b"word?"
+        if said != b"sesame":
+            raise Unauthenticated("that is not the word")
+        self.who = "ali"
+        return b"welcome"
+
+
+async def test_there_is_none_and_clients_are_told(stage: Stage) -> None:
+    client = await stage.client()
+    heard = await client.hears(SaslHandshakeRequest(mechanism="PLAIN"))
+    assert (heard.error_code, heard.mechanisms) == (errors.UNSUPPORTED_SASL_MECHANISM, [])
+    heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"\0a\0b"))
+    assert heard.error_code == errors.ILLEGAL_SASL_STATE
+
+
+async def test_a_mechanism_is_carried_to_its_end(stage: Stage) -> None:
+    stage.broker.access.mechanisms["WORD"] = Password
+    client = await stage.client()
+    assert (await client.hears(SaslHandshakeRequest(mechanism="WORD"))).error_code == 0
+    assert (await client.hears(SaslAuthenticateRequest(auth_bytes=b""))).auth_bytes == b"word?"
+    assert client.session.who == ""
+    heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
+    assert (heard.error_code, heard.auth_bytes) == (0, b"welcome")
+    assert client.session.who == "ali"
+
+
+async def test_a_proof_that_fails(stage: Stage) -> None:
+    stage.broker.access.mechanisms["WORD"] = Password
+    client = await stage.client()
+    await client.hears(SaslHandshakeRequest(mechanism="WORD"))
+    await client.hears(SaslAuthenticateRequest(auth_bytes=b""))
+    heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"open"))
+    assert heard.error_code == errors.SASL_AUTHENTICATION_FAILED
+    assert heard.error_message == "that is not the word"
+    assert client.session.who == ""
+    again = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
+    assert again.error_code == errors.ILLEGAL_SASL_STATE

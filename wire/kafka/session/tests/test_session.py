@@ -1,0 +1,132 @@
+"""In which order the requests of one connection begin, and how many at once."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from core.testing.bench import settled
+from wire.kafka.messages.records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from wire.kafka.session import produce, rights
+from wire.kafka.session.session import WAITING_MAX
+from wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
+from wire.kafka.tests.batch import batch
+
+BEGINNING, END = -2, -1
+
+
+def ask_offset(client: Client, which: int) -> None:
+    part = ListOffsetsPartition(partition_index=0, timestamp=which)
+    topics = [ListOffsetsTopic(name="t", partitions=[part])]
+    client.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 7)
+
+
+def ask_to_cut(client: Client, offset: int) -> None:
+    part = DeleteRecordsPartition(partition_index=0, offset=offset)
+    topics = [DeleteRecordsTopic(name="t", partitions=[part])]
+    client.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000))
+
+
+async def test_a_request_sees_what_those_before_it_did(stage: Stage) -> None:
+    client = await stage.client("t")
+    await client.produce("t", batch(b"a"), batch(b"b"), batch(b"c"))
+    ask_to_cut(client, 2)
+    ask_offset(client, BEGINNING)
+    await settled()
+    cut, listed = client.hear()
+    assert cut.topics[0].partitions[0].low_watermark == 2
+    assert listed.topics[0].partitions[0].offset == 2
+
+
+async def test_produces_wait_for_no_produces_but_others_do(slow_stage: Stage) -> None:
+    client = await slow_stage.client("t")
+    for value in (b"a", b"b"):
+        client.ask(produce_request("t", batch(value)), 9)
+    ask_offset(client, END)
+    client.ask(produce_request("t", batch(b"c")), 9)
+    await settled()
+    assert client.hear() == []
+    slow_stage.stores.ledgers.sync()
+    await settled()
+    first, second, listed = client.hear()
+    assert first.responses[0].partition_responses[0].base_offset == 0
+    assert second.responses[0].partition_responses[0].base_offset == 1
+    assert listed.topics[0].partitions[0].offset == 2
+    slow_stage.stores.ledgers.sync()
+    await settled()
+    (third,) = client.hear()
+    assert third.responses[0].partition_responses[0].base_offset == 2
+
+
+async def test_thousands_at_once_take_one_task_and_end_the_reading(stage: Stage) -> None:
+    client = await stage.client("t")
+    await settled()
+    before = trio.lowlevel.current_statistics().tasks_living
+    for _ in range(20 * WAITING_MAX):
+        client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
+    assert trio.lowlevel.current_statistics().tasks_living == before + 1
+    assert client.line.paused
+    other = await stage.client()
+    await other.produce("t", batch(b"a"))
+    await settled()
+    assert len(client.hear()) == 20 * WAITING_MAX
+    assert not client.line.paused
+
+
+async def test_a_thousand_that_are_refused_at_once_are_answered(stage: Stage) -> None:
+    client = await stage.client("t")
+    client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
+    for _ in range(2000):
+        client.ask(produce_request("t", b"no batch"), 9)
+    other = await stage.client()
+    await other.produce("t", batch(b"a"))
+    await settled()
+    assert len(client.hear()) == 2001
+
+
+async def test_a_mistake_of_ours_in_one_that_waited_ends_the_connection(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, other = await stage.client("t"), await stage.client()
+
+    def fail(_access: object, _who: object, key: int, _request: object) -> None:
+        assert key != ListOffsetsRequest.KEY, "a mistake of ours"
+
+    client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
+    ask_offset(client, END)
+    ask_offset(client, END)
+    monkeypatch.setattr(rights, "check", fail)
+    await other.produce("t", batch(b"a"))
+    assert client.line.ending == "this server failed"
+    assert len(client.hear()) == 1
+    assert (await other.fetch("t", 0)).high_watermark == 1
+
+
+async def test_a_mistake_of_ours_while_a_topic_is_loaded_ends_the_connection(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, other = await stage.client("t"), await stage.client("other")
+    with monkeypatch.context() as patch:
+        patch.setattr(produce.Producing, "compress", None)
+        client.ask(produce_request("t", batch(b"a")), 9)
+        client.ask(produce_request("t", batch(b"b")), 9)
+        await settled()
+    assert client.line.ending == "this server failed"
+    assert client.hear() == []
+    assert (await other.produce("other", batch(b"a"))).base_offset == 0
+
+
+async def test_what_waits_for_its_turn_goes_with_the_connection(stage: Stage) -> None:
+    client, other = await stage.client("t"), await stage.client()
+    client.ask(fetch_request("t", 0, wait_ms=60_000, min_bytes=1), 12)
+    client.ask(produce_request("t", batch(b"a")), 9)
+    client.session.closed("gone")
+    await settled()
+    assert (await other.fetch("t", 0)).high_watermark == 0

@@ -1,0 +1,42 @@
+"""The short way of words that have come before; `test_produce.py` tries what is said both ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.testing.bench import settled
+from wire.kafka import errors
+from wire.kafka.session import produce
+from wire.kafka.session.tests.conftest import Stage, produce_request
+from wire.kafka.tests.batch import batch
+from wire.kafka.wire import AskedAgain
+
+
+async def test_words_that_have_come_before_take_the_short_way(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = await stage.client("t")
+    await client.produce("t", batch(b"a"))
+    monkeypatch.setattr(produce, "on_produce", None)
+    told = await client.produce("t", batch(b"b", b"c"))
+    assert (told.error_code, told.base_offset, told.log_start_offset) == (0, 1, 0)
+    assert (await client.produce("t", batch(b"d"), acks=-1)).base_offset == 3
+
+
+async def test_what_is_refused_leaves_no_trace(stage: Stage) -> None:
+    """It is looked at twice: by the short way, and by the long one, which says why."""
+    client = await stage.client("t")
+    for sequence, code in ((0, 0), (5, errors.OUT_OF_ORDER), (1, 0), (0, 0)):
+        told = await client.produce("t", batch(b"a", producer=(9, 0, sequence)))
+        assert told.error_code == code
+    assert (await client.fetch("t", 0)).high_watermark == 2
+
+
+async def test_a_batch_is_not_kept_twice_while_it_is_stored(slow_stage: Stage) -> None:
+    client = await slow_stage.client("t")
+    for value in (b"a", b"b"):
+        client.ask(produce_request("t", batch(value)), 9)
+        await settled()
+    (_, waiting) = client.wire._line
+    assert isinstance(waiting, AskedAgain)
+    assert not waiting.records

@@ -1,0 +1,122 @@
+"""What topics may be configured to do, and what that means in policies."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.policies import (
+    BrokerDefaults,
+    Compaction,
+    LedgerLimits,
+    LogLimits,
+    NamespacePolicies,
+    Retention,
+    TopicPolicies,
+    effective,
+)
+from wire.kafka import configs
+from wire.kafka.errors import INVALID_CONFIG, Refused
+
+DEFAULTS = {"retention.ms": "5000", "max.message.bytes": "777"}
+
+
+@pytest.mark.parametrize("name", configs.TOPIC)
+def test_every_default_may_be_set(name: str) -> None:
+    config = configs.TOPIC[name]
+    assert configs.check(name, config.default) == config.default
+    assert config.documentation.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("no.such", "1"),
+        ("retention.ms", None),
+        ("retention.ms", "-2"),
+        ("retention.ms", "soon"),
+        ("cleanup.policy", "forget"),
+        ("cleanup.policy", "delete,delete"),
+        ("cleanup.policy", "delete,"),
+        ("compression.type", "zip"),
+        ("message.timestamp.type", "mine"),
+        ("min.cleanable.dirty.ratio", "1.5"),
+        ("max.message.bytes", str(6 * 1024 * 1024)),
+        ("min.insync.replicas", "0"),
+    ],
+)
+def test_what_may_not(name: str, value: str | None) -> None:
+    with pytest.raises(Refused) as refused:
+        configs.check(name, value)
+    assert refused.value.code == INVALID_CONFIG
+    assert name in str(refused.value)
+
+
+def shown(topic: TopicPolicies) -> dict[str, str]:
+    return configs.shown(effective(BrokerDefaults(), NamespacePolicies(), topic), DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "limits"),
+    [
+        ({}, LogLimits(5000, -1)),
+        ({"retention.ms": "-1"}, LogLimits(-1, -1)),
+        ({"retention.ms": "1", "retention.bytes": "2"}, LogLimits(1, 2)),
+        ({"retention.ms": "1", "cleanup.policy": "compact"}, LogLimits()),
+        ({"retention.ms": "1", "cleanup.policy": "compact,delete"}, LogLimits(1, -1)),
+        ({"retention.ms": "1", "cleanup.policy": ""}, LogLimits()),
+    ],
+)
+def test_limits_of_the_log(wanted: dict[str, str], limits: LogLimits) -> None:
+    applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
+    assert applied.log_limits == limits
+    assert applied.retention == configs.KEPT
+    found = shown(applied)
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def test_what_pulsars_tools_have_decided_is_shown() -> None:
+    found = shown(TopicPolicies(retention=Retention(2, 3), max_message_size=99))
+    assert found["retention.ms"] == "120000"
+    assert found["retention.bytes"] == str(3 * 1024 * 1024)
+    assert found["max.message.bytes"] == "99"
+    assert shown(TopicPolicies(retention=Retention(-1, -1)))["retention.ms"] == "-1"
+
+
+def test_the_size_of_messages_is_one_policy() -> None:
+    applied = configs.applied(TopicPolicies(), {"max.message.bytes": "1234"}, DEFAULTS)
+    assert applied.max_message_size == 1234
+    again = configs.applied(applied, {}, DEFAULTS)
+    assert again.max_message_size is None
+    assert shown(again)["max.message.bytes"] == "777"
+
+
+def test_what_is_asked_for_each_batch() -> None:
+    wanted = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"}
+    applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
+    rules = configs.rules(effective(BrokerDefaults(), NamespacePolicies(), applied), DEFAULTS)
+    assert (rules.bytes_max, rules.append_time, rules.keyed, rules.insync) == (777, True, True, 1)
+
+
+def test_how_logs_are_compacted() -> None:
+    wanted = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.25",
+        "min.compaction.lag.ms": "5",
+        "delete.retention.ms": "6",
+        "segment.ms": "7",
+    }
+    applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
+    assert applied.compaction == Compaction(0.25, 5, 6)
+    assert applied.ledger_limits == LedgerLimits(-1, 7)
+    assert applied.log_limits == LogLimits()
+    both = configs.applied(applied, {"cleanup.policy": "compact,delete"}, DEFAULTS)
+    assert both.compaction == Compaction()
+    assert both.log_limits == LogLimits(5000)
+    assert both.ledger_limits is None
+    neither = configs.applied(both, {}, DEFAULTS)
+    assert neither.compaction is None
+    held = effective(BrokerDefaults(), NamespacePolicies(), applied)
+    assert (held.compaction, held.ledger_limits) == (applied.compaction, applied.ledger_limits)
+    for found, limited in ((applied, False), (both, True), (neither, True)):
+        held = effective(BrokerDefaults(), NamespacePolicies(), found)
+        assert configs.rules(held, DEFAULTS).limited is limited

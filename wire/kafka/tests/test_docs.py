@@ -1,0 +1,37 @@
+"""What docs/kafka.md says of APIs and configs is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from wire.kafka.apis import APIS
+from wire.kafka.configs import TOPIC
+from wire.kafka.session.introduce import SERVED
+from wire.kafka.session.session import HANDLERS
+
+PAGE = (Path(__file__).parents[3] / "docs" / "kafka.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_apis_is_what_is_served() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \|", PAGE, re.MULTILINE)
+    said = {int(key): (name, int(low), int(high or low)) for key, name, low, high in rows}
+    assert said == {key: (APIS[key].name, *versions) for key, versions in SERVED.items()}
+
+
+def test_what_is_served_has_a_handler_and_the_other_way_round() -> None:
+    assert {*HANDLERS, 0} == set(SERVED)
+
+
+def test_what_is_served_can_be_read() -> None:
+    for key, (low, high) in SERVED.items():
+        first, last = APIS[key].request.VERSIONS
+        assert high <= last
+        assert low >= first or key == 0
+
+
+def test_the_table_of_configs_is_complete() -> None:
+    rows = re.findall(r"^\| `([\w.]+)` \| `([^`]*)` \| (.*) \|$", PAGE, re.MULTILINE)
+    said = {name: (default, told) for name, default, told in rows if name in TOPIC}
+    wanted = {one.name: (one.default, one.documentation) for one in TOPIC.values()}
+    assert {name: said.get(name) for name in wanted} == wanted

@@ -1,0 +1,27 @@
+"""Our errors as Kafka's codes: every one of them."""
+
+from core import errors
+from core.testing.errors import leaves
+from wire.kafka.errors import (
+    CODES,
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    INVALID_TOPIC,
+    UNKNOWN,
+    Refused,
+    code_of,
+)
+
+
+def test_the_table_is_total() -> None:
+    assert leaves() <= set(CODES)
+
+
+def test_the_nearest_kind_decides() -> None:
+    assert code_of(errors.InvalidName("?")) == INVALID_TOPIC
+    assert code_of(errors.Invalid("?")) == INVALID_REQUEST
+    assert code_of(errors.BrokerError("?")) == UNKNOWN
+
+
+def test_a_refusal_brings_its_code() -> None:
+    assert code_of(Refused(INVALID_CONFIG, "?")) == INVALID_CONFIG

@@ -1,0 +1,40 @@
+"""Where clients are told to connect, and what stays the same from start to start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.testing.broker import Stores, running
+from core.testing.line import Line
+from wire.kafka.front import Address, KafkaFront, KafkaOptions
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (KafkaOptions(), Address("127.0.0.1", 9092)),
+        (KafkaOptions(host="mq.example"), Address("mq.example", 9092)),
+        (KafkaOptions(advertised={"kafka": "[::1]:1"}), Address("::1", 1)),
+        (KafkaOptions(advertised={"kafka_tls": "a:1"}, host="b"), Address("b", 9092)),
+    ],
+)
+async def test_a_client_is_told_what_its_listener_advertises(
+    options: KafkaOptions, told: Address
+) -> None:
+    connection: Any = Line()
+    async with running() as broker:
+        _, session = KafkaFront(broker, options).listener("kafka")(connection)
+        assert session.address == told
+
+
+async def test_a_cluster_keeps_its_id() -> None:
+    stores, seen = Stores(), []
+    for _ in range(2):
+        async with running(stores) as broker:
+            front = KafkaFront(broker, KafkaOptions())
+            await front.open()
+            seen.append(front.cluster_id)
+    assert len(seen[0]) == 22
+    assert seen[0] == seen[1]
