@@ -26,6 +26,7 @@ from wire.kafka.configs import MAX_MESSAGE_BYTES, RETENTION_MS
 from wire.kafka.groups.consumer.lookups import Lookups
 from wire.kafka.groups.coordinator import Groups
 from wire.kafka.groups.expiry import Expiry, forget_if_unused
+from wire.kafka.groups.keeper import Keeper
 from wire.kafka.groups.offsets import Offsets
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import Records
@@ -121,8 +122,13 @@ class KafkaFront:
         self.logs = Logs(broker, self.defaults)
         self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
         self.records = Records(broker.metadata)
+        self.keeper = Keeper(broker.metadata)
         self.groups = Groups(
-            broker.clock, options.groups, self.records, partial(forget_if_unused, self)
+            broker.clock,
+            options.groups,
+            self.records,
+            self.keeper,
+            partial(forget_if_unused, self),
         )
         self.lookups = Lookups(broker)
         self.subscriptions = Subscriptions(broker)
@@ -141,6 +147,7 @@ class KafkaFront:
         else:
             self.cluster_id = found.value.decode()
         await self.coordinator.open()
+        await self.groups.open()
 
     async def _keep(self, promises: Iterable[Promise]) -> None:
         from wire.kafka.session.promises import keep
@@ -169,6 +176,7 @@ class KafkaFront:
         """Until cancelled: what goes on without connections."""
         await warm_up()
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.groups.run)
             nursery.start_soon(self.coordinator.run, self.options.transactional_id_ms_max)
             nursery.start_soon(Expiry(self).run)

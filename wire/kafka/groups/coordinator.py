@@ -2,11 +2,14 @@
 
 A group is here while somebody is in it, or about to be, and is of one of two kinds: classic, or of
 the newer protocol. What outlasts its members is stored: its offsets as cursors, the rest as its
-record. After a restart nobody is in any group: members are told that they are unknown, and join
-again. A group that was in use then waits until all who are alive can have heard that, or the first
-to come would be given what others still read.
+record.
 
-Invariant: a group whose members have come or gone has been noted in its record before it is
+After a restart classic groups are as they were when their last round was over, and members go on.
+Nobody is in any group of the newer protocol: members are told that they are unknown, and join
+again. Such a group that was in use then waits until all who are alive can have heard that, or the
+first to come would be given what others still read.
+
+Invariants: a group whose members have come or gone has been noted in its record before it is
 forgotten here.
 """
 
@@ -32,6 +35,7 @@ from wire.kafka.errors import (
 from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.words import Timing
 from wire.kafka.groups.group import Group
+from wire.kafka.groups.keeper import Keeper
 from wire.kafka.groups.member import Joined, Joining
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
@@ -41,8 +45,6 @@ from wire.kafka.groups.rounds import Rules
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 0.1
-CLASSIC_BEAT_SECONDS: Final = 3.0
-"""Members of classic groups call so often, if nobody has told them otherwise."""
 COME_BACK_SECONDS: Final = 1.0
 """Clients that have lost a connection wait so long before they try again."""
 CONSUMERS: Final = "consumer"
@@ -59,24 +61,34 @@ class Groups:
         clock: Clock,
         options: GroupOptions,
         records: Records,
+        keeper: Keeper,
         emptied: Callable[[str], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._records = records
+        self._keeper = keeper
         self._emptied = emptied
         """Told of each group that the last one has left."""
-        self._rules = Rules(options.size_max, options.first_delay_seconds, _new_id)
+        self._rules = Rules(options.size_max, options.first_delay_seconds, _new_id, keeper.keep)
         self._timing = Timing(
             options.consumer_heartbeat_ms / 1000, options.consumer_session_ms / 1000
         )
         self._started = clock.monotonic()
         self._returning: set[str] = set()
-        """Groups that were in use when this server started, and are not here yet."""
+        """Groups of the newer protocol in use when this server started, and not here yet."""
         self._room = Room()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
         """Of groups that are here: whether their records say that they are in use."""
         self._news = trio.Event()
+
+    async def open(self) -> None:
+        """Have the classic groups here that somebody was in before a restart."""
+        for group_id, kept in await self._keeper.all():
+            group = Group(group_id, self._rules, self._room)
+            self._begin(group)
+            self._noted[group_id] = True
+            group.resume(kept, self.now())
 
     def now(self) -> float:
         return self._clock.monotonic()
@@ -113,27 +125,23 @@ class Groups:
             done(Joined(error_code=code, member_id=request.member_id))
             return
         if group is None:
-            waits = CLASSIC_BEAT_SECONDS + COME_BACK_SECONDS
-            until = self._started + waits if group_id in self._returning else 0.0
-            group = Group(group_id, self._rules, self._room, until)
+            group = Group(group_id, self._rules, self._room)
             self._begin(group)
         group.join(request, self.now(), done)
 
-    async def expect(self, group_id: str) -> None:
-        """Somebody is about to join a group: know whether others may be about to come back."""
-        if group_id in self._groups:
-            return
-        record = await self._records.find(group_id)
-        if record is not None and record.protocol_type and not record.empty_since_ms:
-            self._returning.add(group_id)
-
     async def expect_consumers(self, group_id: str) -> None:
-        """Likewise, and have it stored that the group is in use from now on."""
-        await self.expect(group_id)
+        """Somebody is about to join by the newer protocol: know whether others may be about to come
+        back, and have it stored that the group is in use from now on.
+        """
+        if group_id not in self._groups:
+            record = await self._records.find(group_id)
+            if record is not None and record.kind == CONSUMER and not record.empty_since_ms:
+                self._returning.add(group_id)
         if self.in_use(group_id):
             return
         if not self._room.has(_size(group_id)):
             raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        await self._keeper.forget(group_id)
         await self._records.ensure(group_id, Record(CONSUMER, CONSUMERS))
         await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
 

@@ -11,22 +11,27 @@ new; it ends with a higher generation. The first round of an empty group may be 
 it lasts a while even though all are there, and longer if others come meanwhile. After each round
 members have as long to ask for their task as they had to join.
 
+What the leader says is kept before anybody hears it, and so is a static member's new id: a server
+that starts again has its groups STABLE as they were, and members go on as if nothing had been.
+
 Whoever joins for the first time may be given an id to come back with. Rounds wait for those, too,
 for a while.
 
 Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
 
 Invariants: who waits for a join or a sync is told once; in SYNCING and STABLE there is a leader,
-who is a member; a static member (one with an instance id) is in once; what is kept of members has
-taken room before.
+who is a member; a static member (one with an instance id) is in once; what is held of members has
+taken room before; what a member was told of a generation is kept, until another is over.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
+from core.errors import BrokerError
 from wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
@@ -39,7 +44,17 @@ from wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
 )
 from wire.kafka.groups import protocols
-from wire.kafka.groups.member import NEVER, Joined, Joining, Member, Synced, Syncing, size_of_member
+from wire.kafka.groups.kept import Done, Kept
+from wire.kafka.groups.member import (
+    NEVER,
+    Joined,
+    Joining,
+    Member,
+    Synced,
+    Syncing,
+    resumed,
+    size_of_member,
+)
 from wire.kafka.groups.room import Room
 from wire.kafka.groups.roster import Roster
 from wire.kafka.groups.rounds import Round, Rules, begun
@@ -61,7 +76,7 @@ class State(enum.Enum):
 class Group:
     """See the module's docstring."""
 
-    def __init__(self, group_id: str, rules: Rules, room: Room, gathers_until: float = 0.0) -> None:
+    def __init__(self, group_id: str, rules: Rules, room: Room) -> None:
         self.id = group_id
         self.state = State.EMPTY
         self.generation = 0
@@ -72,11 +87,19 @@ class Group:
         self.due = 0.0
         """There is nothing to do before."""
         self._rules = rules
-        self._gathers_until = gathers_until
-        """Others may be about to come back: the first round waits for them."""
         self._room = room
         self._round = Round(NEVER, NEVER)
         self._sync_ends = NEVER
+        self._keeps = 0
+        """The generation whose tasks are being kept."""
+
+    def resume(self, kept: Kept, now: float) -> None:
+        """Be what it was before a restart; its members have their time to call from now on."""
+        self.generation, self.leader = kept.generation, kept.leader
+        self.protocol_type, self.protocol = kept.protocol_type, kept.protocol
+        for one in kept.members:
+            self.members.add(resumed(one, kept.protocol_type, now))
+        self.state = State.STABLE
 
     @property
     def in_use(self) -> bool:
@@ -164,11 +187,20 @@ class Group:
         if self.state is not State.STABLE:
             self._begin_round(now)
         elif protocols.elected(self.members) == self.protocol:
-            leads = told_leader == member.id
-            # who cannot skip is told that somebody else leads, so that it works nothing out
-            member.tell_joined(self._result(member, leader=told_leader, skip=leads))
+            self._keep(partial(self._replaced, member, told_leader))
         else:
             self._begin_round(now)
+
+    def _replaced(self, member: Member, leader: str, error: BrokerError | None) -> None:
+        """It is kept; but if a round has begun meanwhile, that tells what there is to be told."""
+        if self.state is not State.STABLE or member not in self.members:
+            return
+        if error is not None:
+            member.refuse(COORDINATOR_NOT_AVAILABLE)
+        elif member.join_waits is not None:
+            # who cannot skip is told that somebody else leads, so that it works nothing out
+            skip = leader == member.id
+            member.tell_joined(self._result(member, leader=leader, skip=skip))
 
     def _again(
         self, member: Member, request: Joining, now: float, done: Callable[[Joined], None]
@@ -192,9 +224,7 @@ class Group:
         if self.state is not State.JOINING:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
-            delay = 0.0
-            if self.state is State.EMPTY:
-                delay = max(self._rules.first_delay_seconds, self._gathers_until - now)
+            delay = self._rules.first_delay_seconds if self.state is State.EMPTY else 0.0
             self._round = begun(now, self._rebalance_seconds(), delay)
             self.state, self._sync_ends = State.JOINING, NEVER
         self._end_round_if_complete(now)
@@ -261,13 +291,37 @@ class Group:
             done(self._task(member))
             return
         member.syncs(done)
-        if member.id == self.leader:
-            self.due = 0.0
-            self.state = State.STABLE
+        if member.id == self.leader and self._keeps != self.generation:
+            self._keeps = self.generation
             for one in self.members:
                 self.members.give(one, request.assignments.get(one.id, b""))
                 one.heard = now
+            self._keep(partial(self._settle, self.generation))
+
+    def _keep(self, done: Done) -> None:
+        """Have it outlast this server who is in, and what they are to do."""
+        assert self.protocol_type is not None
+        assert self.protocol is not None
+        members = tuple(one.kept() for one in self.members)
+        kept = Kept(self.generation, self.protocol_type, self.protocol, self.leader, members)
+        self._rules.keep(self.id, kept, done)
+
+    def _settle(self, generation: int, error: BrokerError | None) -> None:
+        """Everybody may hear what to do, unless a round has begun meanwhile; if it cannot be kept,
+        the leader is to say it again.
+        """
+        if self.state is not State.SYNCING or generation != self.generation:
+            return
+        self._keeps = 0
+        self.due = 0.0
+        if error is None:
+            self.state = State.STABLE
+        for one in self.members:
+            if error is None:
                 one.tell_synced(self._task(one))
+            else:
+                self.members.give(one, b"")
+                one.tell_synced(Synced(error_code=COORDINATOR_NOT_AVAILABLE))
 
     def _refusal_of_sync(self, request: Syncing) -> int:
         code = self.check(request.member_id, request.generation, request.instance_id)
@@ -374,6 +428,7 @@ class Group:
         self.protocol = None
         self.leader = ""
         self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
+        self._rules.keep(self.id, None, _unheard)
 
     def die(self) -> None:
         """It is deleted."""
@@ -413,3 +468,7 @@ class Group:
         """End the round, unless it grows and may last longer."""
         if not self._round.prolonged(now, self._rules.first_delay_seconds):
             self._end_round(now)
+
+
+def _unheard(_: BrokerError | None) -> None:
+    """Nobody waits for this. Members that are still kept are out again when they do not call."""

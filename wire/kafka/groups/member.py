@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from wire.kafka.errors import REBALANCE_IN_PROGRESS
+from wire.kafka.groups.kept import KeptMember
 from wire.kafka.groups.room import MEMBER_BYTES, size_of
 
 NEVER: Final = float("inf")
@@ -120,6 +121,20 @@ class Member:
         """Bytes of memory that it takes, roughly."""
         return size_of_member(self.request) + len(self.assignment)
 
+    def kept(self) -> KeptMember:
+        """What is kept of it."""
+        said = self.request
+        return KeptMember(
+            self.id,
+            self.instance_id,
+            said.client_id,
+            said.host,
+            said.session_seconds,
+            said.rebalance_seconds,
+            said.protocols,
+            self.assignment,
+        )
+
     def metadata(self, protocol: str) -> bytes:
         return next(data for name, data in self.request.protocols if name == protocol)
 
@@ -147,6 +162,24 @@ class Member:
         """Whoever waits in its name waits in vain."""
         self.tell_joined(Joined(error_code=code, member_id=self.id))
         self.tell_synced(Synced(error_code=code))
+
+
+def resumed(kept: KeptMember, protocol_type: str, now: float) -> Member:
+    """A member as it was before a restart."""
+    request = Joining(
+        member_id=kept.member_id,
+        instance_id=kept.instance_id,
+        client_id=kept.client_id,
+        host=kept.host,
+        session_seconds=kept.session_seconds,
+        rebalance_seconds=kept.rebalance_seconds,
+        protocol_type=protocol_type,
+        protocols=kept.protocols,
+        id_required=False,
+    )
+    member = Member(kept.member_id, request, now)
+    member.assignment, member.is_new = kept.assignment, False
+    return member
 
 
 def size_of_member(request: Joining) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from wire.kafka.groups.kept import Keep
+
 
 class Rules(Struct, frozen=True):
     """What holds for every group."""
@@ -14,6 +16,7 @@ class Rules(Struct, frozen=True):
     first_delay_seconds: float
     new_id: Callable[[str], str]
     """An id that nobody has, beginning with that."""
+    keep: Keep
 
 
 class Round(Struct):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
 from core.waiting import Waiting
 from wire.kafka.errors import (
     INVALID_GROUP_ID,
@@ -16,7 +15,6 @@ from wire.kafka.errors import (
 )
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.groups.offsets import commit_code
 from wire.kafka.messages.basics import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -91,10 +89,6 @@ async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupRespons
         code = INVALID_SESSION_TIMEOUT
     if code != NONE:
         return _joined(Joined(error_code=code, member_id=request.member_id))
-    try:
-        await session.front.groups.expect(request.group_id)
-    except BrokerError as error:
-        return _joined(Joined(error_code=commit_code(error), member_id=request.member_id))
     waiting = Waiting[Joined]()
     session.front.groups.join(request.group_id, _joining(session, asked, request), waiting.done)
     return _joined(await waiting.told())

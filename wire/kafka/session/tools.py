@@ -251,6 +251,7 @@ async def _delete(session: KafkaSession, group_id: str) -> int:
             if code != NONE:
                 return code
         if not front.groups.in_use(group_id):
+            await front.keeper.forget(group_id)
             await front.records.delete(group_id)
     except BrokerError as error:
         return commit_code(error)

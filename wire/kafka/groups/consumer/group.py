@@ -88,7 +88,7 @@ class ConsumerGroup:
         self._timing = timing
         self._room = room
         self._taken_bytes = 0
-        self._holds_until = holds_until
+        self.holds_until = holds_until
         self._static: dict[str, Member] = {}
         self._owners: dict[Partition, Member] = {}
         self._seen: dict[bytes, int] = {}
@@ -153,9 +153,9 @@ class ConsumerGroup:
         )
 
     def _again_seconds(self, now: float) -> float:
-        if now >= self._holds_until:
+        if now >= self.holds_until:
             return self._timing.heartbeat_seconds
-        return min(self._timing.heartbeat_seconds, self._holds_until - now)
+        return min(self._timing.heartbeat_seconds, self.holds_until - now)
 
     def _refusal(self, beat: Beat) -> int:
         """Why a heartbeat cannot be, whoever sends it."""
@@ -194,7 +194,7 @@ class ConsumerGroup:
 
     def may_have_forgotten(self, now: float) -> bool:
         """Whether somebody who is unknown may have been a member before a restart."""
-        return now < self._holds_until
+        return now < self.holds_until
 
     # -- coming and going ---------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ class ConsumerGroup:
             member.revoke_by = now + member.rebalance_seconds
             return
         self._release(member, surplus)
-        if now >= self._holds_until:
+        if now >= self.holds_until:
             free = {one for one in target - member.assigned if one not in self._owners}
             self._owners.update(dict.fromkeys(free, member))
             member.assigned |= free

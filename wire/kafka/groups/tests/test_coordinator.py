@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 import trio
 
 from core.errors import StorageFailed
 from core.metadata.memory import MemoryMetadata
+from core.testing.bench import settled
 from core.testing.clock import FixedClock
+from core.waiting import Waiting
 from wire.kafka import errors
 from wire.kafka.errors import Refused
 from wire.kafka.groups.consumer.words import Beat
 from wire.kafka.groups.coordinator import Groups
-from wire.kafka.groups.member import Joined, Joining
+from wire.kafka.groups.group import Group
+from wire.kafka.groups.keeper import Keeper
+from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import Record, Records
 from wire.kafka.groups.room import Room
@@ -21,22 +27,28 @@ from wire.kafka.groups.room import Room
 class Desk:
     """A server's groups; what is stored outlives it."""
 
-    def __init__(self) -> None:
+    def __init__(self, nursery: trio.Nursery) -> None:
         self.metadata = MemoryMetadata()
         self.clock = FixedClock()
         self.emptied: list[str] = []
-        self.start()
+        self.nursery = nursery
+        self.make()
 
-    def start(self) -> None:
+    def make(self) -> None:
         self.records = Records(self.metadata)
-        self.groups = Groups(self.clock, GroupOptions(), self.records, self._emptied)
+        self.keeper = Keeper(self.metadata)
+        self.nursery.start_soon(self.keeper.run)
+        self.groups = Groups(self.clock, GroupOptions(), self.records, self.keeper, self._emptied)
+
+    async def restart(self) -> None:
+        self.make()
+        await self.groups.open()
 
     async def _emptied(self, group: str) -> None:
         self.emptied.append(group)
 
     async def join(self, group: str = "g", member: str = "", client: str = "c") -> list[Joined]:
         told: list[Joined] = []
-        await self.groups.expect(group)
         request = Joining(
             member_id=member,
             instance_id=None,
@@ -51,14 +63,33 @@ class Desk:
         self.groups.join(group, request, told.append)
         return told
 
+    async def tell(self, member: Joined, task: bytes = b"all") -> None:
+        """The member leads, and is alone."""
+        told = Waiting[Synced]()
+        request = Syncing(member.member_id, member.generation, assignments={member.member_id: task})
+        self.group.sync(request, self.groups.now(), told.done)
+        assert (await told.told()).assignment == task
+
+    @property
+    def group(self) -> Group:
+        found = self.groups.find("g")
+        assert found is not None
+        return found
+
     async def wait(self, seconds: float) -> None:
         self.clock.forward(seconds)
         for _ in range(3):
             await self.groups.tick()
 
 
-async def test_from_the_first_member_to_the_last() -> None:
-    desk = Desk()
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    async with trio.open_nursery() as nursery:
+        yield Desk(nursery)
+        nursery.cancel_scope.cancel()
+
+
+async def test_from_the_first_member_to_the_last(desk: Desk) -> None:
     (first,) = await desk.join()
     await desk.records.ensure("g", desk.groups.record_of("g"))
     assert await desk.records.find("g") == Record("classic", "consumer", 0)
@@ -77,8 +108,7 @@ async def test_from_the_first_member_to_the_last() -> None:
     assert await desk.records.find("g") == Record("classic", "consumer", 0)
 
 
-async def test_a_record_that_cannot_be_written_is_written_later() -> None:
-    desk = Desk()
+async def test_a_record_that_cannot_be_written_is_written_later(desk: Desk) -> None:
     await desk.join()
     await desk.wait(1)
     await desk.records.ensure("g", desk.groups.record_of("g"))
@@ -97,34 +127,50 @@ async def test_a_record_that_cannot_be_written_is_written_later() -> None:
     assert record.empty_since_ms
 
 
-async def test_who_comes_first_after_a_restart_waits_for_the_others() -> None:
-    desk = Desk()
-    await desk.join()
+async def test_members_go_on_after_a_restart(desk: Desk) -> None:
+    (first,) = await desk.join()
+    await desk.tell(first)
+    await desk.restart()
+    assert desk.groups.in_use("g")
+    beat = desk.group.heartbeat(first.member_id, first.generation, None, desk.groups.now())
+    assert beat == errors.NONE
     await desk.records.ensure("g", desk.groups.record_of("g"))
-    desk.start()
-    first = await desk.join()
-    await desk.wait(3)
-    second = await desk.join()
-    assert first == second == []
-    await desk.wait(1.1)
-    await desk.wait(1.1)
-    assert first[0].generation == second[0].generation == 1
-    assert len(first[0].members + second[0].members) == 2
-    (other,) = await desk.join("other")
-    assert other.generation == 1, "nobody was in this one"
+    await desk.wait(11)
+    assert desk.groups.all() == []
+    assert desk.emptied == ["g"], "it has been silent since"
+    await settled()
+    await desk.restart()
+    assert desk.groups.all() == []
 
 
-async def test_long_after_a_restart_nobody_waits() -> None:
-    desk = Desk()
-    await desk.records.ensure("g", Record("classic", "consumer"))
-    desk.start()
-    desk.clock.forward(100)
+async def test_a_round_that_was_not_over_is_forgotten(desk: Desk) -> None:
+    await desk.join()
+    await desk.restart()
+    assert desk.groups.all() == []
     (first,) = await desk.join()
     assert first.generation == 1
 
 
-async def test_room() -> None:
-    desk = Desk()
+async def test_a_group_of_the_newer_protocol_takes_the_place_of_an_empty_one(desk: Desk) -> None:
+    (first,) = await desk.join()
+    await desk.tell(first)
+    assert desk.group.leave(first.member_id, None, desk.groups.now()) == errors.NONE
+    await desk.groups.expect_consumers("g")
+    desk.groups.made_consumer("g")
+    await desk.restart()
+    assert desk.groups.all() == []
+
+
+async def test_who_comes_first_by_the_newer_protocol_waits_for_the_others(desk: Desk) -> None:
+    await desk.records.ensure("g", Record("consumer", "consumer"))
+    await desk.restart()
+    await desk.groups.expect_consumers("g")
+    assert desk.groups.made_consumer("g").holds_until > desk.groups.now()
+    await desk.groups.expect_consumers("other")
+    assert desk.groups.made_consumer("other").holds_until == 0, "nobody was in this one"
+
+
+async def test_room(desk: Desk) -> None:
     desk.groups._room = Room(10_000)
     (told,) = await desk.join("g" * 3_000)
     assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
@@ -139,8 +185,7 @@ async def test_room() -> None:
     assert desk.groups._room.used_bytes == 0
 
 
-async def test_kinds() -> None:
-    desk = Desk()
+async def test_kinds(desk: Desk) -> None:
     await desk.groups.expect_consumers("g")
     group = desk.groups.made_consumer("g")
     beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
@@ -160,8 +205,7 @@ async def test_kinds() -> None:
         desk.groups.made_consumer("g")
 
 
-async def test_the_clock_goes_by_itself(autojump_clock: trio.testing.MockClock) -> None:
-    desk = Desk()
+async def test_the_clock_goes_by_itself(desk: Desk, autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(desk.groups.run)
         await trio.sleep(1)

@@ -80,11 +80,12 @@ async def test_of_a_group_from_when_the_last_one_leaves(stage: Stage) -> None:
     assert await committed(client) == (-1, "")
 
 
-async def test_of_a_group_whose_members_a_restart_has_forgotten(stage: Stage) -> None:
+async def test_of_a_group_whose_members_do_not_come_back_after_a_restart(stage: Stage) -> None:
     client = await stage.client("t")
     joined = await member(client)
     await client.hears(commit(0, joined), 9)
     again = Stage(stage.stores, stage.broker, groups=stage.front.options.groups)
+    await again.front.open()
     client, expiry = await again.client(), Expiry(again.front)
     await go_on(again, expiry, 100)
     assert await committed(client) == (0, ""), "its time begins now"

@@ -6,8 +6,10 @@ import itertools
 
 import pytest
 
+from core.errors import StorageFailed
 from wire.kafka import errors
 from wire.kafka.groups.group import Group, State
+from wire.kafka.groups.kept import Done, Kept, decode, encode
 from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.groups.room import Room
 from wire.kafka.groups.rounds import Rules
@@ -19,9 +21,27 @@ class Desk:
     def __init__(self, delay: float = 0.0, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
         numbers = itertools.count(1)
         self.room = Room(bytes_max)
-        rules = Rules(size_max, delay, lambda name: f"{name}-{next(numbers)}")
+        rules = Rules(size_max, delay, lambda name: f"{name}-{next(numbers)}", self._keep)
+        self.kept: list[Kept | None] = []
+        self.keeps_at_once = True
+        self.waiting: list[Done] = []
         self.group = Group("g", rules, self.room)
         self.now = 100.0
+
+    def _keep(self, _: str, kept: Kept | None, done: Done) -> None:
+        self.kept.append(kept)
+        if self.keeps_at_once:
+            done(None)
+        else:
+            self.waiting.append(done)
+
+    def restarted(self) -> Desk:
+        """The group as it is after a restart."""
+        desk, kept = Desk(), self.kept[-1]
+        assert kept is not None
+        desk.now = self.now
+        desk.group.resume(decode(encode(kept)), self.now)
+        return desk
 
     @property
     def ids(self) -> list[str]:
@@ -421,3 +441,96 @@ def test_requests_that_name_nothing(protocols: tuple[tuple[str, bytes], ...]) ->
     kind = "" if protocols else "consumer"
     (told,) = Desk().join(kind=kind, protocols=protocols)
     assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+# -- what outlasts a restart ---------------------------------------------------------------------
+
+
+def test_nobody_hears_what_to_do_before_it_is_kept() -> None:
+    desk = Desk()
+    desk.keeps_at_once = False
+    (first,) = desk.join()
+    task = desk.sync(first, {first.member_id: b"1"})
+    assert task == []
+    assert desk.beat(first) == errors.NONE
+    assert desk.group.may_commit(first.member_id, 1, None, desk.now) == errors.REBALANCE_IN_PROGRESS
+    again = desk.sync(first, {first.member_id: b"2"})
+    assert (task[0].error_code, again) == (errors.REBALANCE_IN_PROGRESS, [])
+    assert len(desk.kept) == 1, "what was said first holds"
+    desk.waiting.pop()(None)
+    assert again[0].assignment == b"1"
+    assert desk.group.state is State.STABLE
+
+
+def test_what_cannot_be_kept_is_said_again() -> None:
+    desk = Desk()
+    desk.keeps_at_once = False
+    (first,) = desk.join()
+    task = desk.sync(first, {first.member_id: bytes(100)})
+    used = desk.room.used_bytes
+    desk.waiting.pop()(StorageFailed("for now"))
+    assert task[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
+    assert desk.room.used_bytes == used - 100
+    (same,) = desk.join(first.member_id)
+    assert same.generation == first.generation
+    task = desk.sync(first, {first.member_id: b"1"})
+    desk.waiting.pop()(None)
+    assert task[0].assignment == b"1"
+
+
+def test_a_round_that_begins_while_tasks_are_kept_goes_before() -> None:
+    desk = Desk()
+    desk.keeps_at_once = False
+    (first,) = desk.join()
+    task = desk.sync(first, {first.member_id: b"1"})
+    second = desk.join()
+    assert task[0].error_code == errors.REBALANCE_IN_PROGRESS
+    desk.waiting.pop()(None)
+    assert desk.group.state is State.JOINING
+    (first,) = desk.join(first.member_id)
+    assert first.generation == second[0].generation == 2
+    assert desk.sync(second[0]) == []
+
+
+def test_after_a_restart_all_is_as_it_was() -> None:
+    desk = Desk()
+    first, second = desk.pair()
+    used = desk.room.used_bytes
+    desk = desk.restarted()
+    assert desk.room.used_bytes == used
+    assert (desk.group.state, desk.group.leader) == (State.STABLE, first.member_id)
+    assert desk.beat(first) == desk.beat(second) == errors.NONE
+    assert desk.group.may_commit(second.member_id, 2, None, desk.now) == errors.NONE
+    assert desk.sync(second)[0].assignment == b"2"
+    (told,) = desk.join(second.member_id)
+    assert told.generation == 2, "it had not heard, or asks in vain"
+    desk.wait(9)
+    assert desk.beat(first) == errors.NONE
+    desk.wait(2)
+    assert desk.beat(first) == errors.REBALANCE_IN_PROGRESS, "the other one is silent"
+    (alone,) = desk.join(first.member_id)
+    assert (alone.generation, len(alone.members)) == (3, 1)
+    desk.wait(61)
+    assert desk.kept == [None], "nobody is in any more"
+
+
+def test_a_new_id_of_a_static_member_is_kept_before_it_is_told() -> None:
+    desk = Desk()
+    (old,) = desk.join(instance="i")
+    desk.sync(old, {old.member_id: b"1"})
+    desk.keeps_at_once = False
+    new = desk.join(instance="i")
+    assert new == []
+    desk.waiting.pop()(None)
+    assert (new[0].generation, new[0].skip_assignment) == (1, True)
+    after = desk.restarted()
+    assert after.ids == [new[0].member_id]
+    assert after.group.check(new[0].member_id, 1, "i") == errors.NONE
+    newer = desk.join(instance="i")
+    desk.waiting.pop()(StorageFailed("for now"))
+    assert newer[0].error_code == errors.COORDINATOR_NOT_AVAILABLE
+    newest = desk.join(instance="i")
+    begins = desk.join(instance="j")
+    assert newest[0].generation == begins[0].generation == 2, "it hears of the newer round"
+    desk.waiting.pop()(None)
+    assert len(newest) == 1

@@ -9,8 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from core.errors import StorageFailed
 from wire.kafka import errors
 from wire.kafka.groups.group import Group, State
+from wire.kafka.groups.kept import Done, Kept
 from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.groups.room import Room
 from wire.kafka.groups.rounds import Rules
@@ -41,13 +43,26 @@ class Members(RuleBasedStateMachine):
         super().__init__()
         numbers = itertools.count()
         self.room = Room(12_000)
-        rules = Rules(4, 3.0, lambda name: f"{name}-{next(numbers)}")
+        self.keeps: list[Done] = []
+        rules = Rules(4, 3.0, lambda name: f"{name}-{next(numbers)}", self._keep)
         self.group = Group("g", rules, self.room)
         self.now = 0.0
         self.known: list[str] = [""]
         self.joins: list[Waiting] = []
         self.syncs: list[Waiting] = []
         self.leaders: dict[int, str] = {}
+
+    def _keep(self, _: str, kept: Kept | None, done: Done) -> None:
+        if kept is None:
+            assert not self.group.members
+        else:
+            assert kept.leader in [one.member_id for one in kept.members]
+        self.keeps.append(done)
+
+    @precondition(lambda self: self.keeps)
+    @rule(fails=st.sampled_from([False, False, True]))
+    def keep(self, fails) -> None:
+        self.keeps.pop(0)(StorageFailed("for now") if fails else None)
 
     @rule(
         who=st.integers(0, 100),
@@ -134,6 +149,8 @@ class Members(RuleBasedStateMachine):
         assert len(set(instances)) == len(instances)
 
     def teardown(self) -> None:
+        for done in self.keeps:
+            done(None)
         for _ in range(SECONDS_MAX):
             self.now += 1.0
             if self.group.due <= self.now:

@@ -117,6 +117,7 @@ class Stage:
         self.stores = stores
         self.broker = broker
         self.front = KafkaFront(broker, KafkaOptions(**options))
+        broker.spawn(self.front.keeper.run)
         self.known = False
         """Whether its clients have produced before."""
 

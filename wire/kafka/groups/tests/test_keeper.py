@@ -1,0 +1,101 @@
+"""Members are written one after the other, and what is newer goes before what is older."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from core.errors import BrokerError, StorageFailed
+from core.metadata.memory import MemoryMetadata
+from core.waiting import Waiting
+from wire.kafka.groups.keeper import MEMBERS, Keeper
+from wire.kafka.groups.kept import Kept
+
+
+class Gate(MemoryMetadata):
+    """Writes wait until it is open, and fail if it says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = trio.Event()
+        self.entered = trio.Event()
+        self.writes = 0
+        self.fails = False
+
+    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+        self.entered.set()
+        await self.opened.wait()
+        self.writes += 1
+        if self.fails:
+            raise StorageFailed("for now")
+        return await super().put(path, value, expected)
+
+
+def kept(generation: int) -> Kept:
+    return Kept(generation, "consumer", "range", "m", ())
+
+
+@pytest.fixture
+async def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+async def keeper(gate: Gate) -> AsyncIterator[Keeper]:
+    async with trio.open_nursery() as nursery:
+        keeper = Keeper(gate)
+        nursery.start_soon(keeper.run)
+        yield keeper
+        nursery.cancel_scope.cancel()
+
+
+def keep(keeper: Keeper, group: str, kept: Kept | None) -> Waiting[None]:
+    waiting = Waiting[None]()
+    keeper.keep(group, kept, waiting.done)
+    return waiting
+
+
+async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: Keeper) -> None:
+    gate.opened.set()
+    await keep(keeper, "a/b", kept(1)).told()
+    await keep(keeper, "g", kept(2)).told()
+    assert await Keeper(gate).all() == [("a/b", kept(1)), ("g", kept(2))]
+    await keeper.forget("a/b")
+    await keeper.forget("a/b")
+    await keeper.forget("never there")
+    assert await Keeper(gate).all() == [("g", kept(2))]
+
+
+async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Keeper) -> None:
+    told: list[BrokerError | None] = []
+    keeper.keep("g", kept(1), told.append)
+    await gate.entered.wait()
+    keeper.keep("g", kept(2), told.append)
+    last = keep(keeper, "g", kept(3))
+    assert told == []
+    gate.opened.set()
+    await last.told()
+    assert (told, gate.writes) == ([None, None], 2)
+    assert await keeper.all() == [("g", kept(3))]
+
+
+async def test_a_deletion_comes_after_what_was_asked_for_before(gate: Gate, keeper: Keeper) -> None:
+    first = keep(keeper, "g", kept(1))
+    await gate.entered.wait()
+    gone = keep(keeper, "g", None)
+    gate.opened.set()
+    await gone.told()
+    await first.told()
+    assert await gate.children(MEMBERS) == []
+
+
+async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: Keeper) -> None:
+    gate.opened.set()
+    gate.fails = True
+    with pytest.raises(StorageFailed):
+        await keep(keeper, "g", kept(1)).told()
+    gate.fails = False
+    await keep(keeper, "g", kept(1)).told()
+    assert await keeper.all() == [("g", kept(1))]
