@@ -1,5 +1,8 @@
 """Batches of one log from an offset on, for a fetch: Kafka's as they are stored, others crossed.
 
+What is not cached is read only where it will probably fit: to read a megabyte in vain costs as much
+as the one before it.
+
 Invariant: batches are whole and in order; there is at least one if one is wanted at any size.
 """
 
@@ -26,6 +29,7 @@ class Gathering:
         "_log",
         "_offset",
         "_one_at_least",
+        "_taken",
         "pieces",
         "size",
     )
@@ -40,6 +44,8 @@ class Gathering:
         """Nothing from this offset on."""
         self._offset = -1
         """Of the next message, once the first was seen."""
+        self._taken = 0
+        """How many entries were gathered."""
         self._foreign = Foreign(log.topic.ledger)
 
     @property
@@ -53,7 +59,10 @@ class Gathering:
         position = await places.find(offset)
         while ledger.chain.has(position):
             part = await self._part(position)
+            if part is None:
+                break
             taken = await self._take(part)
+            self._taken += taken
             position = ledger.chain.normal((part.ledger_id, part.first_entry + taken))
             if taken < len(part.payloads):
                 break
@@ -61,12 +70,16 @@ class Gathering:
         if self._offset >= 0:
             places.note(self._offset, position)
 
-    async def _part(self, position: Position) -> Slice:
+    async def _part(self, position: Position) -> Slice | None:
+        """None if there is room for none that is like those before."""
         ledger = self._log.topic.ledger
         found = ledger.cached(position)
-        if found is None:
-            return await ledger.read(position, READ_ENTRIES_MAX, max(self._left, 1))
-        return found[0].part(found[1], len(found[0].payloads))
+        if found is not None:
+            return found[0].part(found[1], len(found[0].payloads))
+        gathered = self.size + self._foreign.size
+        if self._taken and self._left < gathered // self._taken:
+            return None
+        return await ledger.read(position, READ_ENTRIES_MAX, max(self._left, 1))
 
     @property
     def _left(self) -> int:
