@@ -34,13 +34,18 @@ class Places:
         while len(self._known) > REMEMBERED_MAX:
             self._known.popitem(last=False)
 
+    def known(self, index: int) -> Position | None:
+        """The entry that begins with the message, if somebody has noted it. Plain call."""
+        found = self._known.get(index)
+        return found if found is not None and self._ledger.chain.normal(found) == found else None
+
     async def find(self, index: int) -> Position:
         """The entry that holds the message, or the first behind it if there is none with it.
 
         `index` is between the log's `first_index` and its `confirmed_index`.
         """
-        known = self._known.get(index)
-        if known is not None and self._ledger.chain.normal(known) == known:
+        known = self.known(index)
+        if known is not None:
             return known
         segments = [one for one in self._ledger.chain.segments if one.entries]
         place = bisect_right(segments, index, key=lambda one: one.first_index) - 1

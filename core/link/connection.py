@@ -161,6 +161,14 @@ class Connection:
             self.touched = True
             self.link.touched(self)
 
+    def begin(self) -> None:
+        """A task is about to bring what it worked out, and then calls `settle`."""
+        self.link.begin()
+
+    def settle(self) -> None:
+        """Send that: sooner, and for less, than a lone `touch` has it sent."""
+        self.link.settle()
+
     def will_write(self) -> None:
         """From now on this connection brings storage work."""
         if not self.writes:

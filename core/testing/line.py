@@ -26,6 +26,10 @@ class Line:
         self.packed_bytes += size
         self.congested = self.packed_bytes > LinkLimits().outbox_high_bytes
 
+    def begin(self) -> None: ...
+
+    def settle(self) -> None: ...
+
     def will_write(self) -> None: ...
 
     def pause(self, reason: int) -> None:

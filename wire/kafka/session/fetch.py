@@ -5,7 +5,8 @@ inside of it. Sessions (0 stands for none) are not kept: clients then ask for al
 time.
 
 Who waits looks again when enough has been published since the last look to be worth it, and at the
-end of the time in any case.
+end of the time in any case. Who reads close behind the writers does not wait, and is answered at
+once: no task is begun for it.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ BYTES_MAX: Final = 55 * 1024 * 1024
 """Of one response."""
 PIECE_BYTES_MIN: Final = 2048
 """On the average: a batch goes out as two pieces, its head and the rest."""
+AT_ONCE_PARTITIONS_MAX: Final = 8
+"""To look at more in vain, when they are waited for, would cost too much."""
+KEY: Final = 1
 READ_COMMITTED: Final = 1
 BY_ID_VERSION: Final = 13
 """From here on topics are named by their ids."""
@@ -84,25 +88,44 @@ class Wanted:
 
     async def read(self, bytes_max: int, *, one_at_least: bool) -> None:
         """Gather batches up to a size."""
-        self.answer, self.size = [], 0
-        self.aborted = [] if self.committed else None
-        log = self.log
-        if log is None:
+        found = self._begin(bytes_max, one_at_least=one_at_least)
+        if found is None:
             return
-        self.end_seen = end = log.stable if self.committed else log.end
-        self.bytes_seen = log.topic.bytes_in - log.topic.ledger.pending_bytes
-        self._check(log)
-        if self.error or self.part.fetch_offset >= end:
-            return
-        bytes_max = min(bytes_max, self.part.partition_max_bytes)
-        found = Gathering(log, bytes_max, end, one_at_least=one_at_least)
         try:
             await found.gather(self.part.fetch_offset)
         except BrokerError as error:
             self.error = code_of(error)
+        self._take(found)
+
+    def read_cached(self, bytes_max: int, *, one_at_least: bool) -> bool:
+        """Likewise; False if that takes time. Plain call."""
+        found = self._begin(bytes_max, one_at_least=one_at_least)
+        if found is None:
+            return not self.error
+        if not found.gather_cached(self.part.fetch_offset):
+            return False
+        self._take(found)
+        return True
+
+    def _begin(self, bytes_max: int, *, one_at_least: bool) -> Gathering | None:
+        """None if there is nothing to gather."""
+        self.answer, self.size = [], 0
+        self.aborted = [] if self.committed else None
+        log = self.log
+        if log is None:
+            return None
+        self.end_seen = end = log.stable if self.committed else log.end
+        self.bytes_seen = log.topic.bytes_in - log.topic.ledger.pending_bytes
+        self._check(log)
+        if self.error or self.part.fetch_offset >= end:
+            return None
+        bytes_max = min(bytes_max, self.part.partition_max_bytes)
+        return Gathering(log, bytes_max, end, one_at_least=one_at_least)
+
+    def _take(self, found: Gathering) -> None:
         self.answer, self.size = found.pieces, found.size
-        if self.committed:
-            self.aborted = _aborted(log, self.part.fetch_offset, found.end)
+        if self.committed and self.log is not None:
+            self.aborted = _aborted(self.log, self.part.fetch_offset, found.end)
 
     def _check(self, log: Log) -> None:
         """Whether the offset is one that there is, or will be next."""
@@ -137,6 +160,39 @@ def _aborted(log: Log, first: int, end: int) -> list[AbortedTransaction]:
 Everything = list[tuple[FetchTopic, list[Wanted]]]
 
 
+def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
+    """The answer, if it is cached and large enough; None says nothing. Plain call."""
+    request, by_id = asked.request, asked.version >= BY_ID_VERSION
+    assert isinstance(request, FetchRequest)
+    if session.connection.congested or len(request.topics) > AT_ONCE_PARTITIONS_MAX:
+        return None
+    everything: Everything = []
+    logs, now_ms = session.front.logs, session.broker.clock.wall_ms()
+    left, first = min(request.max_bytes, BYTES_MAX), True
+    for topic in request.topics:
+        if len(topic.partitions) > AT_ONCE_PARTITIONS_MAX:
+            return None
+        found = []
+        for part in topic.partitions:
+            if by_id:
+                log = logs.by_id_at_once(topic.topic_id, part.partition)
+            else:
+                log = logs.at_once(topic.topic, part.partition)
+            if log is None:
+                return None
+            log.topic.last_used_ms = now_ms
+            one = Wanted(part, log, NONE, committed=request.isolation_level == READ_COMMITTED)
+            if (left > 0 or first) and not one.read_cached(left, one_at_least=first):
+                return None
+            left -= one.size
+            first = first and not one.size
+            found.append(one)
+        everything.append((topic, found))
+    if first or sum(one.size for _, parts in everything for one in parts) < request.min_bytes:
+        return None
+    return _response(session, everything)
+
+
 async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
     """Not while the client takes nothing: answers are large."""
     if session.connection.congested:
@@ -167,7 +223,11 @@ async def _fetched(session: KafkaSession, asked: Asked) -> FetchResponse:
             break
         if not await _news(session, every_one, lacks, deadline):
             break
-    session.connection.packed(sum(one.size for one in every_one))
+    return _response(session, everything)
+
+
+def _response(session: KafkaSession, everything: Everything) -> FetchResponse:
+    session.connection.packed(sum(one.size for _, parts in everything for one in parts))
     return FetchResponse(
         responses=[
             FetchedTopic(
@@ -247,4 +307,4 @@ def _worth_sending(pieces: list[bytes | memoryview], size: int) -> list[bytes | 
     return pieces
 
 
-HANDLERS: Final[Mapping[int, Any]] = {1: on_fetch}
+HANDLERS: Final[Mapping[int, Any]] = {KEY: on_fetch}

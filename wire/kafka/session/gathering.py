@@ -26,6 +26,7 @@ class Gathering:
         "_bytes_max",
         "_end",
         "_foreign",
+        "_full",
         "_log",
         "_offset",
         "_one_at_least",
@@ -44,6 +45,8 @@ class Gathering:
         """Nothing from this offset on."""
         self._offset = -1
         """Of the next message, once the first was seen."""
+        self._full = False
+        """What comes next is beyond the end, or there is no room for it."""
         self._taken = 0
         """How many entries were gathered."""
         self._foreign = Foreign(log.topic.ledger)
@@ -53,33 +56,63 @@ class Gathering:
         """Behind the last message that was gathered."""
         return self._offset
 
+    def gather_cached(self, offset: int) -> bool:
+        """As `gather`, where it is known which entry that is, and all is cached and came from
+        Kafka's clients. False if not: then this one is of no use any more. Plain call.
+        """
+        ledger, places = self._log.topic.ledger, self._log.places
+        position = places.known(offset)
+        if position is None:
+            return False
+        while ledger.chain.has(position):
+            part = self._cached(position)
+            if part is None:
+                if self._promising:
+                    return False
+                break
+            taken = self._take_own(part, 0)
+            position = self._behind(part, taken)
+            if self._full:
+                break
+            if taken < len(part.payloads):
+                return False
+        self._note(position)
+        return True
+
     async def gather(self, offset: int) -> None:
         """From the batch on that has the offset in it."""
-        ledger, places = self._log.topic.ledger, self._log.places
-        position = await places.find(offset)
+        ledger = self._log.topic.ledger
+        position = await self._log.places.find(offset)
         while ledger.chain.has(position):
-            part = await self._part(position)
+            part = self._cached(position)
             if part is None:
-                break
-            taken = await self._take(part)
-            self._taken += taken
-            position = ledger.chain.normal((part.ledger_id, part.first_entry + taken))
-            if taken < len(part.payloads):
+                if not self._promising:
+                    break
+                part = await ledger.read(position, READ_ENTRIES_MAX, max(self._left, 1))
+            position = self._behind(part, await self._take(part))
+            if self._full:
                 break
         self._end_foreign()
-        if self._offset >= 0:
-            places.note(self._offset, position)
+        self._note(position)
 
-    async def _part(self, position: Position) -> Slice | None:
-        """None if there is room for none that is like those before."""
-        ledger = self._log.topic.ledger
-        found = ledger.cached(position)
-        if found is not None:
-            return found[0].part(found[1], len(found[0].payloads))
+    def _cached(self, position: Position) -> Slice | None:
+        found = self._log.topic.ledger.cached(position)
+        return None if found is None else found[0].part(found[1], len(found[0].payloads))
+
+    @property
+    def _promising(self) -> bool:
+        """Whether there is room for an entry that is like those before."""
         gathered = self.size + self._foreign.size
-        if self._taken and self._left < gathered // self._taken:
-            return None
-        return await ledger.read(position, READ_ENTRIES_MAX, max(self._left, 1))
+        return not self._taken or self._left >= gathered // self._taken
+
+    def _behind(self, part: Slice, taken: int) -> Position:
+        self._taken += taken
+        return self._log.topic.ledger.chain.normal((part.ledger_id, part.first_entry + taken))
+
+    def _note(self, position: Position) -> None:
+        """The next fetch begins there."""
+        if self._offset >= 0:
+            self._log.places.note(self._offset, position)
 
     @property
     def _left(self) -> int:
@@ -87,29 +120,38 @@ class Gathering:
 
     async def _take(self, part: Slice) -> int:
         """As many entries as there is room for; returns how many those are."""
-        header = part.header(0)
-        if header.index < 0:
-            return len(part.payloads)  # it has just been compacted away
-        # the offsets of entries that follow each other do so too, but others may be missing
-        self._offset = header.first_index
-        for place in range(len(part.payloads)):
-            payload = part.payloads[place]
-            nothing = not self.size and not self._foreign.offsets
-            if self._offset >= self._end:
-                return place
-            if len(payload) > self._left and not (nothing and self._one_at_least):
-                return place
-            count = 1 if part.counts is None else part.counts[place]
-            batch = kafka_form.batch_at(payload, part.sent_at(place))
-            if batch < 0:
-                position = (part.ledger_id, part.first_entry + place)
-                await self._foreign.add(part.sent(place), position, self._offset, count)
-                if self._foreign.full:
-                    self._end_foreign()
-            else:
+        place = self._take_own(part, 0)
+        while place < len(part.payloads) and not self._full:
+            position, count = (part.ledger_id, part.first_entry + place), _count(part, place)
+            await self._foreign.add(part.sent(place), position, self._offset, count)
+            if self._foreign.full:
                 self._end_foreign()
-                self._give(*kafka_batch.with_offset(payload, batch, self._offset))
             self._offset += count
+            place = self._take_own(part, place + 1)
+        return place
+
+    def _take_own(self, part: Slice, place: int) -> int:
+        """Batches of Kafka's clients from `place` on, up to what is foreign, or one too many."""
+        if place == 0:
+            header = part.header(0)
+            if header.index < 0:
+                return len(part.payloads)  # it has just been compacted away
+            # the offsets of entries that follow each other do so too, but others may be missing
+            self._offset = header.first_index
+        for at in range(place, len(part.payloads)):
+            payload = part.payloads[at]
+            nothing = not self.size and not self._foreign.offsets
+            if self._offset >= self._end or (
+                len(payload) > self._left and not (nothing and self._one_at_least)
+            ):
+                self._full = True
+                return at
+            batch = kafka_form.batch_at(payload, part.sent_at(at))
+            if batch < 0:
+                return at
+            self._end_foreign()
+            self._give(*kafka_batch.with_offset(payload, batch, self._offset))
+            self._offset += _count(part, at)
         return len(part.payloads)
 
     def _end_foreign(self) -> None:
@@ -119,3 +161,8 @@ class Gathering:
     def _give(self, *pieces: bytes | memoryview) -> None:
         self.pieces += pieces
         self.size += sum(map(len, pieces))
+
+
+def _count(part: Slice, place: int) -> int:
+    """How many offsets an entry takes."""
+    return 1 if part.counts is None else part.counts[place]

@@ -160,6 +160,9 @@ class KafkaSession:
             return
         if isinstance(asked, AskedAgain) and single.begin(self, asked):
             return
+        if asked.key == fetch.KEY and (response := fetch.at_once(self, asked)) is not None:
+            self.answer(asked, response)
+            return
         if asked.key == hot.KEY:
             produce.on_produce(self, asked)
         elif asked.key in HANDLERS:
@@ -183,7 +186,12 @@ class KafkaSession:
             self._act_on_later()
 
     async def _answer_with(self, asked: Asked, response: Awaitable[Response | None]) -> None:
-        self.answer(asked, await response)
+        made = await response
+        self.connection.begin()
+        try:
+            self.answer(asked, made)
+        finally:
+            self.connection.settle()
 
     def _act_on_later(self) -> None:
         if self._acting:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import trio
 
 from core.entry import kafka_batch
-from core.testing.bench import settled
+from core.names import TopicName
+from core.testing.bench import settled, stored
+from core.testing.entries import entry
+from core.topic.topic import Topic
 from wire.kafka import batches, errors
 from wire.kafka.messages.records import FetchedPartition
-from wire.kafka.session.tests.conftest import Stage, fetch_request, produce_request
+from wire.kafka.session.fetch import AT_ONCE_PARTITIONS_MAX
+from wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
 from wire.kafka.tests.batch import batch
 
 
@@ -98,3 +104,71 @@ async def test_who_waits_for_room_goes_with_the_connection(stage: Stage) -> None
     client.session.closed("gone")
     await settled()
     assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+def heard_at_once(client: Client, *offsets: int, **more: Any) -> list[list[tuple[int, int]]]:
+    """What is given of partition 0 from each offset before any task has run."""
+    for offset in offsets:
+        client.ask(fetch_request("t", offset, **more), 12)
+    return [given(one.responses[0].partitions[0]) for one in client.hear()]
+
+
+async def test_who_reads_behind_the_writers_is_answered_at_once(stage: Stage) -> None:
+    client, other = await stage.client("t"), await stage.client()
+    await client.produce("t", batch(b"a", b"b"), batch(b"c"))
+    assert heard_at_once(client, 0) == [], "nobody knows yet which entry that is"
+    await settled()
+    assert heard_at_once(client) == [[(0, 2), (2, 1)]]
+    await wait_for_news(client, 3)
+    await other.produce("t", batch(b"d"))
+    assert heard_at_once(client) == [[(3, 1)]]
+    await other.produce("t", batch(b"e", b"f"))
+    assert heard_at_once(client, 4, 4, min_bytes=1) == [[(4, 2)], [(4, 2)]]
+    await wait_for_news(client, 6)
+
+
+async def wait_for_news(client: Client, offset: int) -> None:
+    """Who has waited once is taken for somebody who reads along."""
+    client.ask(fetch_request("t", offset, wait_ms=60_000, min_bytes=1), 12)
+    await settled()
+    assert client.hear() == []
+
+
+async def test_who_asks_for_much_takes_the_long_way(stage: Stage) -> None:
+    client = await stage.client("t")
+    await client.produce("t", batch(b"a"))
+    await client.fetch("t", 0)
+    request = fetch_request("t", 0)
+    request.topics *= AT_ONCE_PARTITIONS_MAX + 1
+    client.ask(request, 12)
+    assert client.hear() == []
+    await settled()
+    (heard,) = client.hear()
+    assert len(heard.responses) == AT_ONCE_PARTITIONS_MAX + 1
+
+
+async def test_who_wants_more_than_there_is_waits_for_it(stage: Stage) -> None:
+    client, other = await stage.client("t"), await stage.client()
+    await wait_for_news(client, 0)
+    await other.produce("t", batch(b"a"))
+    assert heard_at_once(client) == [[(0, 1)]]
+    one = len(batch(b"b"))
+    await other.produce("t", batch(b"b"))
+    assert heard_at_once(client, 1, min_bytes=2 * one, wait_ms=60_000) == []
+    await other.produce("t", batch(b"c"))
+    assert heard_at_once(client) == [[(1, 1), (2, 1)]]
+
+
+async def test_what_others_brought_takes_the_long_way(stage: Stage) -> None:
+    client, other = await stage.client("t"), await stage.client()
+    await wait_for_news(client, 0)
+    await other.produce("t", batch(b"a"))
+    assert heard_at_once(client) == [[(0, 1)]]
+    topic = await stage.broker.topic(TopicName.parse("t").partition(0), create=False)
+    assert isinstance(topic, Topic)
+    await other.produce("t", batch(b"b"))
+    await stored(topic.ledger, entry(b"by Pulsar's"))
+    await other.produce("t", batch(b"c"))
+    assert heard_at_once(client, 1) == []
+    await settled()
+    assert heard_at_once(client) == [[(1, 1), (2, 1), (3, 1)]]
