@@ -25,6 +25,7 @@ from bookie.journal import format
 from bookie.journal.groups import Acked
 from bookie.journal.writer import Journal
 from bookie.ledgers_index import LedgerRow
+from bookie.opened import Opened, opened
 from bookie.read_cache import ReadCache
 from bookie.settings import BookieSettings
 from bookie.write_cache import WriteCache
@@ -215,6 +216,17 @@ class Bookie:
         self.counters.bytes_read += bytes_max - left
         return found
 
+    def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads that a read before this has taken out already, or nothing. Plain call."""
+        run = self._read_cache.find(ledger_id, first)
+        if not isinstance(run, Opened) or self._cache.find(ledger_id, first) is not None:
+            return []
+        found = run.checked_payloads(first, last, bytes_max)
+        self.counters.from_read_cache += 1
+        self.counters.entries_read += len(found)
+        self.counters.bytes_read += sum(map(len, found))
+        return found
+
     def _read_cached(
         self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
     ) -> list[bytes] | None:
@@ -223,13 +235,13 @@ class Bookie:
         run = written or self._read_cache.find(ledger_id, first)
         if run is None:
             return None
-        if more and entries.payload_bytes(run, first) > bytes_max:
+        if more and run.payload_bytes(first) > bytes_max:
             return []
         if written is not None:
             self.counters.from_write_cache += 1
             return entries.payloads(written, first, last, bytes_max)
         try:
-            found = entries.checked_payloads(run, first, last, bytes_max)
+            found = run.checked_payloads(first, last, bytes_max)
         except Corrupted:  # it was read along with others: the index knows where it really is
             self._read_cache.drop(run)
             return None
@@ -246,9 +258,9 @@ class Bookie:
         going_on = last > first or before is not None or more
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
         if before is not None:
-            neighbour = entries.RECORD_OVERHEAD_BYTES + entries.payload_bytes(before, first - 1)
+            neighbour = entries.RECORD_OVERHEAD_BYTES + before.payload_bytes(first - 1)
             size = max(size, min(AHEAD_ENTRIES * neighbour + neighbour // 64, AHEAD_BYTES_MAX))
-        run = await self._in_thread(self._load, ledger_id, first, size)
+        run = await self._in_thread(self._load_opened, ledger_id, first, size)
         if run is None:
             if more:
                 return None
@@ -257,9 +269,14 @@ class Bookie:
             raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
         self.counters.from_disk += 1
         self._read_cache.put(run)
-        if more and entries.payload_bytes(run, first) > bytes_max:
+        if more and run.payload_bytes(first) > bytes_max:
             return None
-        return entries.checked_payloads(run, first, last, bytes_max)
+        return run.checked_payloads(first, last, bytes_max)
+
+    def _load_opened(self, ledger_id: int, entry_id: int, size: int) -> Run | Opened | None:
+        """In a thread."""
+        run = self._load(ledger_id, entry_id, size)
+        return None if run is None else opened(run)
 
     def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
         """In a thread."""
@@ -293,7 +310,7 @@ class Bookie:
             run = await self._in_thread(self._load, ledger_id, last, LONE_READ_BYTES)
             if run is None:
                 raise Corrupted(f"entry {ledger_id}:{last} is indexed and gone")
-            entries.checked_payloads(run, last, last, 1)
+            run.checked_payloads(last, last, 1)
         return entries.header_of(run, last)
 
     async def _in_thread(

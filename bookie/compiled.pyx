@@ -14,6 +14,7 @@ from core.native.octets cimport (
 )
 from cpython cimport array
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 
 import array
 
@@ -25,6 +26,8 @@ cdef enum:
     PAYLOAD_AT = 40
     # What a record's length, and an offset, can say.
     BLOB_BYTES_MAX = 0x7FFFFFFF
+    # Less is copied sooner than the interpreter's lock is let go and taken again.
+    COPIED_AT_ONCE_BYTES = 64 * 1024
 
 cdef array.array NO_OFFSETS = array.array("I")
 if NO_OFFSETS.itemsize != sizeof(uint32_t):
@@ -105,8 +108,21 @@ def unpack(bytes blob not None, offsets not None, Py_ssize_t start, Py_ssize_t s
             raise ValueError("offsets beyond the blob")
         if not _is_intact(data + begin, end - begin):
             break
-        found.append(cut_out(data, begin + PAYLOAD_AT, end))
+        found.append(_payload(data + begin + PAYLOAD_AT, end - begin - PAYLOAD_AT))
     return found
+
+
+cdef bytes _payload(const uint8_t *data, Py_ssize_t size):
+    """A copy. Others may run while much is copied."""
+    cdef bytes made
+    cdef uint8_t *to
+    if size < COPIED_AT_ONCE_BYTES:
+        return cut_out(data, 0, size)
+    made = unwritten(size)
+    to = bytes_of(made)
+    with nogil:
+        memcpy(to, data, size)
+    return made
 
 
 cdef int _is_intact(const uint8_t *record, Py_ssize_t size) except -1:

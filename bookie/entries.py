@@ -71,6 +71,24 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     def memory_bytes(self) -> int:
         return len(self.blob) + 4 * len(self.offsets) + 200
 
+    def payload_bytes(self, entry_id: int) -> int:
+        """How large one entry is."""
+        place = entry_id - self.first
+        return self.offsets[place + 1] - self.offsets[place] - RECORD_OVERHEAD_BYTES
+
+    def checked_payloads(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads out of a run that was read from a disk: every digest is looked at.
+
+        `Corrupted` if the first does not have its own. A later one only ends the answer: it was
+        found beside the others, as a crash may have left it, and may stand whole where the index
+        says.
+        """
+        start, stop = span(self, first, last, bytes_max)
+        found = _unpack(self.blob, self.offsets, start, stop)
+        if not found:
+            raise Corrupted(f"entry {self.ledger_id}:{first} does not have its digest")
+        return found
+
 
 class Header(msgspec.Struct, frozen=True):
     """The 32 bytes before an entry's digest."""
@@ -105,7 +123,7 @@ def header_of(run: Run, entry_id: int) -> Header:
 def run_at(data: bytes, start: int, end: int) -> Run | None:
     """The longest run of whole records that begins at `start` and ends by `end`, or None.
 
-    Looks at lengths and ids only; digests are for `intact` and `checked_payloads`.
+    Looks at lengths and ids only; digests are for `is_intact` and `checked_payloads`.
     """
     found = _records_at(data, start, end)
     if found is None:
@@ -199,12 +217,6 @@ def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
     return start, stop
 
 
-def payload_bytes(run: Run, entry_id: int) -> int:
-    """How large one entry is."""
-    place = entry_id - run.first
-    return run.offsets[place + 1] - run.offsets[place] - RECORD_OVERHEAD_BYTES
-
-
 def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
     """Payloads out of a run that never left memory."""
     start, stop = span(run, first, last, bytes_max)
@@ -213,16 +225,3 @@ def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
         blob[a + 40 : b]
         for a, b in zip(offsets[start:stop], offsets[start + 1 : stop + 1], strict=True)
     ]
-
-
-def checked_payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
-    """Payloads out of a run that was read from a disk: every digest is looked at.
-
-    `Corrupted` if the first does not have its own. A later one only ends the answer: it was found
-    beside the others, as a crash may have left it, and may stand whole where the index says.
-    """
-    start, stop = span(run, first, last, bytes_max)
-    found = _unpack(run.blob, run.offsets, start, stop)
-    if not found:
-        raise Corrupted(f"entry {run.ledger_id}:{first} does not have its digest")
-    return found

@@ -17,6 +17,10 @@ class BookieLink(Protocol):
         """Checked payloads from `first` on, at least one; `EntryNotFound` if that is not there."""
         ...
 
+    def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Likewise, if they are at hand; or nothing. Plain call."""
+        ...
+
     async def fence(self, ledger_id: int, master_key: bytes) -> None:
         """Let nobody add any more; durable when this returns."""
         ...

@@ -36,3 +36,9 @@ class Reader:
             return await self._link.read(self._ledger_id, first, min(last, confirmed), bytes_max)
         except EntryNotFound as error:
             raise Corrupted(f"entry {self._ledger_id}:{first} was confirmed and is lost") from error
+
+    def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        last = min(last, self._last_confirmed())
+        if not 0 <= first <= last:
+            return []
+        return self._link.read_at_once(self._ledger_id, first, last, bytes_max)

@@ -99,26 +99,33 @@ async def test_reading_in_order_asks_the_disk_rarely(tmp_path):
 async def test_large_entries_are_read_some_at_once_and_looked_at_once(tmp_path, monkeypatch, room):
     """However many fit into an answer: of those that do not, no digest is computed."""
     looked_at = []
-    checked = entries.checked_payloads
+    checked = entries.Run.checked_payloads
 
     def counted(run, first, last, bytes_max):
         found = checked(run, first, last, bytes_max)
         looked_at.extend(range(first, first + len(found)))
         return found
 
-    monkeypatch.setattr(entries, "checked_payloads", counted)
+    monkeypatch.setattr(entries.Run, "checked_payloads", counted)
     payloads = [bytes([i]) * (300_000 + i) for i in range(20)]
     async with opened(tmp_path, DictMetadata()) as store:
         writer = await store.create({})
         await append(writer, *payloads)
         await store.checkpoint()
-        found = []
+        found, read_ahead = [], 0
+        assert writer.read_at_once(0, 19, room) == [], "nobody has read it"
         while len(found) < 20:
             part = await writer.read(len(found), 19, room)
             assert len(part) == 1 or sum(map(len, part)) <= room
             found += part
+            ahead = writer.read_at_once(len(found), 19, room)
+            assert ahead == payloads[len(found) :][: len(ahead)]
+            assert len(ahead) < 2 or sum(map(len, ahead)) <= room
+            read_ahead += len(ahead)
         assert found == payloads
         assert looked_at == list(range(20))
+        assert read_ahead
+        assert writer.read_at_once(20, 30, room) == []
         assert store.statistics().reads_from_disk <= 7
 
 

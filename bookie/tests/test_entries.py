@@ -36,7 +36,7 @@ def test_a_hundred_zeros_as_captured():
 def test_what_is_sealed_is_found_again(payloads, ledger_id, first, confirmed):
     run = entries.seal(ledger_id, first, confirmed, 7, payloads)
     assert entries.payloads(run, first, first + 99, 1 << 30) == payloads
-    assert entries.checked_payloads(run, first, first + 99, 1 << 30) == payloads
+    assert run.checked_payloads(first, first + 99, 1 << 30) == payloads
     assert entries.run_at(run.blob, 0, len(run.blob)) == run
     assert entries.count_intact(run) == len(payloads)
     header = entries.header_of(run, run.last)
@@ -63,9 +63,9 @@ def test_any_flipped_bit_shows(payloads, data):
     rotten = entries.Run(run.ledger_id, run.first, bytes(blob), run.offsets)
     assert entries.count_intact(rotten) == place
     if place:
-        assert entries.checked_payloads(rotten, 10, run.last, 1 << 30) == payloads[:place]
+        assert rotten.checked_payloads(10, run.last, 1 << 30) == payloads[:place]
     with pytest.raises(Corrupted):
-        entries.checked_payloads(rotten, 10 + place, run.last, 1 << 30)
+        rotten.checked_payloads(10 + place, run.last, 1 << 30)
 
 
 @given(PAYLOADS, st.integers(0, 5000), st.data())
@@ -97,10 +97,10 @@ def test_a_broken_record_behind_the_first_only_ends_the_answer():
     broken = bytearray(run.blob)
     broken[run.offsets[1] + 40] ^= 1
     torn = entries.Run(1, 5, bytes(broken), run.offsets)
-    assert entries.checked_payloads(torn, 5, 7, 100) == [b"a"]
+    assert torn.checked_payloads(5, 7, 100) == [b"a"]
     with pytest.raises(Corrupted, match="1:6"):
-        entries.checked_payloads(torn, 6, 7, 100)
-    assert entries.checked_payloads(torn, 7, 7, 100) == [b"c"]
+        torn.checked_payloads(6, 7, 100)
+    assert torn.checked_payloads(7, 7, 100) == [b"c"]
 
 
 @pytest.mark.parametrize(("behind", "kept"), [(0, 0), (10, 10), (80, 80), (81, 0), (4000, 0)])
@@ -110,5 +110,5 @@ def test_a_little_behind_a_run_is_not_cut_off(behind, kept):
     found = entries.run_in(whole.blob + b"z" * behind)
     assert len(found.blob) == 240 + kept
     assert entries.cut(found, 2) == whole
-    assert entries.checked_payloads(found, 0, 1, 1000) == [b"x" * 100, b"y" * 60]
-    assert [entries.payload_bytes(found, i) for i in range(2)] == [100, 60]
+    assert found.checked_payloads(0, 1, 1000) == [b"x" * 100, b"y" * 60]
+    assert [found.payload_bytes(i) for i in range(2)] == [100, 60]

@@ -511,6 +511,18 @@ class ManagedLedger:
         """A cached run of confirmed entries and the place of `position` in it. Plain call."""
         return self._tail.find(*position)
 
+    def read_at_once(self, position: Position, entries_max: int, bytes_max: int) -> Slice | None:
+        """As `read`, if that is no work; None if it is, or cannot be known. Plain call."""
+        ledger_id, entry_id = position
+        segment = self.chain.segment_of(ledger_id)
+        reader = self._readers.at_once(ledger_id)
+        if reader is None or segment is None or segment.kept is not None:
+            return None
+        payloads = reader.read_at_once(entry_id, entry_id + entries_max - 1, bytes_max)
+        return (
+            Slice(ledger_id, entry_id, payloads, header.counts_of(payloads)) if payloads else None
+        )
+
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`."""
         rewritten = self.chain.rewritten

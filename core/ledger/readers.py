@@ -33,6 +33,10 @@ class Readers:
             self._open[ledger_id] = reader
         return reader
 
+    def at_once(self, ledger_id: int) -> LedgerReader | None:
+        """Likewise, if it is open. Plain call."""
+        return self._open.get(ledger_id)
+
     def forget(self, ledger_id: int) -> None:
         """It is deleted."""
         self._open.pop(ledger_id, None)

@@ -48,6 +48,13 @@ class LedgerReader(Protocol):
         """
         ...
 
+    def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """What `read` would return, or less, if it is at hand without work; or else nothing.
+
+        Plain call. Where entries are large, those behind what was read last mostly are.
+        """
+        ...
+
 
 class LedgerWriter(LedgerReader, Protocol):
     """The one writer of an open ledger. It may read its own confirmed entries too."""

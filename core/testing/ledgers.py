@@ -71,6 +71,9 @@ class MemoryLedger:
         last = min(last, self.last_confirmed)
         if not 0 <= first <= last:
             raise EntryNotFound(f"ledger {self.ledger_id} has no entries {first} to {last}")
+        return self._part(first, last, bytes_max)
+
+    def _part(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         found = [self.entries[first]]
         size = len(found[0])
         for entry in self.entries[first + 1 : last + 1]:
@@ -79,6 +82,12 @@ class MemoryLedger:
                 break
             found.append(entry)
         return found
+
+    def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        last = min(last, self.last_confirmed)
+        if not (self._store.at_hand and 0 <= first <= last):
+            return []
+        return self._part(first, last, bytes_max)
 
     async def close(self) -> LedgerInfo:
         self.fail(self.failure or Fenced(f"ledger {self.ledger_id} is closed"))
@@ -98,6 +107,8 @@ class MemoryLedgers:
         self.sync_at_once = sync_at_once
         self.ledgers: dict[int, MemoryLedger] = {}
         self.create_failure: BrokerError | None = None
+        self.at_hand = False
+        """As if everything had been read lately."""
         self.full = False
         """As if there were no room on the disk."""
         self._next_id = 0

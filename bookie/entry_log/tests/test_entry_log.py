@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie import directories
-from bookie.entries import checked_payloads, cut, payloads, seal
+from bookie.entries import cut, payloads, seal
 from bookie.entry_log import format
 from bookie.entry_log import writer as writer_module
 from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
@@ -66,7 +66,7 @@ def test_finished_logs_have_a_map_and_unfinished_ones_are_read_through(tmp_path)
     for log_id in (*finished, last):
         scanned = {}
         for _, found in reader.scan(log_id):
-            assert checked_payloads(found, found.first, found.last, 1 << 20)
+            assert found.checked_payloads(found.first, found.last, 1 << 20)
             scanned[found.ledger_id] = scanned.get(found.ledger_id, 0) + len(found.blob)
         assert reader.ledgers(log_id) == (scanned, 0)
     reader.close()

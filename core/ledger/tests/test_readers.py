@@ -9,7 +9,9 @@ async def test_the_oldest_goes_first() -> None:
     ids = [(await store.create({})).ledger_id for _ in range(READERS_MAX + 1)]
     readers = Readers(store)
     for ledger_id in ids:
+        assert readers.at_once(ledger_id) is None
         assert (await readers.get(ledger_id)).ledger_id == ledger_id
+        assert readers.at_once(ledger_id) is await readers.get(ledger_id)
     assert sorted(readers._open) == ids[1:]
     readers.forget(ids[1])
     readers.forget(ids[1])

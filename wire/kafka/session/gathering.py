@@ -1,7 +1,7 @@
 """Batches of one log from an offset on, for a fetch: Kafka's as they are stored, others crossed.
 
-What is not cached is read only where it will probably fit: to read a megabyte in vain costs as much
-as the one before it.
+What comes next is only looked at where it will probably fit: to read a megabyte in vain costs as
+much as the one before it.
 
 Invariant: batches are whole and in order; there is at least one if one is wanted at any size.
 """
@@ -64,12 +64,10 @@ class Gathering:
         position = places.known(offset)
         if position is None:
             return False
-        while ledger.chain.has(position):
+        while ledger.chain.has(position) and self._promising:
             part = self._cached(position)
             if part is None:
-                if self._promising:
-                    return False
-                break
+                return False
             taken = self._take_own(part, 0)
             position = self._behind(part, taken)
             if self._full:
@@ -83,11 +81,9 @@ class Gathering:
         """From the batch on that has the offset in it."""
         ledger = self._log.topic.ledger
         position = await self._log.places.find(offset)
-        while ledger.chain.has(position):
+        while ledger.chain.has(position) and self._promising:
             part = self._cached(position)
             if part is None:
-                if not self._promising:
-                    break
                 part = await ledger.read(position, READ_ENTRIES_MAX, max(self._left, 1))
             position = self._behind(part, await self._take(part))
             if self._full:
@@ -96,8 +92,12 @@ class Gathering:
         self._note(position)
 
     def _cached(self, position: Position) -> Slice | None:
-        found = self._log.topic.ledger.cached(position)
-        return None if found is None else found[0].part(found[1], len(found[0].payloads))
+        """What was written just now, or read just before."""
+        ledger = self._log.topic.ledger
+        found = ledger.cached(position)
+        if found is None:
+            return ledger.read_at_once(position, READ_ENTRIES_MAX, max(self._left, 1))
+        return found[0].part(found[1], len(found[0].payloads))
 
     @property
     def _promising(self) -> bool:

@@ -9,13 +9,13 @@ import pytest
 from core.checksum import crc32c
 from core.entry import kafka_batch
 from core.names import TopicName
-from core.testing.bench import stored
+from core.testing.bench import settled, stored
 from core.testing.entries import entry
 from core.topic.topic import Topic
 from wire.kafka.messages.parts import ConfigValue
 from wire.kafka.messages.records import FetchedPartition
 from wire.kafka.messages.topics import CreateTopic, CreateTopicsRequest
-from wire.kafka.session.tests.conftest import Client, Stage
+from wire.kafka.session.tests.conftest import Client, Stage, fetch_request
 from wire.kafka.tests.batch import batch, record
 
 T = TopicName.parse("t")
@@ -100,3 +100,21 @@ async def test_other_protocols_entries_among_holes(stage: Stage) -> None:
     *kept, foreign = batches(await client.fetch("t", 0))
     assert kept == LEFT
     assert foreign == (44, 45, [(44, b"5"), (45, b"k")])
+
+
+async def test_what_is_at_hand_is_given_at_once(stage: Stage) -> None:
+    client, large = await stage.client("t"), batch(*[b"x" * 40] * 20)
+    await client.produce("t", *[large] * 4)
+    topic = await stage.broker.topic(T.partition(0), create=False)
+    assert isinstance(topic, Topic)
+    await topic.ledger.roll()
+    found = batches(await client.fetch("t", 0, size=len(large)))
+    assert [base for base, _, _ in found] == [0]
+    client.ask(fetch_request("t", 20), 12)
+    assert client.hear() == [], "it has to be read"
+    await settled()
+    assert len(client.hear()) == 1
+    stage.stores.ledgers.at_hand = True
+    client.ask(fetch_request("t", 20, size=2 * len(large) + 100), 12)
+    (heard,) = client.hear()
+    assert [base for base, _, _ in batches(heard.responses[0].partitions[0])] == [20, 40]
