@@ -257,10 +257,9 @@ class Bookie:
         before = self._read_cache.find(ledger_id, first - 1)
         going_on = last > first or before is not None or more
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
-        if before is not None:
-            neighbour = entries.RECORD_OVERHEAD_BYTES + before.payload_bytes(first - 1)
-            size = max(size, min(AHEAD_ENTRIES * neighbour + neighbour // 64, AHEAD_BYTES_MAX))
-        run = await self._in_thread(self._load_opened, ledger_id, first, size)
+        large = before is not None and AHEAD_ENTRIES * before.payload_bytes(first - 1) > size
+        load = self._load_large if large else self._load_opened
+        run = await self._in_thread(load, ledger_id, first, size)
         if run is None:
             if more:
                 return None
@@ -273,25 +272,37 @@ class Bookie:
             return None
         return run.checked_payloads(first, last, bytes_max)
 
+    # These run in a thread.
+
+    def _load_large(self, ledger_id: int, entry_id: int, size: int) -> Opened | None:
+        """The one before was large, so these will be: some, of whatever size they are."""
+        read, size = self._shelves.reader.read_large, max(size, AHEAD_BYTES_MAX)
+        return self._found(
+            ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, AHEAD_ENTRIES, size)
+        )
+
     def _load_opened(self, ledger_id: int, entry_id: int, size: int) -> Run | Opened | None:
-        """In a thread."""
         run = self._load(ledger_id, entry_id, size)
         return None if run is None else opened(run)
 
     def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
-        """In a thread."""
+        read = self._shelves.reader.read
+        return self._found(ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, size))
+
+    def _found(self, ledger_id: int, entry_id: int, read: Callable[[int], Result]) -> Result | None:
+        """What is read from where the entry is; None if it is nowhere."""
         location = self._shelves.locations.find(ledger_id, entry_id)
         if location is None:
             return None
         try:
-            return self._shelves.reader.read(ledger_id, entry_id, location, size)
+            return read(location)
         except FileNotFoundError:
             # Compaction moved the entry between the two steps; it moves an entry once.
             location = self._shelves.locations.find(ledger_id, entry_id)
             if location is None:
                 return None
         try:
-            return self._shelves.reader.read(ledger_id, entry_id, location, size)
+            return read(location)
         except FileNotFoundError as error:
             raise Corrupted(f"the entry log of {ledger_id}:{entry_id} is missing") from error
 

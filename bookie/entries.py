@@ -33,6 +33,7 @@ HEADER_BYTES: Final = 32
 DIGEST_BYTES: Final = 4
 OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
 """What an entry has before its payload."""
+DIGEST_AT: Final = LENGTH_BYTES + HEADER_BYTES
 RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
 ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 + 10 * 1024 - 500
 """The frame that Pulsar gives its bookies, less what wraps an entry: a message of 5 MiB fits."""
@@ -167,6 +168,22 @@ def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]
         return None
     offsets.append(position - start)
     return ledger_id, first, array("I", offsets)
+
+
+def payload_length(head: bytes, ledger_id: int, entry_id: int) -> int:
+    """How long the payload behind this is, if it begins a record of that entry; else -1."""
+    if len(head) < RECORD_OVERHEAD_BYTES:
+        return -1
+    length, *found = _start(head)
+    whole = OVERHEAD_BYTES <= length <= ENTRY_BYTES_MAX and found == [ledger_id, entry_id]
+    return length - OVERHEAD_BYTES if whole else -1
+
+
+def is_whole(head: bytes, payload: bytes) -> bool:
+    """Whether a payload has the digest that stands before it."""
+    digest: int = _digest(head, DIGEST_AT)[0]
+    computed: int = crc32c(payload, crc32c(head[LENGTH_BYTES:DIGEST_AT]))
+    return computed == digest
 
 
 def is_intact(blob: bytes, start: int, end: int) -> bool:

@@ -9,6 +9,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ from bookie import entries
 from bookie.entries import Run
 from bookie.entry_log import format
 from bookie.index import split
+from bookie.opened import Opened
 from core.errors import Corrupted
 
 OPEN_LOGS_MAX: Final = 64
@@ -53,6 +55,33 @@ class EntryLogReader:
         if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
             raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
         return run
+
+    def read_large(
+        self, ledger_id: int, entry_id: int, location: int, count: int, size: int
+    ) -> Opened:
+        """So many entries from this one on, each read by itself and its digest looked at: as far as
+        they are here and have no more than `size` bytes, the first in any case.
+
+        For large ones: what is read is what is handed on, and nothing is copied.
+        """
+        log_id, offset = split(location)
+        offset -= entries.LENGTH_BYTES
+        found: list[bytes] = []
+        with self._descriptor(log_id) as fd:
+            while len(found) < count:
+                head = os.pread(fd, entries.RECORD_OVERHEAD_BYTES, offset)
+                length = entries.payload_length(head, ledger_id, entry_id + len(found))
+                if length < 0 or (found and length > size):
+                    break
+                payload = os.pread(fd, length, offset + len(head))
+                if len(payload) < length or not entries.is_whole(head, payload):
+                    break
+                found.append(payload)
+                size -= length
+                offset += len(head) + length
+        if not found:
+            raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
+        return Opened(ledger_id, entry_id, tuple(found))
 
     def scan(
         self, log_id: int, breathe: Callable[[], None] = _on_and_on
@@ -136,11 +165,16 @@ class EntryLogReader:
             raise Corrupted(f"entry log {log_id:x}: {error}") from error
 
     def _pread(self, log_id: int, offset: int, size: int) -> bytes:
+        with self._descriptor(log_id) as fd:
+            return os.pread(fd, size, offset)
+
+    @contextmanager
+    def _descriptor(self, log_id: int) -> Iterator[int]:
+        """A duplicate, so that another thread may close the log meanwhile."""
         with self._lock:
-            # A duplicate, so that another thread may close the log meanwhile.
             fd = os.dup(self._file(log_id))
         try:
-            return os.pread(fd, size, offset)
+            yield fd
         finally:
             os.close(fd)
 

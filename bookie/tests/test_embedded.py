@@ -99,14 +99,19 @@ async def test_reading_in_order_asks_the_disk_rarely(tmp_path):
 async def test_large_entries_are_read_some_at_once_and_looked_at_once(tmp_path, monkeypatch, room):
     """However many fit into an answer: of those that do not, no digest is computed."""
     looked_at = []
-    checked = entries.Run.checked_payloads
+    checked, is_whole = entries.Run.checked_payloads, entries.is_whole
 
     def counted(run, first, last, bytes_max):
         found = checked(run, first, last, bytes_max)
         looked_at.extend(range(first, first + len(found)))
         return found
 
+    def counted_alone(head, payload):
+        looked_at.append(int.from_bytes(head[12:20], "big"))
+        return is_whole(head, payload)
+
     monkeypatch.setattr(entries.Run, "checked_payloads", counted)
+    monkeypatch.setattr(entries, "is_whole", counted_alone)
     payloads = [bytes([i]) * (300_000 + i) for i in range(20)]
     async with opened(tmp_path, DictMetadata()) as store:
         writer = await store.create({})

@@ -13,6 +13,7 @@ from bookie.entry_log import writer as writer_module
 from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
 from bookie.entry_log.reader import EntryLogReader
 from bookie.entry_log.writer import EntryLogWriter, log_ids
+from bookie.opened import Opened
 from core.errors import Corrupted
 
 
@@ -50,6 +51,36 @@ def test_what_was_appended_is_read_from_its_location(tmp_path):
         reader.read(1, 0, places[1] + 200_000, 1 << 20)
     with pytest.raises(FileNotFoundError):
         reader.read(1, 0, (9 << 32) | 1028, 1 << 20)
+    reader.close()
+
+
+def test_large_entries_are_read_by_themselves(tmp_path):
+    writer = EntryLogWriter(tmp_path, 1 << 20)
+    bodies = [bytes([number]) * 50_000 for number in range(3)]
+    place = writer.append(run(1, 0, *bodies))
+    writer.append(run(2, 3, b"of another ledger"))
+    writer.sync()
+    reader = EntryLogReader(tmp_path)
+    assert reader.read_large(1, 0, place, 9, 1 << 20) == Opened(1, 0, tuple(bodies))
+    assert reader.read_large(1, 0, place, 2, 1 << 20).last == 1
+    assert reader.read_large(1, 0, place, 9, 149_999).last == 1
+    assert reader.read_large(1, 0, place, 9, 1).last == 0
+    with pytest.raises(Corrupted):
+        reader.read_large(1, 1, place, 9, 1 << 20)
+    with pytest.raises(Corrupted):
+        reader.read_large(1, 0, place + 200_000, 9, 1 << 20)
+    with pytest.raises(FileNotFoundError):
+        reader.read_large(1, 0, (9 << 32) | 1028, 9, 1 << 20)
+    path = tmp_path / "0.log"
+    whole = bytearray(path.read_bytes())
+    whole[1024 + 2 * 50_040 + 45] ^= 1
+    path.write_bytes(whole)
+    assert reader.read_large(1, 0, place, 9, 1 << 20).last == 1, "the third lacks its digest"
+    path.write_bytes(whole[: 1024 + 60_000])
+    assert reader.read_large(1, 0, place, 9, 1 << 20).last == 0
+    path.write_bytes(whole[: 1024 + 10])
+    with pytest.raises(Corrupted):
+        reader.read_large(1, 0, place, 9, 1 << 20)
     reader.close()
 
 
