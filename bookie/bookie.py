@@ -257,8 +257,10 @@ class Bookie:
         before = self._read_cache.find(ledger_id, first - 1)
         going_on = last > first or before is not None or more
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
-        large = before is not None and AHEAD_ENTRIES * before.payload_bytes(first - 1) > size
-        load = self._load_large if large else self._load_opened
+        neighbour = before.payload_bytes(first - 1) if before is not None else 0
+        load = self._load_large if AHEAD_ENTRIES * neighbour > size else self._load_opened
+        wanted = min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX)
+        size = max(size, wanted)
         run = await self._in_thread(load, ledger_id, first, size)
         if run is None:
             if more:
