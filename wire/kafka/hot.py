@@ -53,6 +53,7 @@ class Shape:
     __slots__ = (
         "acks",
         "answer_words",
+        "asked_of",
         "client_id",
         "head",
         "name",
@@ -79,6 +80,8 @@ class Shape:
         self.name = topic.name
         self.topic_id = topic.topic_id
         """Instead of the name, from `BY_ID_VERSION` on."""
+        self.asked_of = self.name or self.topic_id.hex()
+        """What rights are asked by."""
         self.partition = topic.partition_data[0].index
         self.answer_words = _answer_words(self.version, topic, self.partition)
         self.rest = _rest(self.version)

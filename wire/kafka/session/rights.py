@@ -33,10 +33,10 @@ def check(access: Access, who: str, key: int, request: Request | None) -> None:
         access.check(who, right.action, right.kind, name)
 
 
-def check_topic(access: Access, who: str, key: int, topic: Any) -> None:
-    """Likewise, of a request that is about one topic, with a name or an id."""
+def check_named(access: Access, who: str, key: int, name: str) -> None:
+    """Likewise, of a request that is about one thing whose name is known."""
     right = RIGHTS[key]
-    access.check(who, right.action, right.kind, _name_of(topic))
+    access.check(who, right.action, right.kind, name)
 
 
 def _cluster(_request: Any) -> Iterable[str]:

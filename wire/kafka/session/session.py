@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from core.access import ANYBODY, Conversation
-from core.broker import Broker
 from core.debts import Debts
 from core.errors import Unauthorized
 from core.link.connection import PAUSE_PUBLISHES, Connection
@@ -101,6 +100,7 @@ class KafkaSession:
         "_storing_bytes",
         "_told_of_end",
         "address",
+        "broker",
         "connection",
         "debts",
         "front",
@@ -114,6 +114,7 @@ class KafkaSession:
         self, front: KafkaFront, connection: Connection, wire: KafkaWire, address: Address
     ) -> None:
         self.front = front
+        self.broker = front.broker
         self.connection = connection
         self.wire = wire
         self.address = address
@@ -130,10 +131,6 @@ class KafkaSession:
         self._later: deque[Asked] = deque()
         """Requests whose turn has not come."""
         self._acting = False
-
-    @property
-    def broker(self) -> Broker:
-        return self.front.broker
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -152,13 +149,13 @@ class KafkaSession:
     def _begin(self, asked: Asked) -> None:
         try:
             if isinstance(asked, AskedAgain):
-                rights.check_topic(self.broker.access, self.who, asked.key, asked.shape)
+                rights.check_named(self.broker.access, self.who, asked.key, asked.shape.asked_of)
+                if single.begin(self, asked):
+                    return
             else:
                 rights.check(self.broker.access, self.who, asked.key, asked.request)
         except Unauthorized as error:
             self.connection.end(str(error))
-            return
-        if isinstance(asked, AskedAgain) and single.begin(self, asked):
             return
         if asked.key == fetch.KEY and (response := fetch.at_once(self, asked)) is not None:
             self.answer(asked, response)
