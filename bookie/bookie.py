@@ -219,7 +219,7 @@ class Bookie:
     def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
         """Payloads that a read before this has taken out already, or nothing. Plain call."""
         run = self._read_cache.find(ledger_id, first)
-        if not isinstance(run, Opened) or self._cache.find(ledger_id, first) is not None:
+        if not isinstance(run, Opened):
             return []
         found = run.checked_payloads(first, last, bytes_max)
         self.counters.from_read_cache += 1

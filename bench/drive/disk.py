@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -50,25 +51,34 @@ def have_cached(directory: Path) -> int:
     One server writes past the page cache and the other through it: here both begin alike.
     """
     size = 0
-    for path in directory.rglob("*"):
-        if path.is_file():
-            with path.open("rb", buffering=0) as file:
-                while data := file.read(READ_BYTES):
-                    size += len(data)
+    for file in _opened(directory):
+        while data := os.read(file, READ_BYTES):
+            size += len(data)
     return size
 
 
 def forget_cached(directory: Path) -> int:
     """Sync every file below and drop it from the page cache; return how many bytes that was."""
     size = 0
-    for path in directory.rglob("*"):
-        if not path.is_file():
-            continue
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(file)
-            size += os.fstat(file).st_size
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
+    for file in _opened(directory):
+        os.fsync(file)
+        size += os.fstat(file).st_size
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
     return size
+
+
+def _opened(directory: Path) -> Iterator[int]:
+    """Every file below, open to be read. What a server deletes meanwhile is left out."""
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_file():
+                continue
+            try:
+                file = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:
+                continue
+            try:
+                yield file
+            finally:
+                os.close(file)

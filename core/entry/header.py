@@ -81,7 +81,8 @@ def counts_of(entries: Sequence[bytes]) -> list[int] | None:
 
     Since indexes are consecutive too, the first and the last entry tell whether all counts are one.
     """
-    first, last = read(entries[0]), read(entries[-1])
+    first = read(entries[0])
+    last = read(entries[-1]) if len(entries) > 1 else first
     if first.index >= 0 and first.count == 1 and last.index - first.index == len(entries) - 1:
         return None
     counts = [read(entry).count for entry in entries]
