@@ -5,7 +5,7 @@ requests of a connection are processed one after the other, and some clients cou
 begins when all before it are answered, as a task of its own. Only a produce need not wait for the
 produces before it: it is plain where its topics are loaded, batches go to storage in the order they
 came, and its response is packed when they are stored. While it has to load a topic, what comes
-behind it waits (`hold_for`).
+behind it waits (`hold_for`). A fetch of what is at hand is plain, too, and answered at once.
 
 Invariants: every request is answered once, or the connection ends; at most one of a connection is
 under way that is not a produce; after `closed` nothing is packed.
