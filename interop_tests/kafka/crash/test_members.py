@@ -22,6 +22,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 COUNT = 100
 PARTITIONS = 4
 GOINGS = ["kill", "stop"]
+KINDS = [
+    {"partition.assignment.strategy": "range"},
+    {"partition.assignment.strategy": "cooperative-sticky"},
+    {"group.protocol": "consumer"},
+]
 
 
 def described(server: Any, group: str) -> tuple[str, set[tuple[str, str | None, frozenset[int]]]]:
@@ -40,11 +45,11 @@ def described(server: Any, group: str) -> tuple[str, set[tuple[str, str | None, 
 
 
 @pytest.mark.parametrize("going", GOINGS)
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
-def test_members_go_on(topic, going, assignor) -> None:
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: next(iter(kind.values())))
+def test_members_go_on(topic, going, kind) -> None:
     with standalone() as server:
         make_topic(server, topic, PARTITIONS)
-        options = {"partition.assignment.strategy": assignor, **PATIENT}
+        options = {**kind, **PATIENT}
         readers = [
             Reader(server, topic, topic, **options),
             Reader(server, topic, topic, **options, **{"group.instance.id": "static"}),
@@ -70,12 +75,14 @@ def test_members_go_on(topic, going, assignor) -> None:
 
 
 @pytest.mark.parametrize("going", GOINGS)
-def test_what_was_read_before_is_committed_after(topic, going) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_was_read_before_is_committed_after(topic, going, protocol) -> None:
     with standalone() as server:
         make_topic(server, topic, 1)
         produce(server.bootstrap_servers, topic, COUNT)
         settings = {"bootstrap.servers": server.bootstrap_servers, "group.id": topic, **PATIENT}
         settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
+        settings |= {"group.protocol": protocol}
         consumer = Consumer(settings)
         consumer.subscribe([topic])
         read = consumer.consume(COUNT, DEADLINE_SECONDS)

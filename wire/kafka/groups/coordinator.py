@@ -2,12 +2,7 @@
 
 A group is here while somebody is in it, or about to be, and is of one of two kinds: classic, or of
 the newer protocol. What outlasts its members is stored: its offsets as cursors, the rest as its
-record.
-
-After a restart classic groups are as they were when their last round was over, and members go on.
-Nobody is in any group of the newer protocol: members are told that they are unknown, and join
-again. Such a group that was in use then waits until all who are alive can have heard that, or the
-first to come would be given what others still read.
+record; and its members themselves, who go on after a restart as if nothing had been.
 
 Invariants: a group whose members have come or gone has been noted in its record before it is
 forgotten here.
@@ -18,12 +13,13 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
 from core.clock import Clock
 from core.errors import BrokerError
+from core.waiting import Waiting
 from wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
@@ -36,6 +32,7 @@ from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.words import Timing
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.keeper import Keeper
+from wire.kafka.groups.kept import Kept
 from wire.kafka.groups.member import Joined, Joining
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
@@ -45,12 +42,11 @@ from wire.kafka.groups.rounds import Rules
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 0.1
-COME_BACK_SECONDS: Final = 1.0
-"""Clients that have lost a connection wait so long before they try again."""
 CONSUMERS: Final = "consumer"
 """The protocol type of all groups of the newer protocol."""
 
 AnyGroup = Group | ConsumerGroup
+SomeGroup = TypeVar("SomeGroup", Group, ConsumerGroup)
 
 
 class Groups:
@@ -73,22 +69,23 @@ class Groups:
         self._timing = Timing(
             options.consumer_heartbeat_ms / 1000, options.consumer_session_ms / 1000
         )
-        self._started = clock.monotonic()
-        self._returning: set[str] = set()
-        """Groups of the newer protocol in use when this server started, and not here yet."""
         self._room = Room()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
         """Of groups that are here: whether their records say that they are in use."""
+        self._keeping: dict[str, Waiting[None]] = {}
+        """Groups of the newer protocol of which something is on its way to the disk."""
         self._news = trio.Event()
 
     async def open(self) -> None:
-        """Have the classic groups here that somebody was in before a restart."""
+        """Have the groups here that somebody was in before a restart."""
         for group_id, kept in await self._keeper.all():
-            group = Group(group_id, self._rules, self._room)
-            self._begin(group)
+            if isinstance(kept, Kept):
+                classic = self._begin(Group(group_id, self._rules, self._room))
+                classic.resume(kept, self.now())
+            else:
+                self._begin(self._consumers(group_id)).resume(kept, self.now())
             self._noted[group_id] = True
-            group.resume(kept, self.now())
 
     def now(self) -> float:
         return self._clock.monotonic()
@@ -125,23 +122,17 @@ class Groups:
             done(Joined(error_code=code, member_id=request.member_id))
             return
         if group is None:
-            group = Group(group_id, self._rules, self._room)
-            self._begin(group)
+            group = self._begin(Group(group_id, self._rules, self._room))
         group.join(request, self.now(), done)
 
     async def expect_consumers(self, group_id: str) -> None:
-        """Somebody is about to join by the newer protocol: know whether others may be about to come
-        back, and have it stored that the group is in use from now on.
+        """Somebody is about to join by the newer protocol: have it stored that the group is in use
+        from now on.
         """
-        if group_id not in self._groups:
-            record = await self._records.find(group_id)
-            if record is not None and record.kind == CONSUMER and not record.empty_since_ms:
-                self._returning.add(group_id)
         if self.in_use(group_id):
             return
         if not self._room.has(_size(group_id)):
             raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
-        await self._keeper.forget(group_id)
         await self._records.ensure(group_id, Record(CONSUMER, CONSUMERS))
         await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
 
@@ -151,21 +142,38 @@ class Groups:
             raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
         if not self._room.has(_size(group_id)):
             raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
-        waits = self._timing.heartbeat_seconds + COME_BACK_SECONDS
-        until = self._started + waits if group_id in self._returning else 0.0
-        group = ConsumerGroup(group_id, self._rules.size_max, self._timing, self._room, until)
-        self._begin(group)
+        group = self._begin(self._consumers(group_id))
         self._noted[group_id] = True
         return group
 
-    def _begin(self, group: AnyGroup) -> None:
+    def _consumers(self, group_id: str) -> ConsumerGroup:
+        return ConsumerGroup(group_id, self._rules.size_max, self._timing, self._room)
+
+    async def keep(self, group: ConsumerGroup) -> None:
+        """What a member is about to be told is on the disk when this returns."""
+        waiting = self._keeping.get(group.id)
+        if group.unkept:
+            waiting = self._keeping[group.id] = Waiting[None]()
+            self._keeper.keep(group.id, group.kept(), waiting.done)
+        if waiting is None:
+            return
+        try:
+            await waiting.told()
+        except BrokerError:
+            group.unkept = True
+            raise
+        finally:
+            if self._keeping.get(group.id) is waiting:
+                del self._keeping[group.id]
+
+    def _begin(self, group: SomeGroup) -> SomeGroup:
         """It takes the place of an empty one of the other kind, if there is one."""
         self.forget(group.id)
-        self._returning.discard(group.id)
         self._room.take(_size(group.id))
         self._groups[group.id] = group
         self._noted[group.id] = False
         self._news.set()
+        return group
 
     def forget(self, group_id: str) -> None:
         """It is over, or deleted: whoever holds it looks for another."""
@@ -212,6 +220,8 @@ class Groups:
             if group.due > now:
                 continue
             group.tick(now)
+            if isinstance(group, ConsumerGroup) and group.unkept:
+                self._keeper.keep(group.id, group.kept(), _unheard)
             if group.in_use is not self._noted.get(group.id, group.in_use):
                 await self._note(group)
             elif group.is_over:
@@ -237,6 +247,10 @@ def kind_of(group: AnyGroup) -> tuple[str, str]:
     if isinstance(group, ConsumerGroup):
         return CONSUMER, CONSUMERS
     return CLASSIC, group.protocol_type or ""
+
+
+def _unheard(_: BrokerError | None) -> None:
+    """Nobody waits for this: who is out and still kept is out again after a restart."""
 
 
 def _new_id(name: str) -> str:

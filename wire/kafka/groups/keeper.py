@@ -1,7 +1,7 @@
-"""Members of classic groups, where they survive a restart.
+"""Members of groups, where they survive a restart.
 
-Each group has one value, written anew when a round is over. What comes for a group while its value
-is being written waits, and only the newest of it is written then.
+Each group has one value, written anew when its members are told something. What comes for a group
+while its value is being written waits, and only the newest of it is written then.
 
 Invariant: writes and deletions of a group happen one after the other, in the order they were asked
 for; each `done` is told once, after what it asked for, or something newer, is on the disk.
@@ -19,7 +19,7 @@ import trio
 from core.errors import BrokerError, NotFound
 from core.ports.metadata_store import MetadataStore
 from core.waiting import Waiting
-from wire.kafka.groups.kept import Done, Kept, decode, encode
+from wire.kafka.groups.kept import AnyKept, Done, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Asked:
     __slots__ = ("dones", "kept")
 
     def __init__(self) -> None:
-        self.kept: Kept | None = None
+        self.kept: AnyKept | None = None
         """None deletes."""
         self.dones: list[Done] = []
 
@@ -47,7 +47,7 @@ class Keeper:
         """Groups of which something is being written."""
         self._news = trio.Event()
 
-    async def all(self) -> list[tuple[str, Kept]]:
+    async def all(self) -> list[tuple[str, AnyKept]]:
         """Groups that somebody was in when this server stopped."""
         found = []
         for name in await self._metadata.children(MEMBERS):
@@ -56,7 +56,7 @@ class Keeper:
                 found.append((unquote(name), decode(value.value)))
         return found
 
-    def keep(self, group: str, kept: Kept | None, done: Done) -> None:
+    def keep(self, group: str, kept: AnyKept | None, done: Done) -> None:
         """Write this, or delete what there is."""
         asked = self._asked.setdefault(group, Asked())
         asked.kept = kept
@@ -91,7 +91,7 @@ class Keeper:
                 done(error)
         self._busy.discard(group)
 
-    async def _write(self, path: str, kept: Kept | None) -> None:
+    async def _write(self, path: str, kept: AnyKept | None) -> None:
         if kept is not None:
             await self._metadata.put(path, encode(kept))
             return

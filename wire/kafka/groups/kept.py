@@ -1,7 +1,8 @@
-"""What is kept of a group of the classic protocol, so that its members survive a restart. Pure.
+"""What is kept of a group, so that its members survive a restart. Pure.
 
-It is as things stood when everybody was last told what to do. A round that was not over then is
-forgotten: its members call again.
+Of the classic protocol it is as things stood when everybody was last told what to do: a round that
+was not over then is forgotten, and its members call again. Of the newer one it is what each member
+was told last, and what it is to have in the end.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class KeptMember(Struct, frozen=True, array_like=True):
     assignment: bytes
 
 
-class Kept(Struct, frozen=True, array_like=True):
-    """See the module's docstring."""
+class Kept(Struct, frozen=True, array_like=True, tag="classic"):
+    """A group of the classic protocol."""
 
     generation: int
     protocol_type: str
@@ -38,9 +39,38 @@ class Kept(Struct, frozen=True, array_like=True):
     members: tuple[KeptMember, ...]
 
 
+class KeptReader(Struct, frozen=True, array_like=True):
+    """One member of a group of the newer protocol: what it wants, and what it has."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    host: str
+    rebalance_seconds: float
+    names: frozenset[str]
+    pattern: str
+    assignor: str | None
+    epoch: int
+    previous_epoch: int
+    assigned: frozenset[tuple[bytes, int]]
+    revoking: frozenset[tuple[bytes, int]]
+    target: frozenset[tuple[bytes, int]]
+
+
+class KeptReaders(Struct, frozen=True, array_like=True, tag="consumer"):
+    """A group of the newer protocol."""
+
+    epoch: int
+    sizes: dict[bytes, int]
+    """Partitions of the topics that members want, as the target knows them."""
+    members: tuple[KeptReader, ...]
+
+
+AnyKept = Kept | KeptReaders
 Done = Callable[[BrokerError | None], None]
-Keep = Callable[[str, Kept | None, Done], None]
+Keep = Callable[[str, AnyKept | None, Done], None]
 """Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""
 
 encode: Final = msgspec.msgpack.encode
-decode: Final = msgspec.msgpack.Decoder(Kept).decode
+decode: Final = msgspec.msgpack.Decoder(AnyKept).decode

@@ -245,14 +245,10 @@ def _stale(session: KafkaSession, asked: FetchOffsetsGroup) -> int:
     """
     if asked.member_id is None and asked.member_epoch < 0:
         return NONE
-    groups = session.front.groups
-    group = groups.consumer(asked.group_id)
+    group = session.front.groups.consumer(asked.group_id)
     if group is None:
         return COORDINATOR_LOAD_IN_PROGRESS if asked.member_epoch >= 0 else NONE
-    code = group.check_commit(asked.member_id or "", asked.member_epoch)
-    if code == UNKNOWN_MEMBER_ID and group.may_have_forgotten(groups.now()):
-        return COORDINATOR_LOAD_IN_PROGRESS
-    return code
+    return group.check_commit(asked.member_id or "", asked.member_epoch)
 
 
 async def _of_topic(

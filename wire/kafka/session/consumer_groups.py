@@ -146,7 +146,9 @@ async def _beaten(
         if still and _wanted(group, beat) == (names, patterns):  # nobody else wants others now
             group.look(topics, groups.now())
             break
-    return group.heartbeat(beat, groups.now())
+    told = group.heartbeat(beat, groups.now())
+    await groups.keep(group)
+    return told
 
 
 def _beat(session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest) -> Beat:

@@ -16,8 +16,8 @@ for too long, is out; when it calls again it hears that nobody knows it, and beg
 A static member (one with an instance id) may leave for now: what it has waits for it. It comes back
 under another id, and takes its own place.
 
-After a restart of this server nobody knows who had what. A group that was in use then gives nothing
-out until all who are alive have called, and heard that they are unknown (`holds_until`).
+What changed is kept before a heartbeat that says so is answered (`unkept`), so after a restart all
+is as everybody was told last.
 
 Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
 
@@ -43,7 +43,7 @@ from wire.kafka.errors import (
     UNRELEASED_INSTANCE_ID,
 )
 from wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
-from wire.kafka.groups.consumer.member import NEVER, Member, Step
+from wire.kafka.groups.consumer.member import NEVER, Member, Step, resumed
 from wire.kafka.groups.consumer.words import (
     JOIN,
     LEAVE,
@@ -53,6 +53,7 @@ from wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
+from wire.kafka.groups.kept import KeptReaders
 from wire.kafka.groups.room import MEMBER_BYTES, Room
 
 PARTITION_BYTES: Final = 250
@@ -71,9 +72,7 @@ class State(enum.Enum):
 class ConsumerGroup:
     """See the module's docstring."""
 
-    def __init__(
-        self, group_id: str, size_max: int, timing: Timing, room: Room, holds_until: float = 0.0
-    ) -> None:
+    def __init__(self, group_id: str, size_max: int, timing: Timing, room: Room) -> None:
         self.id = group_id
         self.epoch = 0
         self.members: dict[str, Member] = {}
@@ -84,15 +83,36 @@ class ConsumerGroup:
         self.due = 0.0
         """There is nothing to do before."""
         self.is_dead = False
+        self.unkept = False
+        """Something has changed that has to be kept."""
         self._size_max = size_max
         self._timing = timing
         self._room = room
         self._taken_bytes = 0
-        self.holds_until = holds_until
         self._static: dict[str, Member] = {}
         self._owners: dict[Partition, Member] = {}
         self._seen: dict[bytes, int] = {}
         """Partitions of the topics that members want, as the target knows them."""
+
+    def kept(self) -> KeptReaders | None:
+        """What has to be kept of it, None for nothing; it is no longer unkept."""
+        self.unkept = False
+        if not self.members:
+            return None
+        members = tuple(one.kept(self.targets[one.id]) for one in self.members.values())
+        return KeptReaders(self.epoch, self._seen, members)
+
+    def resume(self, kept: KeptReaders, now: float) -> None:
+        """Be what it was before a restart."""
+        self.epoch, self._seen = kept.epoch, kept.sizes
+        for one in kept.members:
+            member = self.members[one.member_id] = resumed(one, now)
+            if member.instance_id is not None:
+                self._static[member.instance_id] = member
+            self._owners.update(dict.fromkeys(member.assigned | member.revoking, member))
+            self.targets[member.id] = set(one.target)
+        self._taken_bytes = self._size()
+        self._room.take(self._taken_bytes)
 
     @property
     def in_use(self) -> bool:
@@ -142,20 +162,16 @@ class ConsumerGroup:
         self.due = 0.0
         if member.hear(beat, now) or member.id not in self.targets:
             self._turn()
-        before = set(member.assigned)
+        before = (set(member.assigned), set(member.revoking), member.epoch)
         self._reconcile(member, beat.owned, now)
-        news = beat.is_full or member.assigned != before
+        self.unkept |= before != (member.assigned, member.revoking, member.epoch)
+        news = beat.is_full or member.assigned != before[0]
         return Beaten(
             member_id=member.id,
             epoch=member.epoch,
             assigned=frozenset(member.assigned) if news else None,
-            again_seconds=self._again_seconds(now),
+            again_seconds=self._timing.heartbeat_seconds,
         )
-
-    def _again_seconds(self, now: float) -> float:
-        if now >= self.holds_until:
-            return self._timing.heartbeat_seconds
-        return min(self._timing.heartbeat_seconds, self.holds_until - now)
 
     def _refusal(self, beat: Beat) -> int:
         """Why a heartbeat cannot be, whoever sends it."""
@@ -192,14 +208,11 @@ class ConsumerGroup:
             return UNKNOWN_MEMBER_ID
         return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
 
-    def may_have_forgotten(self, now: float) -> bool:
-        """Whether somebody who is unknown may have been a member before a restart."""
-        return now < self.holds_until
-
     # -- coming and going ---------------------------------------------------------------------
 
     def _joined(self, beat: Beat) -> Member:
         """A newcomer, one that begins anew, or a static member that is back."""
+        self.unkept = True
         member = self.members.get(beat.member_id)
         if member is not None:
             self._release(member, member.assigned | member.revoking)
@@ -233,6 +246,7 @@ class ConsumerGroup:
         if beat.epoch == LEAVE or member.instance_id is None:
             self.remove(member)
             return
+        self.unkept = True
         self._release(member, member.revoking)
         member.revoking, member.revoke_by = set(), NEVER
         member.step, member.epoch = Step.WAITING, LEAVE_FOR_NOW
@@ -286,6 +300,7 @@ class ConsumerGroup:
     def _turn(self) -> None:
         """Work out who is to have what, from now on."""
         self.epoch += 1
+        self.unkept = True
         self._seen = self._wanted_sizes()
         wishes = {one.id: one.wants(self.topics) for one in self.members.values()}
         self.targets = ASSIGNORS[self.assignor](wishes, self._seen, self.targets)
@@ -331,10 +346,9 @@ class ConsumerGroup:
             member.revoke_by = now + member.rebalance_seconds
             return
         self._release(member, surplus)
-        if now >= self.holds_until:
-            free = {one for one in target - member.assigned if one not in self._owners}
-            self._owners.update(dict.fromkeys(free, member))
-            member.assigned |= free
+        free = {one for one in target - member.assigned if one not in self._owners}
+        self._owners.update(dict.fromkeys(free, member))
+        member.assigned |= free
         member.step = Step.STABLE if member.assigned == target else Step.WAITING
         member.takes_epoch(self.epoch)
 

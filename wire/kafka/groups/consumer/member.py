@@ -8,10 +8,12 @@ WAITING     it lacks something that others have not let go yet
 from __future__ import annotations
 
 import enum
+from collections.abc import Set
 from typing import Final
 
 from wire.kafka.groups.consumer.assignors import Partition
 from wire.kafka.groups.consumer.words import LEAVE_FOR_NOW, Beat, Topics
+from wire.kafka.groups.kept import KeptReader
 
 NEVER: Final = float("inf")
 
@@ -91,6 +93,25 @@ class Member:
             self.assignor = beat.assignor
         return before != (self.names, self.pattern, self.assignor)
 
+    def kept(self, target: Set[Partition]) -> KeptReader:
+        """What is kept of it, with what it is to have."""
+        return KeptReader(
+            self.id,
+            self.instance_id,
+            self.rack_id,
+            self.client_id,
+            self.host,
+            self.rebalance_seconds,
+            self.names,
+            self.pattern,
+            self.assignor,
+            self.epoch,
+            self.previous_epoch,
+            frozenset(self.assigned),
+            frozenset(self.revoking),
+            frozenset(target),
+        )
+
     def takes_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
             self.previous_epoch, self.epoch = max(self.epoch, 0), epoch
@@ -102,3 +123,19 @@ class Member:
         if beat.epoch != self.previous_epoch or beat.owned is None:
             return False
         return beat.owned <= self.assigned | self.revoking
+
+
+def resumed(kept: KeptReader, now: float) -> Member:
+    """A member as it was before a restart, with the time for anything anew."""
+    member = Member(kept.member_id, kept.instance_id)
+    member.rack_id, member.client_id, member.host = kept.rack_id, kept.client_id, kept.host
+    member.rebalance_seconds = kept.rebalance_seconds
+    member.names, member.pattern, member.assignor = kept.names, kept.pattern, kept.assignor
+    member.epoch, member.previous_epoch = kept.epoch, kept.previous_epoch
+    member.assigned, member.revoking = set(kept.assigned), set(kept.revoking)
+    member.heard = now
+    if member.revoking:
+        member.step, member.revoke_by = Step.REVOKING, now + kept.rebalance_seconds
+    elif kept.assigned != kept.target or member.is_away:
+        member.step = Step.WAITING
+    return member

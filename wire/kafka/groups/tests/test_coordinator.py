@@ -161,13 +161,67 @@ async def test_a_group_of_the_newer_protocol_takes_the_place_of_an_empty_one(des
     assert desk.groups.all() == []
 
 
-async def test_who_comes_first_by_the_newer_protocol_waits_for_the_others(desk: Desk) -> None:
-    await desk.records.ensure("g", Record("consumer", "consumer"))
-    await desk.restart()
+async def test_members_of_the_newer_protocol_go_on_after_a_restart(desk: Desk) -> None:
     await desk.groups.expect_consumers("g")
-    assert desk.groups.made_consumer("g").holds_until > desk.groups.now()
-    await desk.groups.expect_consumers("other")
-    assert desk.groups.made_consumer("other").holds_until == 0, "nobody was in this one"
+    group = desk.groups.made_consumer("g")
+    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    told = group.heartbeat(beat, desk.groups.now())
+    await desk.groups.keep(group)
+    await desk.restart()
+    after = desk.groups.consumer("g")
+    assert after is not None
+    again = after.heartbeat(Beat("m", told.epoch), desk.groups.now())
+    assert (again.error_code, again.epoch) == (errors.NONE, told.epoch)
+    await desk.wait(46)
+    assert desk.groups.all() == []
+    await settled()
+    await desk.restart()
+    assert desk.groups.all() == [], "who was silent is not kept either"
+
+
+async def test_nobody_is_told_what_cannot_be_kept(desk: Desk) -> None:
+    await desk.groups.expect_consumers("g")
+    group = desk.groups.made_consumer("g")
+
+    async def fails(*_: object) -> int:
+        raise StorageFailed("for now")
+
+    put, desk.metadata.put = desk.metadata.put, fails
+    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    group.heartbeat(beat, desk.groups.now())
+    with pytest.raises(StorageFailed):
+        await desk.groups.keep(group)
+    assert group.unkept
+    desk.metadata.put = put
+    await desk.groups.keep(group)
+    assert not group.unkept
+
+
+async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
+    await desk.groups.expect_consumers("g")
+    group = desk.groups.made_consumer("g")
+    opened, told = trio.Event(), []
+    put = desk.metadata.put
+
+    async def waits(*args: object) -> int:
+        await opened.wait()
+        return await put(*args)
+
+    async def keep(name: str) -> None:
+        await desk.groups.keep(group)
+        told.append(name)
+
+    desk.metadata.put = waits
+    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    group.heartbeat(beat, desk.groups.now())
+    desk.nursery.start_soon(keep, "first")
+    await settled()
+    desk.nursery.start_soon(keep, "again")
+    await settled()
+    assert told == []
+    opened.set()
+    await settled()
+    assert sorted(told) == ["again", "first"]
 
 
 async def test_room(desk: Desk) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from wire.kafka import errors
 from wire.kafka.groups.consumer.assignors import Partition
 from wire.kafka.groups.consumer.group import ConsumerGroup, State
 from wire.kafka.groups.consumer.words import Beat, Beaten, Timing, Topics
+from wire.kafka.groups.kept import KeptReaders, decode, encode
 from wire.kafka.groups.room import Room
 
 A, B = b"a" * 16, b"b" * 16
@@ -24,12 +23,24 @@ THERE = Topics({"a": A, "b": B}, {A: 4, B: 2}, {"a|b": frozenset({"a", "b"})})
 class Desk:
     """A group and a clock."""
 
-    def __init__(self, size_max: int = 10, bytes_max: int = 1_000_000, holds: float = 0.0) -> None:
+    def __init__(self, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
         self.room = Room(bytes_max)
         self.now = 100.0
         timing = Timing(heartbeat_seconds=5.0, session_seconds=45.0)
-        self.group = ConsumerGroup("g", size_max, timing, self.room, self.now + holds)
+        self.group = ConsumerGroup("g", size_max, timing, self.room)
         self.look(THERE)
+
+    def restarted(self) -> Desk:
+        """The group as it is after a restart; nobody has looked yet."""
+        desk, kept = Desk(), self.group.kept()
+        assert kept is not None
+        found = decode(encode(kept))
+        assert isinstance(found, KeptReaders)
+        desk.now = self.now
+        desk.room = Room(1_000_000)
+        desk.group = ConsumerGroup("g", 10, Timing(5.0, 45.0), desk.room)
+        desk.group.resume(found, self.now)
+        return desk
 
     def look(self, topics: Topics) -> None:
         self.group.look(topics, self.now)
@@ -229,14 +240,55 @@ def test_room() -> None:
     assert desk.join("m").error_code == errors.UNKNOWN_MEMBER_ID
 
 
-@pytest.mark.parametrize("seconds", [0.0, 5.9])
-def test_after_a_restart_nothing_is_given_out_at_once(seconds: float) -> None:
-    desk = Desk(holds=6.0)
-    told = desk.join("m")
-    assert (told.epoch, told.assigned, told.again_seconds) == (1, frozenset(), 5.0)
-    desk.wait(seconds)
-    told = desk.beat("m", 1, frozenset())
-    assert told.assigned is None
-    assert told.again_seconds == pytest.approx(min(5.0, 6.0 - seconds))
-    desk.wait(6.0 - seconds)
-    assert desk.beat("m", 1, frozenset()).assigned == ALL
+def test_after_a_restart_all_is_as_everybody_was_told() -> None:
+    desk = Desk()
+    desk.join("m")
+    desk.join("s", instance="i")
+    mine = desk.beat("m", 1).assigned
+    assert mine is not None
+    assert desk.beat("m", 1, mine).epoch == 2
+    assert desk.beat("s", 2, instance="i").assigned == ALL - mine
+    assert desk.group.unkept
+    after = desk.restarted()
+    assert not after.group.unkept
+    assert after.room.used_bytes == desk.room.used_bytes
+    after.look(THERE)
+    told = after.beat("m", 2, mine)
+    assert (told.error_code, told.epoch, told.assigned) == (errors.NONE, 2, None)
+    assert after.beat("s", 2, ALL - mine, instance="i").assigned is None
+    assert after.group.state is State.STABLE
+    assert not after.group.unkept
+    after.wait(46)
+    assert after.group.state is State.EMPTY
+    assert after.group.unkept
+    assert after.group.kept() is None
+
+
+def test_who_was_letting_go_has_the_time_for_it_anew() -> None:
+    desk = Desk()
+    desk.join("m")
+    desk.join("n")
+    told = desk.beat("m", 1)
+    assert told.assigned is not None
+    desk.wait(40)
+    after = desk.restarted()
+    after.look(THERE)
+    assert after.beat("n", 2).assigned is None, "it may still be reading"
+    after.beat("m", 1, ALL)
+    after.wait(40)
+    assert after.beat("m", 1, told.assigned).error_code == errors.NONE
+    assert after.beat("n", 2).assigned == ALL - told.assigned
+
+
+def test_only_what_changes_is_to_be_kept() -> None:
+    desk = Desk()
+    desk.join("s", instance="i")
+    assert desk.group.unkept
+    desk.group.kept()
+    desk.beat("s", 1, ALL, instance="i")
+    assert not desk.group.unkept
+    desk.beat("s", -2, instance="i")
+    assert desk.group.unkept
+    after = desk.restarted()
+    after.look(THERE)
+    assert after.join("t", instance="i").assigned == ALL, "it is back, and finds what it had"

@@ -9,7 +9,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from wire.kafka import errors
 from wire.kafka.groups.consumer.assignors import Partition
 from wire.kafka.groups.consumer.group import ConsumerGroup, State
-from wire.kafka.groups.consumer.words import JOIN, LEAVE, LEAVE_FOR_NOW, Beat, Timing, Topics
+from wire.kafka.groups.consumer.words import (
+    JOIN,
+    LEAVE,
+    LEAVE_FOR_NOW,
+    Beat,
+    Beaten,
+    Timing,
+    Topics,
+)
+from wire.kafka.groups.kept import KeptReaders, decode, encode
 from wire.kafka.groups.room import Room
 
 A, B = b"a" * 16, b"b" * 16
@@ -51,11 +60,31 @@ class Readers(RuleBasedStateMachine):
         self.room = Room(100_000)
         self.sizes = {A: 3, B: 2}
         self.now = 0.0
-        self.group = ConsumerGroup("g", 10, Timing(5.0, 45.0), self.room)
+        self.group = self._made()
+        self.kept: KeptReaders | None = None
+        """What is on the disk."""
         self.readers = [Reader(f"m{n}", f"i{n}" if n < 2 else None) for n in range(5)]
         self.generations = 0
 
+    def _made(self) -> ConsumerGroup:
+        return ConsumerGroup("g", 10, Timing(5.0, 45.0), self.room)
+
+    def _keep(self) -> None:
+        if self.group.unkept:
+            kept = self.group.kept()
+            found = None if kept is None else decode(encode(kept))
+            assert found is None or isinstance(found, KeptReaders)
+            self.kept = found
+
     def _beat(self, reader: Reader, epoch: int, *, lost: bool = False) -> None:
+        told = self._heard(reader, epoch)
+        self._keep()
+        if lost:
+            reader.says_all = True
+        else:
+            reader.hear(told)
+
+    def _heard(self, reader: Reader, epoch: int) -> Beaten:
         said = reader.says_all or epoch == JOIN
         self.group.look(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
         beat = Beat(
@@ -66,11 +95,19 @@ class Readers(RuleBasedStateMachine):
             names=reader.names if said else None,
             owned=frozenset(reader.reads),
         )
-        told = self.group.heartbeat(beat, self.now)
-        if lost:
+        return self.group.heartbeat(beat, self.now)
+
+    @rule(who=WHO, amid=st.booleans())
+    def crash(self, who: int, amid: bool) -> None:
+        """The server goes, perhaps before what it was about to say was on the disk."""
+        reader = self.readers[who]
+        if amid:
+            self._heard(reader, reader.epoch)
             reader.says_all = True
-        else:
-            reader.hear(told)
+        self.room = Room(100_000)
+        self.group = self._made()
+        if self.kept is not None:
+            self.group.resume(self.kept, self.now)
 
     @rule(who=WHO, lost=st.booleans())
     def call(self, who: int, lost: bool) -> None:
@@ -110,11 +147,13 @@ class Readers(RuleBasedStateMachine):
     def resize(self, size: int, topic: bytes) -> None:
         self.sizes[topic] = size
 
-    @rule(seconds=st.sampled_from([1.0, 15.0, 50.0]))
-    def wait(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from([1.0, 15.0, 50.0]), kept=st.booleans())
+    def wait(self, seconds: float, kept: bool) -> None:
         self.now += seconds
         if self.group.due <= self.now:
             self.group.tick(self.now)
+        if kept:
+            self._keep()
 
     @invariant()
     def nothing_is_read_twice(self) -> None:
