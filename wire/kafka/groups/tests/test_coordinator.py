@@ -156,9 +156,14 @@ async def test_a_group_of_the_newer_protocol_takes_the_place_of_an_empty_one(des
     await desk.tell(first)
     assert desk.group.leave(first.member_id, None, desk.groups.now()) == errors.NONE
     await desk.groups.expect_consumers("g")
-    desk.groups.made_consumer("g")
+    group = desk.groups.made_consumer("g")
+    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    group.heartbeat(beat, desk.groups.now())
+    await desk.groups.keep(group)
     await desk.restart()
-    assert desk.groups.all() == []
+    after = desk.groups.consumer("g")
+    assert after is not None
+    assert list(after.members) == ["m"]
 
 
 async def test_members_of_the_newer_protocol_go_on_after_a_restart(desk: Desk) -> None:
