@@ -141,7 +141,7 @@ class Chain:
     def entries_between(self, after: Position, up_to: Position) -> int:
         """How many entries lie in (after, up_to]."""
         if after < self.start:
-            after = (self.start[0], self.start[1] - 1)
+            after = (self.start[0], max(self.start[1] - 1, -1))
         if up_to <= after:
             return 0
         if after[0] == up_to[0] == self.confirmed[0]:

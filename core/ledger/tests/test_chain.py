@@ -75,6 +75,7 @@ def test_after_walks_over_every_entry_once(chain: Chain) -> None:
 
 
 @given(CHAINS, POSITIONS, POSITIONS)
+@example(sparse([{0}, {0}], (4, -1)), (0, 0), (4, 0))
 def test_entries_between_counts_what_lies_there(
     chain: Chain, low: Position, high: Position
 ) -> None:
