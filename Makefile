@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: dev native check format test test-heavy interop bench serve docs
+.PHONY: dev native check format test test-heavy explore interop bench serve docs
 
 dev:            ## make .venv, with all that tests and checks need
 	scripts/test --version
@@ -26,6 +26,9 @@ test:           ## everything that CI runs
 
 test-heavy:     ## what takes minutes: crashes under load, large backlogs
 	$(BIN)/pytest -m heavy
+
+explore:        ## property tests with cases that nobody has seen yet; what they find becomes an @example
+	MAGNETAR_EXPLORE=1 $(BIN)/pytest -m "not slow and not heavy" core bookie wire
 
 interop:        ## stock clients against a real server
 	$(BIN)/pytest interop_tests
