@@ -188,9 +188,8 @@ def is_whole(head: bytes, payload: bytes) -> bool:
 
 def is_intact(blob: bytes, start: int, end: int) -> bool:
     """Whether the record at `start`..`end` has the digest that its bytes should have."""
-    digest: int = _digest(blob, start + 36)[0]
-    computed: int = crc32c(blob[start + 40 : end], crc32c(blob[start + 4 : start + 36]))
-    return computed == digest
+    body = start + RECORD_OVERHEAD_BYTES
+    return is_whole(blob[start:body], blob[body:end])
 
 
 def count_intact(run: Run) -> int:

@@ -32,7 +32,7 @@ from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.words import Timing
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.keeper import Keeper
-from wire.kafka.groups.kept import Kept
+from wire.kafka.groups.kept import Kept, unheard
 from wire.kafka.groups.member import Joined, Joining
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
@@ -221,7 +221,7 @@ class Groups:
                 continue
             group.tick(now)
             if isinstance(group, ConsumerGroup) and group.unkept:
-                self._keeper.keep(group.id, group.kept(), _unheard)
+                self._keeper.keep(group.id, group.kept(), unheard)
             if group.in_use is not self._noted.get(group.id, group.in_use):
                 await self._note(group)
             elif group.is_over:
@@ -247,10 +247,6 @@ def kind_of(group: AnyGroup) -> tuple[str, str]:
     if isinstance(group, ConsumerGroup):
         return CONSUMER, CONSUMERS
     return CLASSIC, group.protocol_type or ""
-
-
-def _unheard(_: BrokerError | None) -> None:
-    """Nobody waits for this: who is out and still kept is out again after a restart."""
 
 
 def _new_id(name: str) -> str:

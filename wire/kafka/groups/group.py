@@ -44,7 +44,7 @@ from wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
 )
 from wire.kafka.groups import protocols
-from wire.kafka.groups.kept import Done, Kept
+from wire.kafka.groups.kept import Done, Kept, unheard
 from wire.kafka.groups.member import (
     NEVER,
     Joined,
@@ -428,7 +428,7 @@ class Group:
         self.protocol = None
         self.leader = ""
         self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
-        self._rules.keep(self.id, None, _unheard)
+        self._rules.keep(self.id, None, unheard)
 
     def die(self) -> None:
         """It is deleted."""
@@ -468,7 +468,3 @@ class Group:
         """End the round, unless it grows and may last longer."""
         if not self._round.prolonged(now, self._rules.first_delay_seconds):
             self._end_round(now)
-
-
-def _unheard(_: BrokerError | None) -> None:
-    """Nobody waits for this. Members that are still kept are out again when they do not call."""

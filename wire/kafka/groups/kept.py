@@ -72,5 +72,10 @@ Done = Callable[[BrokerError | None], None]
 Keep = Callable[[str, AnyKept | None, Done], None]
 """Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""
 
+
+def unheard(_: BrokerError | None) -> None:
+    """A `Done` of nobody's: who has gone, and is still kept, is out again when he does not call."""
+
+
 encode: Final = msgspec.msgpack.encode
 decode: Final = msgspec.msgpack.Decoder(AnyKept).decode
