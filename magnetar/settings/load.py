@@ -18,8 +18,8 @@ from magnetar.settings.registry import FLAGS, SECTIONS, SETTINGS, Setting, Setti
 from magnetar.trouble import OperatorError
 
 PREFIX: Final = "MAGNETAR_"
-NOT_SETTINGS: Final = ("MAGNETAR_CONFIG", "MAGNETAR_APT", "MAGNETAR_PURE")
-"""Read by the command line, by scripts/ and by `core.native`, not here."""
+NOT_SETTINGS: Final = ("MAGNETAR_CONFIG", "MAGNETAR_APT", "MAGNETAR_PURE", "MAGNETAR_EXPLORE")
+"""Read by the command line, by scripts/, by `core.native` and by property tests, not here."""
 FOREIGN_PREFIXES: Final = ("MAGNETAR_SERVICE_", "MAGNETAR_PORT")
 """Kubernetes puts these into every container beside a service named `magnetar`."""
 

@@ -178,6 +178,7 @@ def test_variables_that_are_not_meant_for_us() -> None:
         "HOME": "/",
         "MAGNETAR_CONFIG": "m.toml",
         "MAGNETAR_APT": "1",
+        "MAGNETAR_EXPLORE": "1",
         "MAGNETAR_SERVICE_HOST": "10.0.0.1",  # Kubernetes, for a service of this name
         "MAGNETAR_PORT_6650_TCP_ADDR": "10.0.0.1",
     }
