@@ -125,14 +125,13 @@ class Bookie:
         self._check_room()
         if not state.keyed:
             self._journal_key(ledger_id, state)
-        size = len(run.blob)
         # The cache first, the journal second: `checkpoint.py` says why.
         if self._cache.put(run):
             self._checkpointer.want()
-        if self._journal.append(run.blob, acked):
+        if self._journal.append(run.blob, acked, run.apart):
             self.wake()
         self.counters.entries_added += run.count
-        self.counters.bytes_added += size
+        self.counters.bytes_added += run.size
 
     def _check_room(self) -> None:
         failed = self.failed or self._journal.failed

@@ -10,7 +10,9 @@
         40     n  payload
 
 Invariant: a `Run` holds whole records of one ledger with consecutive ids, and nothing else.
-There is no object per entry: a run is one blob and the offsets of its records.
+There is no object per entry: a run is one blob and the offsets of its records. But to join a record
+costs a copy of its payload, so a large one goes to the disk as a run of its own in two pieces, and
+its payload is the very bytes that the broker keeps to hand out.
 """
 
 from __future__ import annotations
@@ -38,12 +40,16 @@ RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
 ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 + 10 * 1024 - 500
 """The frame that Pulsar gives its bookies, less what wraps an entry: a message of 5 MiB fits."""
 NOTHING_CONFIRMED: Final = -1
+APART_BYTES: Final = 64 * 1024
+"""A payload of this size is worth a run of its own."""
 LEFT_ON_PART: Final = 4
 """Of what was read one part of so many may be kept that is no whole record of the run."""
 
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
 _digest = Struct(">I").unpack_from
+_said = Struct(">qqqq").pack
+_length = Struct(">I").pack
 
 _pack = quickest(records.pack, "bookie.compiled")
 _unpack = quickest(records.unpack, "bookie.compiled")
@@ -59,6 +65,8 @@ class Run(msgspec.Struct, frozen=True, gc=False):
     """Where each record begins, and where the last one ends. There may be more behind it, which
     means nothing, in what was read for its entries only.
     """
+    apart: bytes = b""
+    """What belongs behind the blob: the payload of the only record, where that was not copied."""
 
     @property
     def last(self) -> int:
@@ -69,8 +77,13 @@ class Run(msgspec.Struct, frozen=True, gc=False):
         return len(self.offsets) - 1
 
     @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        return len(self.blob) + len(self.apart)
+
+    @property
     def memory_bytes(self) -> int:
-        return len(self.blob) + 4 * len(self.offsets) + 200
+        return self.size + 4 * len(self.offsets) + 200
 
     def payload_bytes(self, entry_id: int) -> int:
         """How large one entry is."""
@@ -114,6 +127,17 @@ def seal(
     """
     blob, offsets = _pack(ledger_id, first, last_confirmed, length, payloads, heads)
     return Run(ledger_id, first, blob, offsets)
+
+
+def seal_apart(
+    ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes, head: bytes
+) -> Run:
+    """Likewise, one record of a payload that is not copied."""
+    size = len(head) + len(payload)
+    said = _said(ledger_id, entry_id, last_confirmed, length + size)
+    digest = crc32c(payload, crc32c(said + head))
+    blob = b"".join((_length(OVERHEAD_BYTES + size), said, _length(digest), head))
+    return Run(ledger_id, entry_id, blob, array("I", (0, len(blob) + len(payload))), payload)
 
 
 def header_of(run: Run, entry_id: int) -> Header:
@@ -237,6 +261,8 @@ def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
     """Payloads out of a run that never left memory."""
     start, stop = span(run, first, last, bytes_max)
     blob, offsets = run.blob, run.offsets
+    if run.apart:
+        return [blob[RECORD_OVERHEAD_BYTES:] + run.apart]
     return [
         blob[a + 40 : b]
         for a, b in zip(offsets[start:stop], offsets[start + 1 : stop + 1], strict=True)

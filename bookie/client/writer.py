@@ -107,9 +107,15 @@ class Writer:
         done: Done | None,
         headers: Sequence[bytes] | None = None,
     ) -> None:
-        run = entries.seal(
-            self._ledger_id, self._next, self._last_confirmed, self._length, payloads, headers
-        )
+        if len(payloads) == 1 and len(payloads[0]) >= entries.APART_BYTES:
+            head = headers[0] if headers is not None else b""
+            run = entries.seal_apart(
+                self._ledger_id, self._next, self._last_confirmed, self._length, payloads[0], head
+            )
+        else:
+            run = entries.seal(
+                self._ledger_id, self._next, self._last_confirmed, self._length, payloads, headers
+            )
         self._link.add(run, self._master_key, self._acked)
         self._next += len(payloads)
         self._length += size

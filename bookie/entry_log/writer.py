@@ -69,12 +69,13 @@ class EntryLogWriter:
 
     def append(self, run: Run) -> int:
         """Add a run's records; returns the location of its first entry, readable after `flush`."""
-        size = len(run.blob)
+        size = run.size
         if self._file is None or self._file.size + size > self._size_max:
             self.finish()
             self._file = self._begin()
         location = (self.log_id << 32) | (self._file.size + 4)
         self._file.append(run.blob)
+        self._file.append(run.apart)
         self._ledgers[run.ledger_id] = self._ledgers.get(run.ledger_id, 0) + size
         return location
 

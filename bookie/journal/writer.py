@@ -57,16 +57,25 @@ class Writer(Protocol):
 
 
 def _parts(items: list[Item]) -> Iterator[Batch]:
-    """What thousands of topics had waiting for a ledger, say, comes in one sweep."""
+    """What thousands of topics had waiting for a ledger, say, comes in one sweep.
+
+    What nobody is told of stays with what follows: it may be the beginning of a record.
+    """
     part: list[Item] = []
-    size = 0
+    unit: list[Item] = []
+    part_bytes = unit_bytes = 0
     for item in items:
-        if part and size + len(item[0]) > BATCH_BYTES_MAX:
-            yield part, size
-            part, size = [], 0
-        part.append(item)
-        size += len(item[0])
-    yield part, size
+        unit.append(item)
+        unit_bytes += len(item[0])
+        if item[1] is None:
+            continue
+        if part and part_bytes + unit_bytes > BATCH_BYTES_MAX:
+            yield part, part_bytes
+            part, part_bytes = [], 0
+        part += unit
+        part_bytes += unit_bytes
+        unit, unit_bytes = [], 0
+    yield part + unit, part_bytes + unit_bytes
 
 
 class Journal:
@@ -111,9 +120,16 @@ class Journal:
                 return
         self._writer = ThreadWriter(groups, self._deliver)
 
-    def append(self, blob: bytes, acked: Acked | None) -> bool:
-        """Take records for the next group; returns whether they are the first for it."""
+    def append(self, blob: bytes, acked: Acked | None, apart: bytes = b"") -> bool:
+        """Take records for the next group; returns whether they are the first for it. What belongs
+        behind the blob may lie `apart` from it.
+        """
         first = not self._pending
+        if apart:
+            self._pending.append((blob, None))
+            self._pending_bytes += len(blob)
+            self.queue_bytes += len(blob)
+            blob = apart
         self._pending.append((blob, acked))
         self._pending_bytes += len(blob)
         self.queue_bytes += len(blob)

@@ -44,6 +44,19 @@ def test_what_is_sealed_is_found_again(payloads, ledger_id, first, confirmed):
     assert header.last_confirmed == confirmed
 
 
+@given(st.binary(min_size=1, max_size=900), st.binary(max_size=90), st.integers(-1, 2**40))
+def test_a_payload_that_lies_apart_makes_the_same_record(payload, head, confirmed):
+    joined = entries.seal(3, 7, confirmed, 11, [payload], [head])
+    run = entries.seal_apart(3, 7, confirmed, 11, payload, head)
+    assert run.apart is payload
+    assert run.blob + run.apart == joined.blob
+    assert (run.size, run.count, run.last) == (joined.size, 1, 7)
+    assert run.offsets == joined.offsets
+    assert run.payload_bytes(7) == joined.payload_bytes(7)
+    assert entries.payloads(run, 7, 9, 1) == [head + payload]
+    assert entries.header_of(run, 7) == entries.header_of(joined, 7)
+
+
 @given(PAYLOADS, st.data())
 def test_a_cut_blob_gives_its_whole_records_only(payloads, data):
     run = entries.seal(5, 10, 9, 0, payloads)

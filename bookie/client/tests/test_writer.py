@@ -85,6 +85,20 @@ def test_headers_are_joined_to_their_payloads(bench):
     assert bench.writer.length == 8
 
 
+def test_a_large_payload_is_stored_as_it_is():
+    bench = Bench()
+    payload = bytes(entries.APART_BYTES)
+    bench.writer.append([payload], lambda error: None, [b"head"])
+    bench.writer.append([payload[1:]], lambda error: None)
+    bench.writer.append([payload, b"more"], lambda error: None)
+    large, small, many = bench.link.runs
+    assert large.apart is payload
+    assert entries.payloads(large, 0, 0, 1) == [b"head" + payload]
+    assert not small.apart
+    assert not many.apart
+    assert bench.writer.length == 4 + 3 * len(payload) + 3
+
+
 def test_a_refused_run_is_told_in_its_turn_and_uses_no_id(bench):
     bench.append(b"a", name=1)
     bench.link.refusal = Overloaded("later")

@@ -7,6 +7,7 @@ import trio
 from bookie import entries
 from bookie.journal import format
 from bookie.journal.files import JournalFiles
+from bookie.journal.groups import BATCH_BYTES_MAX
 from bookie.journal.scan import TEAR_BYTES_MAX
 from bookie.journal.tests.records import broken_file, found, record, stop
 from core.errors import StorageFull
@@ -163,3 +164,17 @@ async def test_groups_have_a_bound_however_much_comes_at_once(make, tmp_path):
     assert len(sizes) >= 2
     assert max(sizes) < TEAR_BYTES_MAX
     assert journal.queue_bytes == 0
+
+
+async def test_a_record_in_two_pieces_stays_in_one_group(make, tmp_path):
+    """The second piece does not fit where the first would."""
+    journal = make(size_max=64 * MIB)
+    told = []
+    journal.append(record(0, BATCH_BYTES_MAX - 500), told.append)
+    run = entries.seal_apart(1, 1, -1, 0, b"x" * MIB, b"head")
+    assert journal.append(run.blob, told.append, run.apart) is False
+    journal.hand_over()
+    await stop(journal, make)
+    assert told == [None, None]
+    assert found(tmp_path) == [0, 1]
+    assert journal.statistics().groups == 2
