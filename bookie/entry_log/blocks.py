@@ -23,7 +23,7 @@ from bookie.syncing import DIRECT, aligned
 
 BLOCK_BYTES: Final = 4096
 GATHER_BYTES: Final = 4 * 1024 * 1024
-"""A megabyte costs 43 us of CPU in writes of this size, in writes of 1 MB twice that. What is synced
+"""A megabyte costs 43 us of CPU in writes of this size, in those of 1 MB twice that. What is synced
 beside them is as late with both (zeros for the journal are another matter: `journal/files.py`).
 """
 RESERVED_BYTES_MAX: Final = 64 * 1024 * 1024

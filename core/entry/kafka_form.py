@@ -24,12 +24,24 @@ _BEGIN: Final = b"\x0a\x05kafka\x10\x00\x18"
 """Producer name, sequence id, and the tag of the publish time, as nobody else writes them."""
 _FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"
 _COUNT: Final = b"\x58"
+_SOME_TIME_MS: Final = 1 << 41
+"""All times from 1971 to 2109 take as many bytes."""
+
+
+def front(offsets: int, now_ms: int) -> bytes:
+    """What stands before a batch that takes so many offsets."""
+    metadata = b"".join((_BEGIN, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
+    return _SIZE.pack(len(metadata)) + metadata
+
+
+def front_bytes(offsets: int) -> int:
+    """How long that will be, whenever the batch is stored in our days."""
+    return len(front(offsets, _SOME_TIME_MS))
 
 
 def wrapped(batch: bytes | memoryview, offsets: int, now_ms: int) -> bytes:
     """The entry for a batch that takes so many offsets."""
-    metadata = b"".join((_BEGIN, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
-    return b"".join((_SIZE.pack(len(metadata)), metadata, batch))
+    return b"".join((front(offsets, now_ms), batch))
 
 
 def batch_at(entry: bytes, at: int) -> int:

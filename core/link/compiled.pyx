@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The compiled twins of `sockets` and `gathering`, which are the reference. See `core/native`."""
 
-from core.native.octets cimport bytes_of, unwritten
+from core.native.octets cimport bytes_of, cut_out, unwritten
 from cpython.exc cimport PyErr_SetFromErrno
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -71,16 +71,22 @@ cdef class Gathering:
 
     cdef readonly Py_ssize_t filled
     cdef readonly Py_ssize_t room
+    cdef readonly Py_ssize_t before
     # Nobody else knows of it before it is whole, so it may be written and moved.
     cdef PyObject *data
+    # What was `data`, when some see it, but not what was left free.
+    cdef bytes seen
 
-    def __cinit__(self, bytes begin not None, Py_ssize_t room):
+    def __cinit__(
+        self, bytes begin not None, Py_ssize_t room, Py_ssize_t skipped=0, Py_ssize_t before=0
+    ):
+        cdef Py_ssize_t come = len(begin) - skipped
         self.data = NULL
-        if room < len(begin):
+        if skipped < 0 or before < 0 or not 0 <= come <= room:
             raise ValueError("what has come does not fit")
-        self.data = new_bytes(NULL, room)
-        memcpy(inside(self.data), bytes_of(begin), len(begin))
-        self.filled, self.room = len(begin), room
+        self.data = new_bytes(NULL, before + room)
+        memcpy(inside(self.data) + before, bytes_of(begin) + skipped, come)
+        self.filled, self.room, self.before = come, room, before
 
     def __dealloc__(self):
         let_go(self.data)
@@ -90,7 +96,10 @@ cdef class Gathering:
         if self.data is NULL:
             raise ValueError("it is whole")
         cdef Py_ssize_t count = recv(
-            fd, inside(self.data) + self.filled, self.room - self.filled, MSG_DONTWAIT
+            fd,
+            inside(self.data) + self.before + self.filled,
+            self.room - self.filled,
+            MSG_DONTWAIT,
         )
         if count < 0:
             PyErr_SetFromErrno(OSError)
@@ -101,16 +110,51 @@ cdef class Gathering:
         """There is more to come."""
         if room < self.room or self.data is NULL:
             raise ValueError("it does not grow")
-        resize(&self.data, room)
+        resize(&self.data, self.before + room)
         self.room = room
 
     def whole(self) -> bytes:
         """All that has come."""
+        if self.before:
+            raise ValueError("something belongs in front of it")
+        data = self._handed_on()
+        self.room = self.filled = 0
+        return data
+
+    def cut(self, Py_ssize_t size) -> bytes:
+        """Take off the last bytes that have come."""
         if self.data is NULL:
             raise ValueError("it is whole")
-        resize(&self.data, self.filled)
+        if not 0 <= size <= self.filled:
+            raise ValueError("so much has not come")
+        self.filled -= size
+        cdef Py_ssize_t end = self.before + self.filled
+        return cut_out(<const uint8_t *>inside(self.data), end, end + size)
+
+    def view(self) -> memoryview:
+        """All that has come, where it is."""
+        if self.seen is None:
+            self.seen = self._handed_on()
+            self.room = self.filled
+        return memoryview(self.seen)[self.before :]
+
+    def behind(self, bytes front not None) -> bytes:
+        """`front`, which fills what was left free, and behind it all that was seen by `view`."""
+        if self.seen is None:
+            raise ValueError("it is not whole")
+        if len(front) != self.before:
+            raise ValueError("it does not fill what was left free")
+        data, self.seen = self.seen, None
+        memcpy(bytes_of(data), bytes_of(front), len(front))
+        self.room = self.filled = 0
+        return data
+
+    cdef bytes _handed_on(self):
+        """From now on it is bytes like any others, as long as it has become."""
+        if self.data is NULL:
+            raise ValueError("it is whole")
+        resize(&self.data, self.before + self.filled)
         data = <bytes>self.data
         Py_DECREF(data)  # of the two that hold it now
         self.data = NULL
-        self.room = self.filled = 0
         return data

@@ -36,7 +36,11 @@ LARGE_BYTES: Final = 256 * 1024
 """A frame larger than this is received into a buffer of its own."""
 GATHER_BYTES_MIN: Final = 16 * 1024
 GATHER_GROWTH: Final = 4
-"""A large frame's buffer is at most so many times what of it has come: announcing costs nothing."""
+"""A large frame's buffer is at most so many times what of it has come, or as large as the last one:
+announcing costs nothing.
+"""
+EXPECTED_BYTES: Final = 4 * 1024
+"""Received behind a large frame: enough to see that there is another."""
 JOIN_BYTES_MAX: Final = 128 * 1024
 """Up to here one joined buffer is cheaper to send than a list of pieces."""
 PIECES_MAX: Final = 512
@@ -53,6 +57,7 @@ class Connection:
         "heard",
         "interest",
         "large",
+        "large_bytes",
         "left",
         "link",
         "outbox",
@@ -82,6 +87,8 @@ class Connection:
         self.left = b""
         self.large: Gathering | None = None
         """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
+        self.large_bytes = 0
+        """How much the last one had; 0 when something else has come since."""
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.packed_bytes = 0
@@ -101,7 +108,7 @@ class Connection:
 
     # -- in -----------------------------------------------------------------------------------
 
-    def gather(self) -> tuple[int, bytes]:
+    def gather(self) -> tuple[int, Gathering | None]:
         """How many more bytes of a large frame have come, 0 if the peer closed, and all of it when
         it is whole. OSError as the system says it.
         """
@@ -109,13 +116,14 @@ class Connection:
         assert large is not None, "no large frame is on its way"
         count = large.receive(self.fd)
         if large.filled < large.room:
-            return count, b""
+            return count, None
         wanted = self.wire.frame_bytes_wanted
         if large.room < wanted:
             large.grow(min(large.room * GATHER_GROWTH, wanted))
-            return count, b""
+            return count, None
         self.large = None
-        return count, large.whole()
+        self.large_bytes = large.room
+        return count, large
 
     def keep(self, rest: bytes) -> None:
         """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
@@ -123,8 +131,9 @@ class Connection:
         if wanted <= LARGE_BYTES:
             self.left = rest
             return
-        room = min(max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN), wanted)
-        self.large = GatheringNow(rest, room)
+        words, before = self.wire.body_in(rest)
+        room = max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN, self.large_bytes)
+        self.large = GatheringNow(rest, min(room, wanted - words), words, before)
         self.left = b""
 
     # -- state --------------------------------------------------------------------------------

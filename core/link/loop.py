@@ -36,7 +36,8 @@ from core.clock import Clock
 from core.errors import WireError
 from core.link.accepting import Accepted, Accepting, Listener
 from core.link.accepting import Protocol as Protocol
-from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
+from core.link.connection import EXPECTED_BYTES, PAUSE_STOP, PAUSE_STORAGE, Connection
+from core.link.gathering import Gathering
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
 from core.link.poller import GONE, READ, WRITE, new_poller
 from core.link.sockets import receive_now
@@ -268,8 +269,11 @@ class Link:
 
     def _receive(self, connection: Connection, size: int) -> None:
         left = connection.left
+        data: bytes | Gathering | None
         try:
             if connection.large is None:
+                if connection.large_bytes:
+                    size = EXPECTED_BYTES
                 data = receive_now(connection.fd, left, self._view, size)
                 count = len(data) - len(left)
             else:
@@ -287,21 +291,35 @@ class Link:
         connection.pinged = False
         if data:
             self._feed(connection, data)
+        if size == EXPECTED_BYTES:
+            self._expect_large(connection)
 
-    def _feed(self, connection: Connection, data: bytes) -> None:
+    def _expect_large(self, connection: Connection) -> None:
+        """Behind a large frame so little was received that what begins another is not copied far;
+        the rest of it is likely to be there.
+        """
+        if connection.large is None:
+            connection.large_bytes = 0
+        elif connection.interest & READ:
+            self._receive(connection, 0)
+
+    def _feed(self, connection: Connection, data: bytes | Gathering) -> None:
         wire = connection.wire
         ending = None
         try:
+            rest = b""
             try:
-                consumed = wire.feed(data)
+                if isinstance(data, bytes):
+                    rest = data[wire.feed(data) :]
+                else:
+                    wire.feed_large(data)
             except WireError as error:
                 ending = str(error)
-                consumed = len(data)
                 log.info("%s: closed, its bytes make no sense: %s", connection.peer, error)
-            if consumed == len(data):
-                connection.left = b""
+            if rest:
+                connection.keep(rest)
             else:
-                connection.keep(data[consumed:])
+                connection.left = b""
             handle = connection.session.handle
             for event in wire.take_events():
                 handle(event)

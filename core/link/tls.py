@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from core.errors import WireError
+from core.link.gathering import Gathering
 from core.link.wire import Wire
 
 RECORD_BYTES_MAX = 16 * 1024
@@ -48,6 +49,12 @@ class TlsWire:
             self._ended = True  # OpenSSL seals nothing more, it only has an alert to send
             raise WireError(f"TLS: {error.reason or error}") from error
         return len(data)
+
+    def body_in(self, begin: bytes) -> tuple[int, int]:
+        return 0, 0
+
+    def feed_large(self, frame: Gathering) -> None:
+        self.feed(frame.whole())
 
     def _shake_hands(self) -> bool:
         try:

@@ -15,6 +15,8 @@ Invariant: a wire never awaits, and never keeps more than one incomplete frame's
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from core.link.gathering import Gathering
+
 
 class Wire(Protocol):
     """One connection's protocol, without its socket."""
@@ -39,6 +41,18 @@ class Wire(Protocol):
         which the wire takes no more bytes; events parsed before it are still to be taken, and
         outgoing bytes still to be sent (a last word to the peer).
         """
+        ...
+
+    def body_in(self, begin: bytes) -> tuple[int, int]:
+        """Asked once of a large frame that begins so: how much of it are words, before a body that
+        is to be received by itself, and how many bytes to leave free in front of that.
+
+        Of the frame the wire then keeps the words, and wants the rest. (0, 0): it is taken whole.
+        """
+        ...
+
+    def feed_large(self, frame: Gathering) -> None:
+        """Parse a large frame, or the rest of one whose words the wire has. Raises like `feed`."""
         ...
 
     def take_events(self) -> Sequence[Any]:

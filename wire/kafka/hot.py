@@ -59,6 +59,7 @@ class Shape:
         "name",
         "partition",
         "rest",
+        "tail",
         "timeout_ms",
         "topic_id",
         "transactional_id",
@@ -72,6 +73,7 @@ class Shape:
         self.head = frame[at : at + 4]
         self.words = frame[at + _WORDS_AT : words_end]
         self.version = int.from_bytes(self.head[2:], "big")
+        self.tail = _tail(self.version)
         self.client_id = client_id or ""
         self.transactional_id = request.transactional_id
         self.acks = request.acks
@@ -135,6 +137,16 @@ class Shapes:
                 return shape, found
         return None
 
+    def begun(self, frame: bytes, frame_bytes: int) -> tuple[Shape, int] | None:
+        """The shape of a request that begins a frame of that size, and where its records begin;
+        None if it is new, or if that has not come yet.
+        """
+        for shape in self._known:
+            found = _records_at(frame, 4, shape.head, shape.words)
+            if found is not None and found[1] + len(shape.tail) == frame_bytes:
+                return shape, found[0]
+        return None
+
     def remember(
         self, frame: bytes, at: int, version: int, client_id: str | None, request: ProduceRequest
     ) -> Shape | None:
@@ -145,9 +157,8 @@ class Shapes:
         if len(parts) != 1 or not parts[0].records:
             return None
         count = len(parts[0].records)
-        tail, size = b"", _NUMBER.pack(count)
-        if version >= FLEXIBLE:
-            tail, size = _TAIL, varint(count + 1)
+        tail = _tail(version)
+        size = varint(count + 1) if version >= FLEXIBLE else _NUMBER.pack(count)
         words_end = len(frame) - len(tail) - count - len(size)
         plain = frame.endswith(tail) and frame.startswith(size, words_end)
         if not plain or not 0 < words_end - at <= WORDS_BYTES_MAX:
@@ -160,25 +171,38 @@ class Shapes:
 
 def records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryview | None:
     """The records of a request that begins so, and ends with them; None for any other."""
+    found = _records_at(frame, at, head, words)
+    if found is None:
+        return None
+    begin, end = found
+    if end + len(_tail(frame[at + 3])) != len(frame) or not frame.endswith(_tail(frame[at + 3])):
+        return None
+    return memoryview(frame)[begin:end]
+
+
+def _records_at(frame: bytes, at: int, head: bytes, words: bytes) -> tuple[int, int] | None:
+    """Where the records of a request begin, if it begins so, and where they are to end."""
     if not (frame.startswith(words, at + _WORDS_AT) and frame.startswith(head, at)):
         return None
     begin = at + _WORDS_AT + len(words)
     if frame[at + 3] < FLEXIBLE:
-        size = frame[begin : begin + 4]
-        if len(frame) <= begin + 4 or _NUMBER.unpack(size)[0] != len(frame) - begin - 4:
+        if len(frame) < begin + 4:
             return None
-        return memoryview(frame)[begin + 4 :]
+        (size,) = _NUMBER.unpack_from(frame, begin)
+        return (begin + 4, begin + 4 + size) if size > 0 else None
     number = shift = 0
     for place in range(begin, min(begin + 5, len(frame))):
         byte = frame[place]
         number |= (byte & 127) << shift
-        if byte < 128:
-            end = place + number  # the number is one more than the size, as the place is
-            if number < 2 or end + len(_TAIL) != len(frame) or not frame.endswith(_TAIL):
-                return None
-            return memoryview(frame)[place + 1 : end]
+        if byte < 128:  # the number is one more than the size, as the place is
+            return (place + 1, place + number) if number > 1 else None
         shift += 7
     return None
+
+
+def _tail(version: int) -> bytes:
+    """What stands behind the records."""
+    return _TAIL if version >= FLEXIBLE else b""
 
 
 def answer(correlation_id: int, words: bytes, offset: int, start: int, rest: bytes) -> bytes:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from core.errors import WireError
+from core.entry import kafka_batch, kafka_form
+from core.errors import Corrupted, WireError
+from core.link.gathering import Gathering
 from wire.kafka import apis, hot
 from wire.kafka.codec.declare import Request, Response
 from wire.kafka.hot import Shape, Shapes
@@ -65,9 +67,15 @@ class Asked:
 class AskedAgain(Asked):
     """A request in words that have come before; it is made only if somebody asks for it."""
 
-    __slots__ = ("records", "shape")
+    __slots__ = ("body", "records", "shape")
 
-    def __init__(self, shape: Shape, correlation_id: int, records: memoryview) -> None:
+    def __init__(
+        self,
+        shape: Shape,
+        correlation_id: int,
+        records: memoryview,
+        body: Gathering | None = None,
+    ) -> None:
         # not by way of the class above: it is done for each batch
         self.key = hot.KEY
         self.version = shape.version
@@ -76,6 +84,8 @@ class AskedAgain(Asked):
         self._request = self.pieces = None
         self.shape = shape
         self.records = records
+        self.body = body
+        """Has room before the records for what is stored in front of them."""
 
     @property
     def request(self) -> Request | None:
@@ -84,7 +94,7 @@ class AskedAgain(Asked):
         return self._request
 
     def let_go(self) -> None:
-        self._request = None
+        self._request = self.body = None
         self.records = NOTHING
 
 
@@ -100,6 +110,8 @@ class KafkaWire:
         self._line: deque[Asked] = deque()
         """Requests whose responses have not left, in order."""
         self._outgoing: list[bytes] = []
+        self._begun: tuple[Shape, bytes] | None = None
+        """Of a request whose records are received by themselves: its shape, and all before them."""
         self.shapes = Shapes()
 
     @property
@@ -141,6 +153,40 @@ class KafkaWire:
                 raise
             offset = end
         return offset
+
+    def body_in(self, begin: bytes) -> tuple[int, int]:
+        """The records of a large Produce, of a shape that is known, leave room for what is stored
+        before them, so that nobody has to copy them.
+        """
+        found = self.shapes.begun(begin, self.frame_bytes_wanted)
+        if found is None:
+            return 0, 0
+        shape, at = found
+        try:
+            last_delta = kafka_batch.header_of(memoryview(begin)[at:]).last_delta
+        except Corrupted:
+            return 0, 0
+        if last_delta < 0:
+            return 0, 0
+        self._begun = shape, begin[:at]
+        self.frame_bytes_wanted -= at
+        return at, kafka_form.front_bytes(last_delta + 1)
+
+    def feed_large(self, frame: Gathering) -> None:
+        begun, self._begun = self._begun, None
+        if begun is None:
+            self.feed(frame.whole())
+            return
+        self.frame_bytes_wanted = 0
+        shape, words = begun
+        tail = frame.cut(len(shape.tail))
+        if tail != shape.tail:
+            self.feed(b"".join((words, frame.view(), tail)))
+            return
+        (correlation_id,) = _SIZE(words, 8)
+        asked = AskedAgain(shape, correlation_id, frame.view(), frame)
+        self._line.append(asked)
+        self._asked.append(asked)
 
     def _take(self, frame: bytes, at: int) -> None:
         again = self.shapes.read(frame, at)

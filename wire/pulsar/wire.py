@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from core.errors import WireError
 from core.ledger.tail_cache import Slice
+from core.link.gathering import Gathering
 from wire.pulsar import commands, events, hot, replies
 from wire.pulsar.frames import (
     FRAME_SLACK_BYTES,
@@ -114,6 +115,13 @@ class PulsarWire:
                 break
             offset = end
         return offset
+
+    def body_in(self, begin: bytes) -> tuple[int, int]:
+        """Frames are taken whole."""
+        return 0, 0
+
+    def feed_large(self, frame: Gathering) -> None:
+        self.feed(frame.whole())
 
     def _take_any(self, data: bytes, offset: int, size: int) -> int:
         """Take one frame, whatever it is; the offset behind it, or where it begins if it is not

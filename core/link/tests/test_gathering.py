@@ -54,6 +54,49 @@ def test_all_that_comes_is_there_in_order(
             assert type(whole) is bytes
 
 
+@given(st.binary(max_size=500), st.data())
+def test_what_was_left_free_is_filled_once(come: bytes, data: st.DataObject) -> None:
+    skipped = data.draw(st.integers(0, len(come)))
+    cut = data.draw(st.integers(0, len(come) - skipped))
+    front = data.draw(st.binary(max_size=60))
+    for twin in TWINS:
+        large = twin(come, len(come) + 9, skipped, len(front))
+        assert (large.filled, large.room, large.before) == (
+            len(come) - skipped,
+            len(come) + 9,
+            len(front),
+        )
+        kept = come[skipped : len(come) - cut]
+        assert large.cut(cut) == come[len(come) - cut :]
+        seen = large.view()
+        assert seen == kept
+        assert seen.readonly
+        assert large.view() == kept, "again"
+        for wrong in (front + b"x", front[:-1] if front else b"xy"):
+            with pytest.raises(ValueError, match="fill"):
+                large.behind(wrong)
+        assert large.behind(front) == front + kept
+        assert seen == kept
+        assert large.filled == 0
+
+
+def test_what_comes_goes_behind_what_was_left_free(twin: type[Gathering], pair: Pair) -> None:
+    large = twin(b"wordsbody", 8, 5, 3)
+    pair[1].sendall(b"more and more")
+    assert large.receive(pair[0].fileno()) == 4
+    large.grow(12)
+    assert large.receive(pair[0].fileno()) == 4
+    assert large.cut(2) == b"nd"
+    assert large.view() == b"bodymore a"
+    assert large.behind(b"abc") == b"abcbodymore a"
+
+
+@pytest.mark.parametrize("size", [-1, 6])
+def test_no_more_is_cut_off_than_has_come(twin: type[Gathering], size: int) -> None:
+    with pytest.raises(ValueError, match="so much"):
+        twin(b"begin", 9).cut(size)
+
+
 def test_nothing_has_come(twin: type[Gathering], pair: Pair) -> None:
     large = twin(b"begin", 100)
     with pytest.raises(BlockingIOError):
@@ -77,6 +120,12 @@ def test_what_was_handed_on_is_not_written_again(twin: type[Gathering], pair: Pa
     assert (large.filled, large.room) == (0, 0)
     pair[1].sendall(b"more")
     if twin is not Gathering:
+        with pytest.raises(ValueError, match="not whole"):
+            twin(b"begin", 9).behind(b"")
+        with pytest.raises(ValueError, match="in front"):
+            twin(b"begin", 9, 0, 1).whole()
+        with pytest.raises(ValueError, match="does not fit"):
+            twin(b"begin", 9, 6)
         for again in (large.whole, lambda: large.receive(pair[0].fileno())):
             with pytest.raises(ValueError, match="whole"):
                 again()

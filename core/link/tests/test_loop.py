@@ -7,164 +7,27 @@ import socket
 import ssl
 import struct
 import weakref
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 import pytest
 import trio
 import trio.testing
 from trio.testing import MockClock
 
-from core.clock import SystemClock
-from core.errors import WireError
-from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE, Connection
+from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX
-from core.link.loop import Link, LinkLimits
+from core.link.loop import LinkLimits
+from core.link.tests.echo import (
+    EchoSession,
+    LineWire,
+    SizedWire,
+    receive_end,
+    receive_exactly,
+    running,
+)
 from core.link.tests.test_accepting import no_more_descriptors
-from core.link.tls import TlsWire
 from core.testing.bench import settled
 from core.testing.clock import FixedClock
-
-
-class LineWire:
-    """Lines in, lines out; a line of only `!` is forbidden."""
-
-    packs_unasked = True
-
-    def __init__(self) -> None:
-        self.events: list[bytes] = []
-        self.outgoing: list[bytes] = []
-        self.frame_bytes_wanted = 0
-
-    def feed(self, data: bytes) -> int:
-        consumed = 0
-        while (end := data.find(b"\n", consumed)) >= 0:
-            line = data[consumed:end]
-            consumed = end + 1
-            if line == b"!":
-                self.outgoing.append(b"forbidden\n")
-                raise WireError("a forbidden line")
-            self.events.append(line)
-        return consumed
-
-    def take_events(self) -> Sequence[bytes]:
-        events, self.events = self.events, []
-        return events
-
-    def take_outgoing(self) -> list[bytes]:
-        outgoing, self.outgoing = self.outgoing, []
-        return outgoing
-
-
-class SizedWire(LineWire):
-    """Frames of a 4-byte size and so many bytes: it can say how much it wants."""
-
-    def feed(self, data: bytes) -> int:
-        at = 0
-        while len(data) - at >= 4:
-            size = int.from_bytes(data[at : at + 4])
-            if len(data) - at < 4 + size:
-                self.frame_bytes_wanted = 4 + size
-                return at
-            self.events.append(data[at + 4 : at + 4 + size])
-            at += 4 + size
-        self.frame_bytes_wanted = 0
-        return at
-
-
-class EchoSession:
-    """Says back what it hears; remembers what happened to it."""
-
-    silence_seconds_allowed = 0.0
-
-    def __init__(self, connection: Connection, wire: LineWire, told: list[str]) -> None:
-        self.connection, self.wire, self.told = connection, wire, told
-
-    def handle(self, event: Any) -> None:
-        if self.connection.refusal:
-            self.wire.outgoing.append(self.connection.refusal.encode() + b"\n")
-            self.connection.end("refused")
-            return
-        if event == b"fail":
-            raise AssertionError("a mistake of ours")
-        if event == b"end":
-            self.connection.end("asked to")
-        self.wire.outgoing.append(event + b"\n")
-
-    def relieved(self) -> None:
-        self.told.append("relieved")
-
-    def quiet(self) -> None:
-        self.told.append("quiet")
-        self.wire.outgoing.append(b"ping\n")
-        self.connection.touch()
-
-    def closed(self, reason: str) -> None:
-        self.told.append(reason)
-
-
-class Bench:
-    """A running link with one listener."""
-
-    def __init__(
-        self,
-        limits: LinkLimits,
-        wire: type[LineWire],
-        tls: ssl.SSLContext | None,
-        refuses: bool = False,
-    ) -> None:
-        self.link = Link(SystemClock(), limits)
-        self.told: list[str] = []
-        self.connections: list[Connection] = []
-        sock = socket.socket()
-        sock.bind(("127.0.0.1", 0))
-        self.port = sock.getsockname()[1]
-
-        def protocol(connection: Connection) -> tuple[Any, Any]:
-            inner = wire()
-            self.connections.append(connection)
-            session = EchoSession(connection, inner, self.told)
-            if tls is None:
-                return inner, session
-            outer = TlsWire(tls, inner)
-            connection.farewell = outer.farewell
-            return outer, session
-
-        self.link.listen(sock, protocol, "lines", refuses=refuses)
-
-    async def dial(self) -> trio.SocketStream:
-        return await trio.open_tcp_stream("127.0.0.1", self.port)
-
-
-@contextlib.asynccontextmanager
-async def running(
-    limits: LinkLimits | None = None,
-    wire: type[LineWire] = LineWire,
-    tls: ssl.SSLContext | None = None,
-    refuses: bool = False,
-) -> AsyncIterator[Bench]:
-    bench = Bench(limits or LinkLimits(), wire, tls, refuses)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(bench.link.run)
-        with trio.fail_after(20):
-            yield bench
-        nursery.cancel_scope.cancel()
-
-
-async def receive_exactly(stream: trio.abc.ReceiveStream, count: int) -> bytes:
-    data = b""
-    while len(data) < count:
-        piece = await stream.receive_some(count - len(data))
-        assert piece, f"closed after {len(data)} of {count} bytes"
-        data += piece
-    return data
-
-
-async def receive_end(stream: trio.abc.ReceiveStream) -> bytes:
-    data = b""
-    while piece := await stream.receive_some():
-        data += piece
-    return data
 
 
 async def test_what_is_sent_in_pieces_comes_back_whole() -> None:
@@ -313,46 +176,6 @@ async def test_a_stop_waits_for_nobody_for_ever(
         assert bench.connections[0].open
 
 
-async def test_a_large_frame_is_gathered_in_one_buffer() -> None:
-    body = bytes(range(256)) * 8192  # 2 MiB
-    async with running(wire=SizedWire) as bench, await bench.dial() as stream:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(
-                stream.send_all, len(body).to_bytes(4) + body + (3).to_bytes(4) + b"end"
-            )
-            assert await receive_exactly(stream, len(body) + 1) == body + b"\n"
-        assert await receive_end(stream) == b"end\n"
-
-
-async def test_a_large_frame_that_does_not_come_takes_no_room() -> None:
-    async with running(wire=SizedWire) as bench, await bench.dial() as stream:
-        await stream.send_all((2**21).to_bytes(4) + bytes(5000))
-        async with await bench.dial() as other:  # served later, so the first has been read
-            await other.send_all((3).to_bytes(4) + b"end")
-            assert await receive_end(other) == b"end\n"
-        (connection,) = [each for each in bench.connections if each.large is not None]
-        assert connection.large.room <= 4 * 5004
-
-
-async def test_a_peer_that_never_reads_is_not_read_either() -> None:
-    limits = LinkLimits(outbox_high_bytes=64 * 1024)
-    line = b"x" * 9999 + b"\n"
-    async with running(limits) as bench, await bench.dial() as stream:
-        sent = 0
-        with trio.move_on_after(0.5):
-            while True:
-                await stream.send_all(line)
-                sent += len(line)
-        (connection,) = bench.connections
-        # one receive's worth may come on top of the mark
-        assert connection.outbox_bytes <= limits.outbox_high_bytes + 600_000
-        assert connection.congested
-        before = bench.told.count("relieved")
-        echoed = await receive_exactly(stream, sent // 2)
-        assert bench.told.count("relieved") > before, "whoever held back may go on"
-        assert set(echoed.split(b"\n")[:-1]) == {line[:-1]}
-
-
 async def test_a_paused_connection_is_not_read_until_resumed() -> None:
     async with running() as bench, await bench.dial() as stream:
         await stream.send_all(b"a\n")
@@ -469,20 +292,6 @@ async def test_without_descriptors_the_loop_does_not_spin(mock_clock: MockClock)
         async with trio.SocketStream(sock) as stream:
             await stream.send_all(b"a\n")
             assert await receive_exactly(stream, 2) == b"a\n"
-
-
-async def test_what_is_packed_counts_before_it_is_flushed() -> None:
-    async with running(LinkLimits(outbox_high_bytes=100)) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
-        connection = bench.connections[0]
-        connection.packed(60)
-        assert not connection.congested
-        connection.packed(60)
-        assert connection.congested
-        await trio.testing.wait_all_tasks_blocked(0.05)
-        assert not connection.congested
-        assert "relieved" in bench.told  # whoever held back is told to go on
 
 
 async def test_a_silent_peer_is_asked_and_then_closed() -> None:

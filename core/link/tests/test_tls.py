@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import WireError
-from core.link.tests.test_loop import SizedWire
+from core.link.tests.echo import SizedWire
 from core.link.tls import TlsWire
 
 Contexts = tuple[ssl.SSLContext, ssl.SSLContext]

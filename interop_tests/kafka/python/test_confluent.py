@@ -82,6 +82,20 @@ def test_codecs(producer, read, topic, codec, idempotent):
     assert [message.offset() for message in found] == list(range(1_000))
 
 
+@pytest.mark.parametrize("idempotent", [True, False], ids=["idempotent", "plain"])
+def test_batches_of_a_megabyte(producer, read, topic, idempotent):
+    """The server receives them one by one into a place of their own, with small ones between."""
+    wanted = [b"%06d" % number * 170 for number in range(12_000)]
+    sender = producer(linger_ms=100, batch_size=1_000_000, enable_idempotence=idempotent)
+    for first in range(0, 12_000, 4_000):
+        sender.produce(topic, wanted[first])
+        assert sender.flush(SECONDS) == 0
+        for value in wanted[first + 1 : first + 4_000]:
+            sender.produce(topic, value)
+        assert sender.flush(SECONDS) == 0
+    assert values(read(topic, 12_000)) == wanted
+
+
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_acknowledgements(producer, read, topic, acks):
     sender = producer(acks=acks, enable_idempotence=False)

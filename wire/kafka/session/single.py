@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from core.entry import kafka_form
 from core.entry.kafka_batch import BatchHeader
 from core.errors import BrokerError
 from wire.kafka.batches import checked
@@ -72,6 +73,14 @@ class Single(Storing):
         self.session = session
         self.asked = asked
         self.size = len(asked.records)
+
+    def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
+        body = self.asked.body
+        if body is not None:
+            front = kafka_form.front(offsets, self.now_ms)
+            if len(front) == body.before:
+                return body.behind(front)
+        return super().wrapped(batch, offsets)
 
     def tell(self, code: int, offset: int) -> None:
         session, asked, shape = self.session, self.asked, self.asked.shape

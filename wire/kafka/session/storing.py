@@ -56,8 +56,11 @@ class Storing:
         if of_topic is not None or of_broker is not None:
             session.debts.pay((of_topic, of_broker), offsets, len(batch))
         topic.last_used_ms = now_ms
-        entry = kafka_form.wrapped_now(batch, offsets, now_ms)
-        topic.publish([entry], [offsets], self._stored)
+        topic.publish([self.wrapped(batch, offsets)], [offsets], self._stored)
+
+    def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
+        """The batch as an entry."""
+        return kafka_form.wrapped_now(batch, offsets, self.now_ms)
 
     def _stored(self, result: Position | BrokerError) -> None:
         log, remembered = self.log, self.remembered

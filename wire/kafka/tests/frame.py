@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import struct
 
+from core.link.gathering import GatheringNow
 from wire.kafka.apis import APIS
 from wire.kafka.codec.declare import Request
 from wire.kafka.codec.encoding import encoder
+from wire.kafka.wire import KafkaWire
 
 
 def framed(request: Request, version: int, number: int = 1, client_id: bytes = b"me") -> bytes:
@@ -16,3 +18,15 @@ def framed(request: Request, version: int, number: int = 1, client_id: bytes = b
     head = struct.pack(">hhih", request.KEY, version, number, len(client_id)) + client_id
     frame = head + (b"\0" if flexible else b"") + body
     return struct.pack(">i", len(frame)) + frame
+
+
+def feed_large(wire: KafkaWire, frame: bytes, come: int) -> tuple[int, int]:
+    """Feed a frame as the link does when it is large and so much of it, but not all, comes first;
+    what the wire said of its body.
+    """
+    begin = frame[: min(come, len(frame) - 1)]
+    assert wire.feed(begin) == 0
+    words, before = wire.body_in(begin)
+    assert wire.frame_bytes_wanted == len(frame) - words
+    wire.feed_large(GatheringNow(frame, len(frame) - words, words, before))
+    return words, before

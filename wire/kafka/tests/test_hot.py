@@ -5,9 +5,12 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.entry import kafka_form
+from core.errors import WireError
 from wire.kafka import apis, hot
 from wire.kafka.hot import Shapes
 from wire.kafka.messages.records import (
@@ -18,7 +21,8 @@ from wire.kafka.messages.records import (
     ProduceResponse,
     ProduceTopic,
 )
-from wire.kafka.tests.frame import framed
+from wire.kafka.tests.batch import batch
+from wire.kafka.tests.frame import feed_large, framed
 from wire.kafka.wire import KafkaWire
 
 names = st.text(min_size=1, max_size=200)
@@ -143,6 +147,62 @@ def test_the_second_of_a_shape_is_read_by_hand() -> None:
         frame[: len(shapes._known[0].words) + 8],
     ):
         assert shapes.read(damaged, 0) is None
+
+
+@given(st.sampled_from(hot.VERSIONS), st.integers(1, 300), st.integers(4, 1500))
+def test_a_large_request_is_the_same_however_it_comes(version: int, size: int, come: int) -> None:
+    """Its records are received by themselves if their beginning has come, else it is whole."""
+    wires = KafkaWire(), KafkaWire()
+    values = [b"x" * (place % 40) for place in range(size % 60 + 1)]
+    for number, records in ((1, batch(b"first")), (2, batch(*values))):
+        ONE.topic_data[0].partition_data[0].records = records
+        ONE.topic_data[0].partition_data[0].index = 3
+        frame = framed(ONE, version, number)
+        words, before = feed_large(wires[0], frame, come)
+        come = min(come, len(frame) - 1)
+        wires[1].feed(frame)
+        (apart,), (whole,) = wires[0].take_events(), wires[1].take_events()
+        assert as_it_is(apart.request) == as_it_is(whole.request)
+        assert (apart.correlation_id, apart.client_id) == (number, "me")
+        assert bool(words) == (number == 2 and come >= len(frame) - len(records) + 61)
+        if words:
+            front = kafka_form.front(len(values), 1_700_000_000_000)
+            assert len(front) == before
+            assert apart.body.behind(front) == front + records
+
+
+@pytest.mark.parametrize("size", [-1, 0, 1, 200])
+def test_records_that_are_no_batch_are_taken_whole(size: int) -> None:
+    wire = KafkaWire()
+    wire.feed(framed(ONE, 9))
+    ONE.topic_data[0].partition_data[0].records = None if size < 0 else b"\xff" * size
+    assert feed_large(wire, framed(ONE, 9, 2), 40) == (0, 0)
+    assert len(wire.take_events()) == 2
+
+
+def test_fields_that_we_do_not_know_behind_large_records() -> None:
+    wire = KafkaWire()
+    records = batch(b"a", b"b")
+    ONE.topic_data[0].partition_data[0].records = records
+    plain = framed(ONE, 9, 2)
+    wire.feed(plain)
+    tagged = plain[:-1] + b"\x01\x63\x00"  # one with the number 99, empty, of the request
+    frame = struct.pack(">i", len(tagged) - 4) + tagged[4:]
+    assert feed_large(wire, frame, 200) == (0, 0), "it does not end with its records"
+    same_size = bytearray(plain)
+    same_size[-3] = 1  # a field in the partition, where there is none
+    before, _ = wire.take_events()
+    assert feed_large_fails(wire, bytes(same_size))
+    assert wire.take_events() == []
+    assert as_it_is(before.request).topic_data[0].partition_data[0].records == records
+
+
+def feed_large_fails(wire: KafkaWire, frame: bytes) -> bool:
+    with pytest.raises(WireError):
+        feed_large(wire, frame, 200)
+    with pytest.raises(WireError, match="after the end"):
+        wire.feed(frame)
+    return True
 
 
 def test_no_more_shapes_than_may_be() -> None:

@@ -27,16 +27,19 @@ from wire.kafka.messages.records import (
     ProduceRequest,
     ProduceTopic,
 )
-from wire.kafka.tests.frame import framed
+from wire.kafka.tests.frame import feed_large, framed
 
 
 class Client:
     """One client: asks, and hears what it is answered, in order."""
 
-    def __init__(self, front: KafkaFront, *, known: bool = False) -> None:
-        """`known`: it has produced before, in the same words."""
+    def __init__(self, front: KafkaFront, *, known: bool = False, large: bool = False) -> None:
+        """`known`: it has produced before, in the same words; `large`: so much now that its batches
+        are received by themselves.
+        """
         self.front = front
         self._known = known
+        self._large = large
         self.line = Line()
         connection: Any = self.line
         self.wire, self.session = front.listener("kafka")(connection)
@@ -50,7 +53,10 @@ class Client:
         frame = framed(request, version, len(self._asked), b"c")
         if self._known and isinstance(request, ProduceRequest):
             self.wire.shapes.remember(frame[4:], 0, version, "c", request)
-        self.wire.feed(frame)
+        if self._large and isinstance(request, ProduceRequest):
+            feed_large(self.wire, frame, len(frame) - 1)
+        else:
+            self.wire.feed(frame)
         for event in self.wire.take_events():
             self.session.handle(event)
 
@@ -120,10 +126,12 @@ class Stage:
         broker.spawn(self.front.keeper.run)
         self.known = False
         """Whether its clients have produced before."""
+        self.large = False
+        """Whether their batches come as large ones do."""
 
     async def client(self, *topics: str) -> Client:
         """A client that has asked for topics, so that they are there."""
-        made = Client(self.front, known=self.known)
+        made = Client(self.front, known=self.known, large=self.large)
         if topics:
             wanted = [FindTopic(name=name) for name in topics]
             heard = await made.hears(MetadataRequest(topics=wanted), 9)

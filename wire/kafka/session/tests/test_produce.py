@@ -1,5 +1,5 @@
-"""What is stored, where, and what is said of it: whether a client says it for the first time, or in
-words that have come before (`single.py`).
+"""What is stored, where, and what is said of it: whether a client says it for the first time, in
+words that have come before (`single.py`), or so that its batches are received by themselves.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from wire.kafka.messages.records import (
 from wire.kafka.session.tests.conftest import Client, Stage, produce_request
 from wire.kafka.tests.batch import batch
 
+WAYS = ["first", "again", "large"]
 
-@pytest.fixture(params=["first", "again"])
+
+@pytest.fixture(params=WAYS)
 def stage(request: pytest.FixtureRequest, stage: Stage) -> Stage:
-    stage.known = request.param == "again"
+    stage.known, stage.large = request.param != "first", request.param == "large"
     return stage
 
 
-@pytest.fixture(params=["first", "again"])
+@pytest.fixture(params=WAYS)
 def slow_stage(request: pytest.FixtureRequest, slow_stage: Stage) -> Stage:
-    slow_stage.known = request.param == "again"
+    slow_stage.known, slow_stage.large = request.param != "first", request.param == "large"
     return slow_stage
 
 

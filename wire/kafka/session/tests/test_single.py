@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from core.entry import kafka_form
+from core.names import TopicName
 from core.testing.bench import settled
 from wire.kafka import errors
 from wire.kafka.session import produce
 from wire.kafka.session.tests.conftest import Stage, produce_request
 from wire.kafka.tests.batch import batch
+from wire.kafka.tests.frame import feed_large, framed
 from wire.kafka.wire import AskedAgain
 
 
@@ -40,3 +43,33 @@ async def test_a_batch_is_not_kept_twice_while_it_is_stored(slow_stage: Stage) -
     (_, waiting) = client.wire._line
     assert isinstance(waiting, AskedAgain)
     assert not waiting.records
+
+
+@pytest.mark.parametrize("version", [7, 9, 13])
+async def test_a_large_batch_is_stored_where_it_was_received(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """And it is the entry that it would have been."""
+    stored: list[bytes] = []
+    client = await stage.client("t")
+    topic = await stage.broker.topic(TopicName.parse("t-partition-0"))
+    publish = topic.publish
+    monkeypatch.setattr(
+        topic, "publish", lambda made, *rest: (stored.extend(made), publish(made, *rest))
+    )
+    came = batch(*[b"x" * 20] * 60)
+    await client.produce("t", came)
+    first = produce_request("t", came)
+    first.topic_data[0].topic_id = stage.front.logs.at_once("t", 0).topic_id
+    client.ask(first, version)
+    await settled()
+    frame = framed(first, version, 99, b"c")
+    copied = kafka_form.wrapped_now
+    monkeypatch.setattr(kafka_form, "wrapped_now", None)
+    _, before = feed_large(client.wire, frame, 300)
+    assert before == len(stored[0]) - len(came)
+    (asked,) = client.wire.take_events()
+    client.session.handle(asked)
+    await settled()
+    assert stored[2] == stored[1] == stored[0] == copied(came, 60, stage.broker.clock.wall_ms())
+    assert asked.body is None
