@@ -47,8 +47,8 @@ Arguments = TypeVarTuple("Arguments")
 
 LONE_READ_BYTES = 16 * 1024
 """Read from an entry log when nothing says that the reader will go on."""
-AHEAD_ENTRIES = 4
-AHEAD_BYTES_MAX = 4 * 1024 * 1024
+AHEAD_ENTRIES = 8
+AHEAD_BYTES_MAX = 8 * 1024 * 1024
 """Of large entries so many are read at once, and so many bytes: handing over to a thread takes as
 long as reading half a megabyte.
 """

@@ -1,22 +1,26 @@
 # cython: language_level=3
-"""The compiled twins of `stamps.headers`, `kafka_form.wrapped` and `kafka_form.last_time`, which are
-the reference. See `core/native`.
+"""The compiled twins of `stamps.headers` and `stamps.plain`, of `kafka_form.wrapped` and
+`kafka_form.last_time`, which are the reference. See `core/native`.
 """
 
 from core.native.octets cimport (
     bytes_of,
     cut_out,
+    number_at,
     put_bytes,
     put_u32,
     put_varint,
     u32_at,
     u64_at,
     unwritten,
+    varint_end,
     varint_size,
 )
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
+
+from core.entry.stamps import Header
 
 cdef enum:
     PREFIX_BYTES = 6
@@ -51,6 +55,38 @@ def headers(
         put_u32(head + 2, <unsigned int>(end - head - PREFIX_BYTES))
         made.append(cut_out(head, 0, end - head))
     return made
+
+
+def plain(bytes entry not None):
+    """The header of an entry that begins with one of these; None for any other."""
+    cdef const uint8_t *data = bytes_of(entry)
+    cdef Py_ssize_t at = PREFIX_BYTES, end
+    cdef uint64_t timestamp_ms, index, count = 1
+    if len(entry) < PREFIX_BYTES or data[0] != 0x0E or data[1] != 0x02:
+        return None
+    end = PREFIX_BYTES + <Py_ssize_t>u32_at(data + 2)
+    if end > len(entry):
+        return None
+    if not (at := _take(data, at, end, 0x08, &timestamp_ms)):
+        return None
+    if not (at := _take(data, at, end, 0x10, &index)):
+        return None
+    if at < end and not (at := _take(data, at, end, 0x78, &count)):
+        return None
+    return Header(end, timestamp_ms, index, count) if at == end and count else None
+
+
+cdef Py_ssize_t _take(
+    const uint8_t *data, Py_ssize_t at, Py_ssize_t end, uint8_t tag, uint64_t *number
+) noexcept:
+    """The number of the field that begins there; returns where it ends, 0 for any other."""
+    cdef Py_ssize_t behind
+    if at >= end or data[at] != tag:
+        return 0
+    behind = varint_end(data, at + 1, end)
+    if behind:
+        number[0] = number_at(data, at + 1, behind)
+    return behind
 
 
 cdef bytes BEGIN = b"\x0a\x05kafka\x10\x00\x18"

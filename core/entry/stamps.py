@@ -1,6 +1,6 @@
-"""Makes the headers that `header` tells of: what runs for each message that is stored. Pure.
+"""The headers that `header` tells of, as we make them: what runs for each message. Pure.
 
-Invariant: `header.read` gives back the timestamp, index and count each was made from.
+Invariant: `plain` gives back the timestamp, index and count each was made from.
 
 All entries of a run share their timestamp, and 128 neighbours share all of their index but its low
 seven bits (`core.varints`). `compiled.pyx` has the twin; `header` takes whichever there is.
@@ -11,10 +11,35 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from msgspec import Struct
+
 from core.varints import stretches, varint
 
 MAGIC: Final = b"\x0e\x02"
+PREFIX_BYTES: Final = 6
+"""Magic and size."""
+TIMESTAMP: Final = 0x08
+INDEX: Final = 0x10
+COUNT: Final = 0x78
+VARINT_BYTES_MAX: Final = 9
+"""Read here; longer ones say nothing that we would."""
 _SIZE = struct.Struct(">I")
+
+
+class Header(Struct, frozen=True):
+    """What the broker noted about one entry."""
+
+    size: int
+    """Bytes of the header: what the producer sent begins here. 0 if there is none."""
+    timestamp_ms: int
+    index: int
+    """Of the entry's last message; -1 if unknown."""
+    count: int
+
+    @property
+    def first_index(self) -> int:
+        """Of the entry's first message."""
+        return self.index - self.count + 1
 
 
 def headers(
@@ -45,3 +70,35 @@ def _of_singles(entries: int, time_part: bytes, first_index: int) -> list[bytes]
         prefix = MAGIC + _SIZE.pack(len(time_part) + 1 + len(rest)) + time_part
         made += [prefix + first + rest for first in firsts]
     return made
+
+
+def plain(entry: bytes) -> Header | None:
+    """The header of an entry that begins with one of these; None for any other."""
+    if len(entry) < PREFIX_BYTES or not entry.startswith(MAGIC):
+        return None
+    at, end = PREFIX_BYTES, PREFIX_BYTES + _SIZE.unpack_from(entry, 2)[0]
+    if end > len(entry):
+        return None
+    numbers = [0, 0, 1]
+    for place, tag in enumerate((TIMESTAMP, INDEX, COUNT)):
+        if at == end and tag == COUNT:
+            break
+        if at == end or entry[at] != tag:
+            return None
+        numbers[place], at = _number(entry, at + 1, end)
+        if not at:
+            return None
+    timestamp_ms, index, count = numbers
+    return Header(end, timestamp_ms, index, count) if at == end and count else None
+
+
+def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The varint there, and where it ends; 0 for that if it does not, or is too long."""
+    number = shift = 0
+    for place in range(at, min(end, at + VARINT_BYTES_MAX)):
+        byte = data[place]
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, place + 1
+        shift += 7
+    return 0, 0

@@ -48,7 +48,7 @@ from core.ledger.times import Times
 from core.ledger.trim import should_roll
 from core.ledger.trouble import Trouble, said
 from core.ledger.write_statistics import LedgerStatistics, WriteStatistics
-from core.ports.ledger_store import LedgerWriter
+from core.ports.ledger_store import LedgerReader, LedgerWriter
 from core.ports.metadata_store import ABSENT
 from core.transactions.log import LogTransactions
 
@@ -514,9 +514,15 @@ class ManagedLedger:
     def read_at_once(self, position: Position, entries_max: int, bytes_max: int) -> Slice | None:
         """As `read`, if that is no work; None if it is, or cannot be known. Plain call."""
         ledger_id, entry_id = position
-        segment = self.chain.segment_of(ledger_id)
-        reader = self._readers.at_once(ledger_id)
-        if reader is None or segment is None or segment.kept is not None:
+        writer = self._writer
+        if writer is not None and writer.ledger_id == ledger_id:
+            reader: LedgerReader | None = writer
+        else:
+            segment = self.chain.segment_of(ledger_id)
+            reader = self._readers.at_once(ledger_id)
+            if segment is None or segment.kept is not None:
+                return None
+        if reader is None:
             return None
         payloads = reader.read_at_once(entry_id, entry_id + entries_max - 1, bytes_max)
         return (

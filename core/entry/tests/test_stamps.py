@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.entry import stamps
+from core.varints import varint
 
 TIMES = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
 INDEXES = st.one_of(st.integers(0, 300), st.integers(16_000, 17_000), st.integers(0, 1 << 62))
@@ -42,3 +43,35 @@ def test_numbers_out_of_range_are_refused(compiled):
     for arguments in ((1, None, -1, 0), (1, None, 0, -1), (1, [-1], 0, 0), (1 << 70, None, 0, 0)):
         with pytest.raises(OverflowError):
             compiled.headers(*arguments)
+
+
+FIELDS = st.lists(
+    st.tuples(
+        st.sampled_from([b"\x08", b"\x10", b"\x78", b"\x08", b"\x20", b""]),
+        st.one_of(
+            st.integers(0, 1 << 64).map(varint),
+            st.binary(max_size=10),
+            st.integers(0, 300).map(lambda n: bytes((n & 127 | 128, n >> 7 | 128, 0))),
+        ),
+    ),
+    max_size=4,
+).map(lambda fields: b"".join(tag + number for tag, number in fields))
+
+
+@given(
+    FIELDS, st.integers(-2, 2), st.binary(max_size=3), st.sampled_from([stamps.MAGIC, b"\x0e\x01"])
+)
+def test_whatever_comes_is_read_alike(compiled, metadata, off, rest, magic):
+    size = max(0, len(metadata) + off).to_bytes(4, "big")
+    for entry in (magic + size + metadata + rest, magic + size + metadata, metadata, magic):
+        assert compiled.plain(entry) == stamps.plain(entry)
+
+
+@given(TIMES, INDEXES, COUNTS, st.binary(max_size=20))
+def test_what_was_made_is_read(compiled, timestamp_ms, first, counts, payload):
+    index = first - 1
+    for made, count in zip(stamps.headers(0, counts, timestamp_ms, first), counts, strict=True):
+        index += count
+        whole = stamps.Header(len(made), timestamp_ms, index, count)
+        wanted = whole if timestamp_ms < 1 << 63 and index < 1 << 63 else None
+        assert stamps.plain(made + payload) == compiled.plain(made + payload) == wanted

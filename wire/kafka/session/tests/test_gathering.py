@@ -102,12 +102,16 @@ async def test_other_protocols_entries_among_holes(stage: Stage) -> None:
     assert foreign == (44, 45, [(44, b"5"), (45, b"k")])
 
 
-async def test_what_is_at_hand_is_given_at_once(stage: Stage) -> None:
+@pytest.mark.parametrize("written", [True, False], ids=["being written", "ended"])
+async def test_what_is_at_hand_is_given_at_once(stage: Stage, written: bool) -> None:
     client, large = await stage.client("t"), batch(*[b"x" * 40] * 20)
     await client.produce("t", *[large] * 4)
     topic = await stage.broker.topic(T.partition(0), create=False)
     assert isinstance(topic, Topic)
-    await topic.ledger.roll()
+    if not written:
+        await topic.ledger.roll()
+    stage.broker.tail_cache.bytes_max = 0
+    stage.broker.tail_cache.evict()
     found = batches(await client.fetch("t", 0, size=len(large)))
     assert [base for base, _, _ in found] == [0]
     client.ask(fetch_request("t", 20), 12)
