@@ -48,8 +48,6 @@ LEFT_ON_PART: Final = 4
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
 _digest = Struct(">I").unpack_from
-_said = Struct(">qqqq").pack
-_length = Struct(">I").pack
 
 _pack = quickest(records.pack, "bookie.compiled")
 _unpack = quickest(records.unpack, "bookie.compiled")
@@ -133,10 +131,7 @@ def seal_apart(
     ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes, head: bytes
 ) -> Run:
     """Likewise, one record of a payload that is not copied."""
-    size = len(head) + len(payload)
-    said = _said(ledger_id, entry_id, last_confirmed, length + size)
-    digest = crc32c(payload, crc32c(said + head))
-    blob = b"".join((_length(OVERHEAD_BYTES + size), said, _length(digest), head))
+    blob = records.begin(ledger_id, entry_id, last_confirmed, length, payload, head)
     return Run(ledger_id, entry_id, blob, array("I", (0, len(blob) + len(payload))), payload)
 
 
@@ -259,10 +254,10 @@ def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
 
 def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
     """Payloads out of a run that never left memory."""
-    start, stop = span(run, first, last, bytes_max)
     blob, offsets = run.blob, run.offsets
     if run.apart:
         return [blob[RECORD_OVERHEAD_BYTES:] + run.apart]
+    start, stop = span(run, first, last, bytes_max)
     return [
         blob[a + 40 : b]
         for a, b in zip(offsets[start:stop], offsets[start + 1 : stop + 1], strict=True)

@@ -59,6 +59,16 @@ def pack(
     return b"".join(parts), array("I", offsets)
 
 
+def begin(
+    ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes, head: bytes
+) -> bytes:
+    """The record of one payload as far as that, which belongs behind it and is not copied."""
+    size = len(head) + len(payload)
+    header = _header(ledger_id, entry_id, last_confirmed, length + size)
+    digest = crc32c(payload, crc32c(header + head))
+    return _record(size + 36, ledger_id, entry_id, last_confirmed, length + size, digest) + head
+
+
 def unpack(blob: bytes, offsets: array[int], start: int, stop: int) -> list[bytes]:
     """Payloads of the records `start`..`stop`, up to the first that does not have its digest."""
     found: list[bytes] = []

@@ -1,13 +1,17 @@
-"""Protobuf's variable-length integers, written by hand. Pure.
+"""Protobuf's variable-length integers, written and read by hand. Pure.
 
 A varint has seven bits per byte, lowest first, the top bit saying that more follows. Consecutive
 numbers share all but the first byte as long as they share all but the low seven bits; `stretches`
 cuts a run of numbers accordingly, so that whoever writes many of them joins ready-made pieces.
+
+Invariant: what is read here has at most 63 bits (9 bytes). Longer forms are legal and are left to
+others, as protobuf.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+VARINT_BYTES_MAX: Final = 9
 ONE_BYTE: Final[Sequence[bytes]] = tuple(bytes([number]) for number in range(128))
 """The whole varint of a number below 128."""
 FIRST_BYTE: Final[Sequence[bytes]] = tuple(bytes([number | 128]) for number in range(128))
@@ -37,3 +41,24 @@ def stretches(first: int, count: int) -> Iterator[tuple[Sequence[bytes], bytes]]
             yield FIRST_BYTE[low : low + number], varint(first >> 7)
         first += number
         count -= number
+
+
+def varint_end(data: bytes, at: int, end: int) -> int:
+    """The offset behind the varint at `at`; 0 when it is not whole there, or is too long."""
+    limit = at + VARINT_BYTES_MAX
+    if limit > end:
+        limit = end
+    while at < limit:
+        if data[at] < 128:
+            return at + 1
+        at += 1
+    return 0
+
+
+def number_at(data: bytes, at: int, end: int) -> int:
+    """The number whose varint is exactly `data[at:end]`."""
+    number = data[end - 1]
+    while end - 1 > at:
+        end -= 1
+        number = number << 7 | data[end - 1] & 127
+    return number

@@ -75,7 +75,8 @@ class EntryLogWriter:
             self._file = self._begin()
         location = (self.log_id << 32) | (self._file.size + 4)
         self._file.append(run.blob)
-        self._file.append(run.apart)
+        if run.apart:
+            self._file.append(run.apart)
         self._ledgers[run.ledger_id] = self._ledgers.get(run.ledger_id, 0) + size
         return location
 

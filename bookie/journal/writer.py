@@ -125,14 +125,13 @@ class Journal:
         behind the blob may lie `apart` from it.
         """
         first = not self._pending
+        size = len(blob) + len(apart)
         if apart:
             self._pending.append((blob, None))
-            self._pending_bytes += len(blob)
-            self.queue_bytes += len(blob)
             blob = apart
         self._pending.append((blob, acked))
-        self._pending_bytes += len(blob)
-        self.queue_bytes += len(blob)
+        self._pending_bytes += size
+        self.queue_bytes += size
         return first
 
     def hand_over(self) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.varints import stretches, varint
+from core.varints import number_at, stretches, varint, varint_end
 
 MAGIC: Final = b"\x0e\x02"
 PREFIX_BYTES: Final = 6
@@ -21,8 +21,6 @@ PREFIX_BYTES: Final = 6
 TIMESTAMP: Final = 0x08
 INDEX: Final = 0x10
 COUNT: Final = 0x78
-VARINT_BYTES_MAX: Final = 9
-"""Read here; longer ones say nothing that we would."""
 _SIZE = struct.Struct(">I")
 
 
@@ -85,20 +83,9 @@ def plain(entry: bytes) -> Header | None:
             break
         if at == end or entry[at] != tag:
             return None
-        numbers[place], at = _number(entry, at + 1, end)
+        begin, at = at + 1, varint_end(entry, at + 1, end)
         if not at:
             return None
+        numbers[place] = number_at(entry, begin, at)
     timestamp_ms, index, count = numbers
     return Header(end, timestamp_ms, index, count) if at == end and count else None
-
-
-def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The varint there, and where it ends; 0 for that if it does not, or is too long."""
-    number = shift = 0
-    for place in range(at, min(end, at + VARINT_BYTES_MAX)):
-        byte = data[place]
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, place + 1
-        shift += 7
-    return 0, 0

@@ -514,20 +514,23 @@ class ManagedLedger:
     def read_at_once(self, position: Position, entries_max: int, bytes_max: int) -> Slice | None:
         """As `read`, if that is no work; None if it is, or cannot be known. Plain call."""
         ledger_id, entry_id = position
-        writer = self._writer
-        if writer is not None and writer.ledger_id == ledger_id:
-            reader: LedgerReader | None = writer
-        else:
+        reader: LedgerReader | None = self._writer_of(ledger_id)
+        if reader is None:
             segment = self.chain.segment_of(ledger_id)
-            reader = self._readers.at_once(ledger_id)
             if segment is None or segment.kept is not None:
                 return None
+            reader = self._readers.at_once(ledger_id)
         if reader is None:
             return None
         payloads = reader.read_at_once(entry_id, entry_id + entries_max - 1, bytes_max)
         return (
             Slice(ledger_id, entry_id, payloads, header.counts_of(payloads)) if payloads else None
         )
+
+    def _writer_of(self, ledger_id: int) -> LedgerWriter | None:
+        """Whoever writes that ledger just now reads it, too."""
+        writer = self._writer
+        return writer if writer is not None and writer.ledger_id == ledger_id else None
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`."""
@@ -541,13 +544,12 @@ class ManagedLedger:
 
     async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         ledger_id, entry_id = position
-        writer = self._writer
-        writes_it = writer is not None and writer.ledger_id == ledger_id
-        segment = None if writes_it else self.chain.segment_of(ledger_id)
-        if segment is not None and segment.kept is not None:
-            return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
-        reader = writer if writes_it else await self._readers.get(ledger_id)
-        assert reader is not None
+        reader: LedgerReader | None = self._writer_of(ledger_id)
+        if reader is None:
+            segment = self.chain.segment_of(ledger_id)
+            if segment is not None and segment.kept is not None:
+                return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
+            reader = await self._readers.get(ledger_id)
         last = min(entry_id + entries_max - 1, reader.last_confirmed)
         if last < entry_id:
             raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")

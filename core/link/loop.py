@@ -270,10 +270,11 @@ class Link:
     def _receive(self, connection: Connection, size: int) -> None:
         left = connection.left
         data: bytes | Gathering | None
+        expects = False
         try:
             if connection.large is None:
                 if connection.large_bytes:
-                    size = EXPECTED_BYTES
+                    expects, size = True, EXPECTED_BYTES
                 data = receive_now(connection.fd, left, self._view, size)
                 count = len(data) - len(left)
             else:
@@ -291,7 +292,7 @@ class Link:
         connection.pinged = False
         if data:
             self._feed(connection, data)
-        if size == EXPECTED_BYTES:
+        if expects:
             self._expect_large(connection)
 
     def _expect_large(self, connection: Connection) -> None:

@@ -15,7 +15,7 @@ from struct import Struct as Layout
 from typing import Final
 
 from core.native import quickest
-from core.varints import varint
+from core.varints import number_at, varint, varint_end
 from wire.kafka.messages.records import (
     ProducePartition,
     ProduceRequest,
@@ -35,6 +35,8 @@ WORDS_BYTES_MAX: Final = 1024
 
 _WORDS_AT: Final = 8
 """Behind key, version and correlation id."""
+_SIZE_BYTES_MAX: Final = 5
+"""Of a size in a version with tagged fields."""
 _TAIL: Final = b"\0\0\0"
 """No tagged fields: of the partition, the topic, the request."""
 _NUMBER: Final = Layout(">i")
@@ -175,7 +177,8 @@ def records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryview |
     if found is None:
         return None
     begin, end = found
-    if end + len(_tail(frame[at + 3])) != len(frame) or not frame.endswith(_tail(frame[at + 3])):
+    tail = _tail(frame[at + 3])
+    if end + len(tail) != len(frame) or not frame.endswith(tail):
         return None
     return memoryview(frame)[begin:end]
 
@@ -190,14 +193,9 @@ def _records_at(frame: bytes, at: int, head: bytes, words: bytes) -> tuple[int, 
             return None
         (size,) = _NUMBER.unpack_from(frame, begin)
         return (begin + 4, begin + 4 + size) if size > 0 else None
-    number = shift = 0
-    for place in range(begin, min(begin + 5, len(frame))):
-        byte = frame[place]
-        number |= (byte & 127) << shift
-        if byte < 128:  # the number is one more than the size, as the place is
-            return (place + 1, place + number) if number > 1 else None
-        shift += 7
-    return None
+    behind = varint_end(frame, begin, min(begin + _SIZE_BYTES_MAX, len(frame)))
+    size = number_at(frame, begin, behind) - 1 if behind else 0
+    return (behind, behind + size) if size > 0 else None
 
 
 def _tail(version: int) -> bytes:

@@ -118,18 +118,17 @@ def test_whatever_comes_is_read_as_the_codec_reads_it(
     assert heard == [(header, as_it_is(request)) for header, request in wanted]
 
 
-ONE = ProduceRequest(
-    acks=-1,
-    timeout_ms=5,
-    topic_data=[
-        ProduceTopic(name="t", partition_data=[ProducePartition(index=3, records=b"x" * 200)])
-    ],
-)
+def one(records: bytes | None, index: int = 3) -> ProduceRequest:
+    """Always in the same words, but for the index."""
+    part = ProducePartition(index=index, records=records)
+    topic = ProduceTopic(name="t", partition_data=[part])
+    return ProduceRequest(acks=-1, timeout_ms=5, topic_data=[topic])
 
 
 def test_the_second_of_a_shape_is_read_by_hand() -> None:
     shapes = Shapes()
-    frame = framed(ONE, 9, 1)[4:]
+    asked = one(b"x" * 200)
+    frame = framed(asked, 9, 1)[4:]
     assert shapes.read(frame, 0) is None
     header = apis.decode_header(frame, 0)
     request = apis.decode_request(0, 9, frame, header.end)
@@ -138,7 +137,7 @@ def test_the_second_of_a_shape_is_read_by_hand() -> None:
     found = shapes.read(frame, 0)
     assert found is not None
     assert found[1] == b"x" * 200
-    for other in (framed(ONE, 10, 1), framed(ONE, 9, 1, b"you")):
+    for other in (framed(asked, 10, 1), framed(asked, 9, 1, b"you")):
         assert shapes.read(other[4:], 0) is None
     for damaged in (
         frame[:-1],
@@ -155,9 +154,7 @@ def test_a_large_request_is_the_same_however_it_comes(version: int, size: int, c
     wires = KafkaWire(), KafkaWire()
     values = [b"x" * (place % 40) for place in range(size % 60 + 1)]
     for number, records in ((1, batch(b"first")), (2, batch(*values))):
-        ONE.topic_data[0].partition_data[0].records = records
-        ONE.topic_data[0].partition_data[0].index = 3
-        frame = framed(ONE, version, number)
+        frame = framed(one(records), version, number)
         words, before = feed_large(wires[0], frame, come)
         come = min(come, len(frame) - 1)
         wires[1].feed(frame)
@@ -174,17 +171,17 @@ def test_a_large_request_is_the_same_however_it_comes(version: int, size: int, c
 @pytest.mark.parametrize("size", [-1, 0, 1, 200])
 def test_records_that_are_no_batch_are_taken_whole(size: int) -> None:
     wire = KafkaWire()
-    wire.feed(framed(ONE, 9))
-    ONE.topic_data[0].partition_data[0].records = None if size < 0 else b"\xff" * size
-    assert feed_large(wire, framed(ONE, 9, 2), 40) == (0, 0)
+    wire.feed(framed(one(batch(b"a batch")), 9))
+    assert len(wire.shapes._known) == 1
+    records = None if size < 0 else b"\xff" * size
+    assert feed_large(wire, framed(one(records), 9, 2), 140) == (0, 0)
     assert len(wire.take_events()) == 2
 
 
 def test_fields_that_we_do_not_know_behind_large_records() -> None:
     wire = KafkaWire()
     records = batch(b"a", b"b")
-    ONE.topic_data[0].partition_data[0].records = records
-    plain = framed(ONE, 9, 2)
+    plain = framed(one(records), 9, 2)
     wire.feed(plain)
     tagged = plain[:-1] + b"\x01\x63\x00"  # one with the number 99, empty, of the request
     frame = struct.pack(">i", len(tagged) - 4) + tagged[4:]
@@ -192,24 +189,18 @@ def test_fields_that_we_do_not_know_behind_large_records() -> None:
     same_size = bytearray(plain)
     same_size[-3] = 1  # a field in the partition, where there is none
     before, _ = wire.take_events()
-    assert feed_large_fails(wire, bytes(same_size))
+    with pytest.raises(WireError):
+        feed_large(wire, bytes(same_size), 200)
+    with pytest.raises(WireError, match="after the end"):
+        wire.feed(plain)
     assert wire.take_events() == []
     assert as_it_is(before.request).topic_data[0].partition_data[0].records == records
-
-
-def feed_large_fails(wire: KafkaWire, frame: bytes) -> bool:
-    with pytest.raises(WireError):
-        feed_large(wire, frame, 200)
-    with pytest.raises(WireError, match="after the end"):
-        wire.feed(frame)
-    return True
 
 
 def test_no_more_shapes_than_may_be() -> None:
     wire = KafkaWire()
     for index in range(3 * hot.SHAPES_MAX):
-        ONE.topic_data[0].partition_data[0].index = index
-        wire.feed(framed(ONE, 9, index))
+        wire.feed(framed(one(b"x" * 200, index), 9, index))
     assert len(wire.shapes._known) == hot.SHAPES_MAX
 
 
