@@ -284,7 +284,7 @@ async def _running(
     collector = Collector(shelves, bookie, checkpointer, metadata, settings)
 
     async with trio.open_nursery() as nursery:
-        journal.start(watch or (lambda fd, call: nursery.start_soon(_watch, fd, call)))
+        journal.start(watch or (lambda fd, call, due: nursery.start_soon(_watch, fd, call)))
         flusher = Flusher(journal)
         bookie.wake = flusher.wake
         nursery.start_soon(flusher.run)

@@ -31,8 +31,10 @@ from bookie.settings import BookieSettings
 from bookie.statistics import Histogram
 from core.errors import StorageFailed, StorageFull
 
-Watch = Callable[[int, Callable[[], None]], None]
-"""(descriptor, call): call on the loop whenever the descriptor is readable."""
+Watch = Callable[[int, Callable[[], None], Callable[[], bool]], None]
+"""(descriptor, call, due): call on the loop whenever the descriptor is readable; `due` says whether
+that is to be expected soon.
+"""
 
 
 class JournalStatistics(Struct, frozen=True):
@@ -116,7 +118,7 @@ class Journal:
             writes = open_kernel_writes(groups.buffer_address)
             if writes is not None:
                 self._writer = writer = KernelWriter(groups, writes, self._deliver)
-                watch(writes.descriptor, writer.ended)
+                watch(writes.descriptor, writer.ended, lambda: writes.busy)
                 return
         self._writer = ThreadWriter(groups, self._deliver)
 

@@ -31,8 +31,10 @@ class Poller(Protocol):
 
     def forget(self, fd: int) -> None: ...
 
-    def ready(self, count_max: int) -> list[tuple[int, int]]:
-        """(fd, READ|WRITE) pairs, at once; of a broken socket perhaps just GONE, where epoll is."""
+    def ready(self, count_max: int, wait_seconds: float = 0.0) -> list[tuple[int, int]]:
+        """(fd, READ|WRITE) pairs, at once or as soon as there are any within that time; of a broken
+        socket perhaps just GONE, where epoll is.
+        """
         ...
 
     def close(self) -> None: ...
@@ -58,8 +60,8 @@ if sys.platform == "linux":
         def forget(self, fd: int) -> None:
             self._epoll.unregister(fd)
 
-        def ready(self, count_max: int) -> list[tuple[int, int]]:
-            return self._epoll.poll(0, count_max)
+        def ready(self, count_max: int, wait_seconds: float = 0.0) -> list[tuple[int, int]]:
+            return self._epoll.poll(wait_seconds, count_max)
 
         def close(self) -> None:
             self._epoll.close()
@@ -96,10 +98,10 @@ else:
             self.change(fd, 0)
             del self._interest[fd]
 
-        def ready(self, count_max: int) -> list[tuple[int, int]]:
+        def ready(self, count_max: int, wait_seconds: float = 0.0) -> list[tuple[int, int]]:
             return [
                 (event.ident, READ if event.filter == select.KQ_FILTER_READ else WRITE)
-                for event in self._kqueue.control(None, count_max, 0)
+                for event in self._kqueue.control(None, count_max, wait_seconds)
             ]
 
         def close(self) -> None:

@@ -23,7 +23,7 @@ def make(request, tmp_path, nursery):
         journal.start(watch)
         return journal
 
-    def watch_here(descriptor, call):
+    def watch_here(descriptor, call, due):
         nursery.start_soon(watching, descriptor, call)
 
     async def watching(descriptor, call):

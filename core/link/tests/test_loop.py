@@ -384,10 +384,60 @@ async def test_a_watched_descriptor_brings_work_to_a_sweep() -> None:
             bench.link.settle()
 
         bench.link.hooks.append(settle)
-        bench.link.watch(ours.fileno(), call)
+        bench.link.watch(ours.fileno(), call, lambda: False)
         theirs.send(b"x")
         assert await receive_exactly(stream, 5) == b"ping\n"
         assert order == ["packed", "called", "settled", "settled"]
+        ours.close()
+        theirs.close()
+
+
+class Turns(trio.abc.Instrument):
+    """Notes trio's turns among what else happens."""
+
+    def __init__(self, order: list[str]) -> None:
+        self.order = order
+
+    def after_io_wait(self, timeout: float) -> None:
+        self.order.append("turn")
+
+
+async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_trio() -> None:
+    """But only after a rest: what is always under way leaves trio its turns."""
+    async with running() as bench, await bench.dial() as stream:
+        ours, theirs = socket.socketpair()
+        order: list[str] = []
+        heard = 0
+        due = True
+
+        def ended() -> None:
+            ours.recv(1)
+            order.append("ended")
+
+        def begin() -> None:
+            """A hook: what is heard begins a write, which ends at once."""
+            nonlocal heard
+            if heard != bench.link.statistics().bytes_received:
+                heard = bench.link.statistics().bytes_received
+                order.append("begun")
+                theirs.send(b"1")
+
+        async def say_and_hear() -> str:
+            """What came first after the write was begun."""
+            order.clear()
+            await stream.send_all(b"a\n")
+            assert await receive_exactly(stream, 2) == b"a\n"
+            while "ended" not in order:
+                await trio.lowlevel.checkpoint()
+            return order[order.index("begun") + 1]
+
+        trio.lowlevel.add_instrument(Turns(order))
+        bench.link.watch(ours.fileno(), ended, lambda: due)
+        bench.link.hooks.append(begin)
+        assert await say_and_hear() == "ended"
+        assert await say_and_hear() == "turn"
+        due = False
+        assert await say_and_hear() == "turn"
         ours.close()
         theirs.close()
 
