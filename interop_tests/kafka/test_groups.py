@@ -270,6 +270,39 @@ def test_across_a_restart(magnetar_function, topic, readers, kind, how) -> None:
     until(lambda: sum(offsets(server, topic).values()) == 80)
 
 
+def test_an_application_moves_over_to_the_newer_protocol_and_back(
+    magnetar_function, topic, readers
+) -> None:
+    """One by one, with a kill amid: everything is read, and everybody has a share."""
+    server = magnetar_function
+    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
+    for done in admin.create_topics([NewTopic(topic, 4, 1)]).values():
+        done.result()
+    group = []
+
+    def read(first: int) -> None:
+        share = 4 // len(group)
+        until(lambda: [one.holds for one in group] == [share] * len(group), str(first))
+        produce(server.bootstrap_servers, topic, 20, first=first)
+        until(lambda: set(range(first, first + 20)) <= {n for one in group for n in one.values})
+
+    older = {**CLASSIC, "partition.assignment.strategy": "cooperative-sticky"}
+    group.append(readers(topic, topic, on=server, **older))
+    read(0)
+    group.append(readers(topic, topic, on=server, **NEWER))
+    read(20)
+    server.kill()
+    server.start()
+    read(40)
+    group.pop(0).stop()
+    read(60)
+    group.append(readers(topic, topic, on=server, **older))
+    read(80)
+    group.pop(0).stop()
+    read(100)
+    until(lambda: sum(offsets(server, topic).values()) == 120)
+
+
 def test_what_is_acknowledged_survives_a_kill(magnetar_function, topic) -> None:
     """Of commits that go on and on, the last that was acknowledged, or a later one."""
     server = magnetar_function

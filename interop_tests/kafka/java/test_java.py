@@ -46,6 +46,11 @@ def test_groups(play, made, topic, options):
     assert play("groups.share", topic, count=600, **options) == 600
 
 
+def test_an_application_moves_over_to_the_newer_protocol_and_back(play, made, topic):
+    made(topic, 6)
+    assert play("groups.move", topic, count=100) == 900
+
+
 def test_transactions(play, topic):
     assert play("transactions.ends", topic) == [["0", "1", "2", "3"], ["0", "2"]]
 

@@ -355,6 +355,17 @@ def test_offsets_of_groups(admin, made, topic):
     assert code_of(admin.delete_consumer_groups([topic])) == KafkaError.GROUP_ID_NOT_FOUND
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_who_never_joins_commits_too(server, made, topic, protocol):
+    made(topic, 1)
+    options = {"bootstrap.servers": server.bootstrap_servers, "group.id": topic}
+    consumer = Consumer({**options, "group.protocol": protocol})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
+    (found,) = consumer.committed([TopicPartition(topic, 0)], 10)
+    assert found.offset == 7
+    consumer.close()
+
+
 def test_the_cluster(admin, server):
     found = admin.describe_cluster().result(SECONDS)
     (node,) = found.nodes

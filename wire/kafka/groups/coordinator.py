@@ -1,8 +1,9 @@
 """All groups that this server coordinates, and the clock that moves them on.
 
 A group is here while somebody is in it, or about to be, and is of one of two kinds: classic, or of
-the newer protocol. What outlasts its members is stored: its offsets as cursors, the rest as its
-record; and its members themselves, who go on after a restart as if nothing had been.
+the newer protocol; it changes from one to the other with those who are in it. What outlasts its
+members is stored: its offsets as cursors, the rest as its record; and its members themselves, who
+go on after a restart as if nothing had been.
 
 Invariants: a group whose members have come or gone has been noted in its record before it is
 forgotten here.
@@ -25,15 +26,16 @@ from wire.kafka.errors import (
     GROUP_ID_NOT_FOUND,
     INCONSISTENT_GROUP_PROTOCOL,
     NONE,
+    REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
     Refused,
 )
-from wire.kafka.groups.consumer.group import ConsumerGroup
-from wire.kafka.groups.consumer.words import Timing
+from wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
+from wire.kafka.groups.consumer.words import Timing, Topics
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.keeper import Keeper
 from wire.kafka.groups.kept import Kept, unheard
-from wire.kafka.groups.member import Joined, Joining
+from wire.kafka.groups.member import Joined, Joining, resumed
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
 from wire.kafka.groups.room import GROUP_BYTES, Room
@@ -65,7 +67,7 @@ class Groups:
         self._keeper = keeper
         self._emptied = emptied
         """Told of each group that the last one has left."""
-        self._rules = Rules(options.size_max, options.first_delay_seconds, _new_id, keeper.keep)
+        self._rules = Rules(options.size_max, options.first_delay_seconds, new_id, keeper.keep)
         self._timing = Timing(
             options.consumer_heartbeat_ms / 1000, options.consumer_session_ms / 1000
         )
@@ -100,6 +102,11 @@ class Groups:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
+    def reads_newer(self, group_id: str) -> bool:
+        """Whether somebody is in by the newer protocol."""
+        newer = self.consumer(group_id)
+        return newer is not None and newer.in_use
+
     def in_use(self, group_id: str) -> bool:
         """Whether somebody is in."""
         group = self._groups.get(group_id)
@@ -112,7 +119,7 @@ class Groups:
         """Into the group of that name, there or not yet."""
         group = self.find(group_id)
         code = NONE
-        if self.consumer(group_id) is not None and self.in_use(group_id):
+        if self.reads_newer(group_id):
             code = INCONSISTENT_GROUP_PROTOCOL
         elif group is None and request.member_id:
             code = UNKNOWN_MEMBER_ID
@@ -126,10 +133,10 @@ class Groups:
         group.join(request, self.now(), done)
 
     async def expect_consumers(self, group_id: str) -> None:
-        """Somebody is about to join by the newer protocol: have it stored that the group is in use
-        from now on.
+        """Somebody is about to join by the newer protocol: have it stored that the group is one of
+        that, and in use from now on.
         """
-        if self.in_use(group_id):
+        if self.reads_newer(group_id):
             return
         if not self._room.has(_size(group_id)):
             raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
@@ -145,6 +152,43 @@ class Groups:
         group = self._begin(self._consumers(group_id))
         self._noted[group_id] = True
         return group
+
+    def move_over(self, group: Group, topics: Topics) -> None:
+        """Somebody comes by the newer protocol: all who are in this classic group are in one of
+        that from now on. Its record says so already.
+        """
+        from wire.kafka.groups import migration
+
+        kept = migration.moved_over(group, topics)
+        if kept is None or len(group.members) >= self._rules.size_max:
+            raise Refused(
+                GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
+            )
+        if not self._room.has(size_of_kept(kept)):
+            raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        for member in group.members:
+            member.refuse(REBALANCE_IN_PROGRESS)
+        newer = self._begin(self._consumers(group.id))
+        newer.resume(kept, self.now())
+        newer.look(topics, self.now())
+        newer.unkept = self._noted[group.id] = True
+        log.info("group %s: goes over to the newer protocol", group.id)
+
+    def move_back(self, group: ConsumerGroup) -> bool:
+        """If only members of the classic protocol are left, theirs is a classic group again; what
+        is kept is the old one, until they have come again.
+        """
+        if not group.is_left_to_classic:
+            return False
+        from wire.kafka.groups import migration
+
+        kept, now = migration.moved_back(group), self.now()
+        older = self._begin(Group(group.id, self._rules, self._room))
+        if self._room.has(sum(resumed(one, CONSUMERS, now).size for one in kept.members)):
+            older.resume(kept, now)
+            older.rebalance(now)
+        log.info("group %s: goes back to the classic protocol", group.id)
+        return True
 
     def _consumers(self, group_id: str) -> ConsumerGroup:
         return ConsumerGroup(group_id, self._rules.size_max, self._timing, self._room)
@@ -220,8 +264,11 @@ class Groups:
             if group.due > now:
                 continue
             group.tick(now)
-            if isinstance(group, ConsumerGroup) and group.unkept:
-                self._keeper.keep(group.id, group.kept(), unheard)
+            if isinstance(group, ConsumerGroup):
+                if self.move_back(group):
+                    continue
+                if group.unkept:
+                    self._keeper.keep(group.id, group.kept(), unheard)
             if group.in_use is not self._noted.get(group.id, group.in_use):
                 await self._note(group)
             elif group.is_over:
@@ -249,7 +296,8 @@ def kind_of(group: AnyGroup) -> tuple[str, str]:
     return CLASSIC, group.protocol_type or ""
 
 
-def _new_id(name: str) -> str:
+def new_id(name: str) -> str:
+    """For a member of that name."""
     return f"{name}-{uuid.uuid4()}"
 
 

@@ -101,6 +101,11 @@ class Group:
             self.members.add(resumed(one, kept.protocol_type, now))
         self.state = State.STABLE
 
+    def rebalance(self, now: float) -> None:
+        """Have everybody come again."""
+        self.due = 0.0
+        self._begin_round(now)
+
     @property
     def in_use(self) -> bool:
         return self.state not in (State.EMPTY, State.DEAD)

@@ -39,6 +39,16 @@ class Kept(Struct, frozen=True, array_like=True, tag="classic"):
     members: tuple[KeptMember, ...]
 
 
+class Classic(Struct, frozen=True, array_like=True):
+    """How a member speaks that is in a group of the newer protocol by the classic one."""
+
+    protocols: tuple[str, ...]
+    """What it knows, the one that it is told first."""
+    version: int
+    """Of the words in which it is told what to read."""
+    session_seconds: float
+
+
 class KeptReader(Struct, frozen=True, array_like=True):
     """One member of a group of the newer protocol: what it wants, and what it has."""
 
@@ -56,6 +66,7 @@ class KeptReader(Struct, frozen=True, array_like=True):
     assigned: frozenset[tuple[bytes, int]]
     revoking: frozenset[tuple[bytes, int]]
     target: frozenset[tuple[bytes, int]]
+    classic: Classic | None = None
 
 
 class KeptReaders(Struct, frozen=True, array_like=True, tag="consumer"):

@@ -139,13 +139,16 @@ async def kept(
 
 
 def _refusal(session: KafkaSession, request: OffsetCommitRequest, version: int) -> int:
-    """Whether whoever commits may: a member of this generation, or anybody if nobody is in."""
+    """Whether whoever commits may: a member of this generation, or anybody if nobody is in, under
+    whatever id; librdkafka's consumers of the newer protocol make themselves one and never join.
+    """
     groups = session.front.groups
-    if request.generation_id_or_member_epoch < 0 and not request.member_id:
-        return UNKNOWN_MEMBER_ID if groups.in_use(request.group_id) else NONE
+    if request.generation_id_or_member_epoch < 0 and not groups.in_use(request.group_id):
+        return NONE
     newer = groups.consumer(request.group_id)
     if newer is not None:
-        if version < EPOCHS_VERSION:
+        member = newer.members.get(request.member_id)
+        if version < EPOCHS_VERSION and member is not None and member.classic is None:
             return UNSUPPORTED_VERSION
         return newer.check_commit(request.member_id, request.generation_id_or_member_epoch)
     group = groups.find(request.group_id)

@@ -7,7 +7,7 @@ topics looked up first. What the group makes of it is told in `groups/consumer/g
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,6 +43,7 @@ from wire.kafka.messages.consumer_groups import (
 from wire.kafka.session.tools import described
 
 if TYPE_CHECKING:
+    from wire.kafka.front import KafkaFront
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
@@ -53,8 +54,8 @@ LOOK_SECONDS: Final = 1.0
 NAMES_MAX: Final = 10_000
 OWNED_MAX: Final = 100_000
 """Topics and partitions in one heartbeat."""
-CONSUMER_MEMBER: Final = 1
-"""In place of the type of a member."""
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+"""The type of a member."""
 
 
 # -- heartbeats -----------------------------------------------------------------------------------
@@ -128,27 +129,53 @@ async def _beaten(
     session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest
 ) -> Beaten:
     groups = session.front.groups
-    group = groups.consumer(request.group_id)
-    if group is None and request.member_epoch != JOIN:
+    group, beat = groups.consumer(request.group_id), _beat(session, asked, request)
+    if group is None and beat.epoch != JOIN:
         if groups.in_use(request.group_id):
             raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
         raise Refused(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
     if group is None:
-        await groups.expect_consumers(request.group_id)
-    beat = _beat(session, asked, request)
-    while True:
-        group = groups.consumer(request.group_id) or groups.made_consumer(request.group_id)
-        names, patterns = _wanted(group, beat)
-        if not _is_to_look(group, beat, groups.now()):
-            break
-        topics = await session.front.lookups.find(names, patterns)
-        still = groups.consumer(request.group_id) is group
-        if still and _wanted(group, beat) == (names, patterns):  # nobody else wants others now
-            group.look(topics, groups.now())
-            break
+        await _made_ready(session.front, request.group_id, beat)
+    group = await looked(
+        session.front,
+        lambda: groups.consumer(request.group_id) or groups.made_consumer(request.group_id),
+        beat,
+    )
     told = group.heartbeat(beat, groups.now())
-    await groups.keep(group)
+    if not groups.move_back(group):
+        await groups.keep(group)
     return told
+
+
+async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
+    """The first member of the newer protocol is about to join; whoever is in a classic group of
+    that name goes on in the new one.
+    """
+    groups = front.groups
+    older = groups.find(group_id)
+    if older is None or not older.in_use:
+        await groups.expect_consumers(group_id)
+        return
+    names = groups.topics_wanted(group_id)
+    if names is None:
+        raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so")
+    topics = await front.lookups.find(names | (beat.names or set()), set())
+    await groups.expect_consumers(group_id)
+    if groups.find(group_id) is older and older.in_use:
+        groups.move_over(older, topics)
+
+
+async def looked(front: KafkaFront, find: Callable[[], ConsumerGroup], beat: Beat) -> ConsumerGroup:
+    """The group, after it has seen which topics there are, if it has to."""
+    while True:
+        group = find()
+        names, patterns = _wanted(group, beat)
+        if not _is_to_look(group, beat, front.groups.now()):
+            return group
+        topics = await front.lookups.find(names, patterns)
+        if find() is group and _wanted(group, beat) == (names, patterns):
+            group.look(topics, front.groups.now())  # nobody else wants others now
+            return group
 
 
 def _beat(session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest) -> Beat:
@@ -248,7 +275,7 @@ def _member(group: ConsumerGroup, member: Member, names: Mapping[bytes, str]) ->
         subscribed_topic_regex=member.pattern or None,
         assignment=_assignment(member.assigned, names),
         target_assignment=_assignment(group.targets[member.id], names),
-        member_type=CONSUMER_MEMBER,
+        member_type=CLASSIC_MEMBER if member.classic is not None else CONSUMER_MEMBER,
     )
 
 

@@ -1,4 +1,8 @@
-"""Groups: joining, syncing, staying, leaving; and who coordinates (we do)."""
+"""Groups: joining, syncing, staying, leaving; and who coordinates (we do).
+
+Members of the classic protocol may be in a group of the newer one: what they hear there is told
+in `groups/consumer/classic.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from wire.kafka.errors import (
     NONE,
     UNKNOWN_MEMBER_ID,
 )
+from wire.kafka.groups.consumer import classic
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.messages.basics import (
@@ -33,6 +38,7 @@ from wire.kafka.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from wire.kafka.session import mixed
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -89,8 +95,11 @@ async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupRespons
         code = INVALID_SESSION_TIMEOUT
     if code != NONE:
         return _joined(Joined(error_code=code, member_id=request.member_id))
+    groups, joining = session.front.groups, _joining(session, asked, request)
+    if groups.reads_newer(request.group_id):
+        return _joined(await mixed.join(session.front, request.group_id, joining))
     waiting = Waiting[Joined]()
-    session.front.groups.join(request.group_id, _joining(session, asked, request), waiting.done)
+    groups.join(request.group_id, joining, waiting.done)
     return _joined(await waiting.told())
 
 
@@ -130,6 +139,9 @@ async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupRespons
     request = asked.request
     assert isinstance(request, SyncGroupRequest)
     groups = session.front.groups
+    newer = groups.consumer(request.group_id)
+    if newer is not None:
+        return _synced(classic.sync(newer, _syncing(request), groups.now()))
     code, group = _found(session, request.group_id)
     if group is None:
         return SyncGroupResponse(error_code=code, assignment=b"")
@@ -138,7 +150,10 @@ async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupRespons
     # what a follower sends along means nothing, and is not kept while it waits
     asked.let_go()
     del request
-    result = await waiting.told()
+    return _synced(await waiting.told())
+
+
+def _synced(result: Synced) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=result.error_code,
         protocol_type=result.protocol_type,
@@ -170,14 +185,12 @@ async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse
     request = asked.request
     assert isinstance(request, HeartbeatRequest)
     groups = session.front.groups
+    said = (request.member_id, request.generation_id, request.group_instance_id, groups.now())
+    newer = groups.consumer(request.group_id)
+    if newer is not None:
+        return HeartbeatResponse(error_code=classic.heartbeat(newer, *said))
     code, group = _found(session, request.group_id)
-    if group is None:
-        return HeartbeatResponse(error_code=code)
-    return HeartbeatResponse(
-        error_code=group.heartbeat(
-            request.member_id, request.generation_id, request.group_instance_id, groups.now()
-        )
-    )
+    return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
 
 
 async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupResponse:
@@ -203,11 +216,14 @@ async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupRespo
 
 
 def _leave(session: KafkaSession, group_id: str, member: LeaveMember) -> int:
+    groups = session.front.groups
+    newer = groups.consumer(group_id)
+    if newer is not None:
+        return classic.leave(newer, member.member_id, member.group_instance_id)
     code, group = _found(session, group_id)
     if group is None:
         return code
-    now = session.front.groups.now()
-    return group.leave(member.member_id, member.group_instance_id, now)
+    return group.leave(member.member_id, member.group_instance_id, groups.now())
 
 
 HANDLERS: Final[Mapping[int, Any]] = {

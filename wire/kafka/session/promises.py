@@ -72,9 +72,10 @@ async def on_txn_offset_commit(session: KafkaSession, asked: Asked) -> TxnOffset
 
 def _check_member(session: KafkaSession, request: TxnOffsetCommitRequest) -> None:
     """Who says of which generation it is must be in it; who does not is not asked."""
-    if request.generation_id < 0 and not request.member_id:
-        return
     groups = session.front.groups
+    stranger = not request.member_id or not groups.in_use(request.group_id)
+    if request.generation_id < 0 and stranger:
+        return
     newer, group = groups.consumer(request.group_id), groups.find(request.group_id)
     code = UNKNOWN_MEMBER_ID
     if newer is not None:

@@ -24,11 +24,11 @@ from wire.kafka.errors import (
 from wire.kafka.groups.coordinator import kind_of
 from wire.kafka.groups.expiry import forget_if_unused
 from wire.kafka.groups.group import Group, State
+from wire.kafka.groups.inner import CONSUMER
 from wire.kafka.groups.offsets import commit_code
 from wire.kafka.groups.records import CLASSIC
 from wire.kafka.groups.records import CONSUMER as NEWER
 from wire.kafka.groups.subscriptions import Partition
-from wire.kafka.groups.wanted import CONSUMER
 from wire.kafka.messages.consumer_groups import DescribedConsumerGroup
 from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
 from wire.kafka.messages.groups import (

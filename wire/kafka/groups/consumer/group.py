@@ -37,6 +37,7 @@ from wire.kafka.errors import (
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
     GROUP_MAX_SIZE_REACHED,
+    ILLEGAL_GENERATION,
     NONE,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
@@ -53,7 +54,7 @@ from wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from wire.kafka.groups.kept import KeptReaders
+from wire.kafka.groups.kept import Classic, KeptReaders
 from wire.kafka.groups.room import MEMBER_BYTES, Room
 
 PARTITION_BYTES: Final = 250
@@ -178,7 +179,7 @@ class ConsumerGroup:
         if self.is_dead:
             return UNKNOWN_MEMBER_ID
         member = self.members.get(beat.member_id)
-        static = None if beat.instance_id is None else self._static.get(beat.instance_id)
+        static = self.static(beat.instance_id)
         if beat.epoch == JOIN:
             return self._refusal_to_join(beat, member or static)
         if beat.instance_id is not None:
@@ -186,7 +187,7 @@ class ConsumerGroup:
                 return UNKNOWN_MEMBER_ID
             if static is not member:
                 return FENCED_INSTANCE_ID
-        if member is None:
+        if member is None or (member.classic is None) is not (beat.classic is None):
             return UNKNOWN_MEMBER_ID
         if beat.epoch > 0 and not member.knows(beat):
             return FENCED_MEMBER_EPOCH
@@ -206,7 +207,9 @@ class ConsumerGroup:
         member = self.members.get(member_id)
         if member is None:
             return UNKNOWN_MEMBER_ID
-        return NONE if epoch == member.epoch else STALE_MEMBER_EPOCH
+        if epoch == member.epoch:
+            return NONE
+        return STALE_MEMBER_EPOCH if member.classic is None else ILLEGAL_GENERATION
 
     # -- coming and going ---------------------------------------------------------------------
 
@@ -231,11 +234,8 @@ class ConsumerGroup:
         """A static member is back under another id: what it had has waited for it."""
         del self.members[before.id]
         member.assigned = before.assigned
-        member.names, member.pattern, member.assignor = (
-            before.names,
-            before.pattern,
-            before.assignor,
-        )
+        member.names, member.pattern = before.names, before.pattern
+        member.assignor, member.classic = before.assignor, before.classic
         member.step = Step.WAITING
         for partition in member.assigned:
             self._owners[partition] = member
@@ -245,7 +245,11 @@ class ConsumerGroup:
     def _leave(self, member: Member, beat: Beat) -> None:
         if beat.epoch == LEAVE or member.instance_id is None:
             self.remove(member)
-            return
+        else:
+            self.step_aside(member)
+
+    def step_aside(self, member: Member) -> None:
+        """It will be back, perhaps under another id: what it has waits for it."""
         self.unkept = True
         self._release(member, member.revoking)
         member.revoking, member.revoke_by = set(), NEVER
@@ -275,6 +279,15 @@ class ConsumerGroup:
         """It is deleted."""
         self.remove(*self.members.values())
         self.is_dead = True
+
+    def static(self, instance_id: str | None) -> Member | None:
+        """The member that is this instance."""
+        return None if instance_id is None else self._static.get(instance_id)
+
+    @property
+    def is_left_to_classic(self) -> bool:
+        """Somebody is in, and all of them by the classic protocol."""
+        return bool(self.members) and all(one.classic for one in self.members.values())
 
     # -- targets ------------------------------------------------------------------------------
 
@@ -310,10 +323,9 @@ class ConsumerGroup:
 
     def _size(self) -> int:
         """Bytes of memory that members, and what they have, take roughly."""
-        words = sum(map(_size_of_words, (one.names for one in self.members.values())))
-        patterns = sum(4 * len(one.pattern) for one in self.members.values())
-        partitions = PARTITION_BYTES * sum(self._seen.values())
-        return MEMBER_BYTES * len(self.members) + words + patterns + partitions
+        members = self.members.values()
+        words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in members)
+        return MEMBER_BYTES * len(members) + words + PARTITION_BYTES * sum(self._seen.values())
 
     def _growth(self, member: Member | None, beat: Beat) -> int:
         """How many bytes more it would be, at most, after a heartbeat."""
@@ -321,7 +333,7 @@ class ConsumerGroup:
         if beat.names is None and beat.pattern is None:
             return more
         names, pattern = beat.names or frozenset(), beat.pattern or ""
-        more += _size_of_words(names) + 4 * len(pattern)
+        more += _size_of_wishes(names, pattern, beat.classic)
         names |= self.topics.matches.get(pattern, frozenset())
         ids = {self.topics.ids[name] for name in names if name in self.topics.ids}
         new = sum(self.topics.sizes[topic] for topic in ids if topic not in self._seen)
@@ -352,21 +364,33 @@ class ConsumerGroup:
         member.step = Step.STABLE if member.assigned == target else Step.WAITING
         member.takes_epoch(self.epoch)
 
+    def has_step(self, member: Member) -> bool:
+        """Whether it would get nearer to its target if it came now."""
+        if member.epoch != self.epoch or member.step is Step.REVOKING:
+            return True
+        lacks = self.targets[member.id] - member.assigned
+        return bool(lacks) and not any(one in self._owners for one in lacks)
+
     # -- time ---------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
         """Members that were silent for too long, or have not let go in their time, are out."""
         session = self._timing.session_seconds
-        late = [
-            member
-            for member in self.members.values()
-            if member.heard + session <= now or member.revoke_by <= now
-        ]
-        self.remove(*late)
-        self.due = min(
-            (min(one.heard + session, one.revoke_by) for one in self.members.values()),
-            default=NEVER,
-        )
+        self.remove(*(one for one in self.members.values() if one.expires(session) <= now))
+        self.due = min((one.expires(session) for one in self.members.values()), default=NEVER)
+
+
+def size_of_kept(kept: KeptReaders) -> int:
+    """How much memory a group will take that resumes this."""
+    words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in kept.members)
+    return MEMBER_BYTES * len(kept.members) + words + PARTITION_BYTES * sum(kept.sizes.values())
+
+
+def _size_of_wishes(names: frozenset[str], pattern: str, classic: Classic | None) -> int:
+    """Of a classic member they may have to be said again under each of its protocols."""
+    protocols = classic.protocols if classic is not None else ("",)
+    words = _size_of_words(names) * len(protocols) + _size_of_words(protocols)
+    return words + 4 * len(pattern)
 
 
 def _size_of_words(words: Iterable[str]) -> int:

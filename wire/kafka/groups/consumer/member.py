@@ -13,7 +13,7 @@ from typing import Final
 
 from wire.kafka.groups.consumer.assignors import Partition
 from wire.kafka.groups.consumer.words import LEAVE_FOR_NOW, Beat, Topics
-from wire.kafka.groups.kept import KeptReader
+from wire.kafka.groups.kept import Classic, KeptReader
 
 NEVER: Final = float("inf")
 
@@ -30,8 +30,10 @@ class Member:
     """See the module's docstring."""
 
     __slots__ = (
+        "answer_by",
         "assigned",
         "assignor",
+        "classic",
         "client_id",
         "epoch",
         "heard",
@@ -65,6 +67,16 @@ class Member:
         self.step = Step.STABLE
         self.heard = 0.0
         self.revoke_by = NEVER
+        self.classic: Classic | None = None
+        """How it speaks, if by the classic protocol."""
+        self.answer_by = NEVER
+        """Then it has to have come again, or to have asked what to do, as it was told."""
+
+    def expires(self, session_seconds: float) -> float:
+        """Without another word from it until then it is out; so long is a session of the group."""
+        if self.classic is not None:
+            session_seconds = self.classic.session_seconds
+        return min(self.heard + session_seconds, self.revoke_by, self.answer_by)
 
     @property
     def is_away(self) -> bool:
@@ -78,20 +90,21 @@ class Member:
 
     def hear(self, beat: Beat, now: float) -> bool:
         """Take in what has changed; whether that is something about what it wants."""
-        self.heard = now
+        self.heard, self.answer_by = now, NEVER
         self.client_id, self.host = beat.client_id, beat.host
         if beat.rack_id is not None:
             self.rack_id = beat.rack_id
         if beat.rebalance_seconds is not None:
             self.rebalance_seconds = beat.rebalance_seconds
-        before = (self.names, self.pattern, self.assignor)
+        before = (self.names, self.pattern, self.assignor, self.classic)
+        self.classic = beat.classic
         if beat.names is not None:
             self.names = beat.names
         if beat.pattern is not None:
             self.pattern = beat.pattern
         if beat.assignor is not None:
             self.assignor = beat.assignor
-        return before != (self.names, self.pattern, self.assignor)
+        return before != (self.names, self.pattern, self.assignor, self.classic)
 
     def kept(self, target: Set[Partition]) -> KeptReader:
         """What is kept of it, with what it is to have."""
@@ -110,6 +123,7 @@ class Member:
             frozenset(self.assigned),
             frozenset(self.revoking),
             frozenset(target),
+            self.classic,
         )
 
     def takes_epoch(self, epoch: int) -> None:
@@ -133,7 +147,7 @@ def resumed(kept: KeptReader, now: float) -> Member:
     member.names, member.pattern, member.assignor = kept.names, kept.pattern, kept.assignor
     member.epoch, member.previous_epoch = kept.epoch, kept.previous_epoch
     member.assigned, member.revoking = set(kept.assigned), set(kept.revoking)
-    member.heard = now
+    member.heard, member.classic = now, kept.classic
     if member.revoking:
         member.step, member.revoke_by = Step.REVOKING, now + kept.rebalance_seconds
     elif kept.assigned != kept.target or member.is_away:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from wire.kafka.errors import NONE
 from wire.kafka.groups.consumer.assignors import Partition
+from wire.kafka.groups.kept import Classic
 
 JOIN: Final = 0
 LEAVE: Final = -1
@@ -33,6 +34,8 @@ class Beat(Struct, frozen=True):
     """What it reads now."""
     client_id: str = ""
     host: str = ""
+    classic: Classic | None = None
+    """It came by the classic protocol."""
 
     @property
     def is_full(self) -> bool:

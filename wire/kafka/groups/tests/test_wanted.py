@@ -3,8 +3,9 @@
 import pytest
 
 from wire.kafka.codec.encoding import encoder
+from wire.kafka.groups.inner import BYTES_MAX
 from wire.kafka.groups.member import Joining, Member
-from wire.kafka.groups.wanted import METADATA_BYTES_MAX, topics_wanted
+from wire.kafka.groups.wanted import topics_wanted
 from wire.kafka.messages.embedded import ConsumerSubscription
 
 
@@ -31,7 +32,7 @@ def test_all_protocols_and_versions_to_come() -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [b"", b"\0", b"\xff\xff" + wants("a"), b"\0\0\x7f\xff\xff\xff", bytes(METADATA_BYTES_MAX + 1)],
+    [b"", b"\0", b"\xff\xff" + wants("a"), b"\0\0\x7f\xff\xff\xff", bytes(BYTES_MAX + 1)],
 )
 def test_words_that_nobody_knows(metadata: bytes) -> None:
     assert topics_wanted(member(wants("a"), metadata)) is None

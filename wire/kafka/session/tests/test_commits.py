@@ -64,8 +64,12 @@ async def test_who_may_commit(stage: Stage) -> None:
         answer: int = (await client.hears(request, 9)).topics[0].partitions[0].error_code
         return answer
 
+    stranger = commit(0)
+    stranger.member_id = "an id of its own"
+    assert await code(stranger) == 0, "nobody is in"
     joined = await member(client)
-    assert await code(commit(0)) == errors.UNKNOWN_MEMBER_ID, "somebody is in"
+    for request in (commit(0), stranger):
+        assert await code(request) == errors.UNKNOWN_MEMBER_ID, "somebody is in"
     joined.generation_id += 1
     assert await code(commit(0, joined)) == errors.ILLEGAL_GENERATION
     joined.generation_id -= 1

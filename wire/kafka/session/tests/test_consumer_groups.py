@@ -269,16 +269,17 @@ async def test_a_group_that_is_over(stage: Stage) -> None:
     assert await committed(reader.client) == (0, "")
 
 
-async def test_the_two_kinds_do_not_mix(stage: Stage) -> None:
+async def test_who_says_nothing_of_topics_does_not_mix(stage: Stage) -> None:
     await made(stage, "t", 1)
     reader, other = Reader(await stage.client(), "a"), await stage.client()
     await reader.join("t")
-    assert (await other.hears(join())).error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    told = await other.hears(join("m", metadata=b"?"))
+    assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
     beat = HeartbeatRequest(group_id="g", generation_id=1, member_id="a")
     assert (await other.hears(beat)).error_code == errors.UNKNOWN_MEMBER_ID
     reader.epoch = -1
     await reader.beat()
-    joined = await member(other)
+    joined = await member(other, b"?")
     assert (await reader.join("t")).error_code == errors.GROUP_ID_NOT_FOUND
     reader.epoch = 1
     assert (await reader.beat()).error_code == errors.GROUP_ID_NOT_FOUND

@@ -97,6 +97,13 @@ async def test_promises_that_may_not_be(stage: Stage, fields: dict[str, Any], co
     assert await committed(one.client) == (0, -1)
 
 
+async def test_where_nobody_is_in_anybody_may_promise(stage: Stage) -> None:
+    one = await began(stage)
+    assert await promised(one, 5, member_id="an id of its own") == 0
+    await one.end(commit=True)
+    assert await committed(one.client) == (0, 5)
+
+
 async def test_members_of_the_newer_protocol(stage: Stage) -> None:
     one = await began(stage)
     reader = Reader(await stage.client(), "m")

@@ -159,11 +159,17 @@ class Readers(RuleBasedStateMachine):
     def nothing_is_read_twice(self) -> None:
         reading = [
             partition
-            for reader in self.readers
+            for reader in self.everybody()
             if reader.id in self.group.members
             for partition in reader.reads
         ]
         assert len(set(reading)) == len(reading)
+
+    @invariant()
+    def nothing_is_read_that_is_thought_free(self) -> None:
+        for reader in self.everybody():
+            member = self.group.members.get(reader.id)
+            assert member is None or reader.reads <= member.assigned | member.revoking
 
     @invariant()
     def the_books_are_right(self) -> None:
@@ -178,15 +184,22 @@ class Readers(RuleBasedStateMachine):
         assert set(group.targets) == set(group.members)
         assert 0 <= self.room.used_bytes <= self.room.bytes_max
 
+    def everybody(self) -> list[Reader]:
+        return self.readers
+
+    def settle(self) -> None:
+        """Everybody does what it is told, once."""
+        for reader in self.readers:
+            reader.let_go()
+            self._beat(reader, reader.epoch)
+
     def teardown(self) -> None:
         for _ in range(8):
-            for reader in self.readers:
-                reader.let_go()
-                self._beat(reader, reader.epoch)
+            self.settle()
         assert self.group.state is State.STABLE
-        everything = sorted(partition for reader in self.readers for partition in reader.reads)
-        wanted = {A for reader in self.readers if "a" in reader.names}
-        wanted |= {B for reader in self.readers if "b" in reader.names}
+        everything = sorted(partition for reader in self.everybody() for partition in reader.reads)
+        wanted = {A for reader in self.everybody() if "a" in reader.names}
+        wanted |= {B for reader in self.everybody() if "b" in reader.names}
         assert everything == [(t, n) for t in sorted(wanted) for n in range(self.sizes[t])]
         self.group.die()
         assert self.room.used_bytes == 0

@@ -30,6 +30,7 @@ final class Records {
         families.put("records.offsets", Records::offsets);
         families.put("records.sizes", Records::sizes);
         families.put("groups.share", Records::share);
+        families.put("groups.move", Records::move);
     }
 
     /** Offsets as they were told, and values as they came. */
@@ -130,6 +131,40 @@ final class Records {
             one.end();
         }
         return seen.size();
+    }
+
+    /** An application moves over to the newer protocol one by one, and back again; every number that came. */
+    private static Object move(Scene scene) throws Exception {
+        int count = scene.number("count", 0);
+        Set<Integer> seen = Collections.synchronizedSet(new TreeSet<>());
+        List<Member> members = new ArrayList<>();
+        try (var producer = scene.producer()) {
+            int number = 0;
+            for (String step : List.of("+classic", "+classic", "+consumer", "-", "+consumer", "-", "+classic", "-", "-")) {
+                if (step.equals("-")) {
+                    members.remove(0).end();
+                } else {
+                    members.add(new Member(scene.consumer(speaking(scene, step.substring(1))), scene.topic, seen));
+                }
+                int share = 6 / members.size();
+                Member.until(members, () -> members.stream().allMatch(one -> one.holds == share));
+                for (int end = number + count; number < end; number++) {
+                    producer.send(new ProducerRecord<>(scene.topic, bytes(number), bytes(number)));
+                }
+            }
+            int all = number;
+            Member.until(members, () -> seen.size() == all);
+        }
+        members.remove(0).end();
+        return seen.size();
+    }
+
+    private static Object[] speaking(Scene scene, String protocol) {
+        List<Object> options = new ArrayList<>(List.of("group.id", scene.topic, "group.protocol", protocol));
+        if (protocol.equals("classic")) {
+            options.addAll(List.of("heartbeat.interval.ms", 300));
+        }
+        return options.toArray();
     }
 
     /** One consumer of a group, with a thread of its own; it commits all that it reads. */

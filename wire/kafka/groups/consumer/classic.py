@@ -1,0 +1,191 @@
+"""Members that speak the classic protocol, in a group of the newer one. Pure.
+
+An application moves over to the newer protocol instance by instance. When the first new one comes,
+its group becomes one of the newer protocol (`groups/migration.py`), with all who are in; when the
+last new one has gone, it is a classic group again. Meanwhile the server assigns, for both:
+
+    Heartbeat   "come again", whenever coming would bring the member nearer to its target
+    JoinGroup   is its heartbeat of the newer protocol: it says what it wants, and what it reads
+                now. It hears its epoch as its generation, at once, and that nobody leads
+    SyncGroup   tells it what to read
+
+Who was told to come again has its rebalance time for it, and as much again to ask what to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wire.kafka.errors import (
+    FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+from wire.kafka.groups import inner
+from wire.kafka.groups.consumer.assignors import Partition
+from wire.kafka.groups.consumer.group import ConsumerGroup
+from wire.kafka.groups.consumer.member import NEVER, Member, Step
+from wire.kafka.groups.consumer.words import JOIN, Beat
+from wire.kafka.groups.kept import Classic
+from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from wire.kafka.messages.embedded import ConsumerSubscription
+
+
+def subscription_of(request: Joining) -> ConsumerSubscription | None:
+    """What a member wants, if it is a consumer that says so in words we know."""
+    if request.protocol_type != inner.CONSUMER or not request.protocols:
+        return None
+    return inner.subscription_in(request.protocols[0][1])
+
+
+def join(
+    group: ConsumerGroup,
+    request: Joining,
+    said: ConsumerSubscription,
+    new_id: Callable[[str], str],
+    now: float,
+) -> Joined:
+    """Come in, or come again. What it wants has been looked up before."""
+    code = _refusal(group, request)
+    member = group.members.get(request.member_id)
+    before = group.static(request.instance_id)
+    if code == NONE and before is not None and request.member_id not in ("", before.id):
+        code = FENCED_INSTANCE_ID
+    if code != NONE:
+        return Joined(error_code=code, member_id=request.member_id)
+    member_id = request.member_id or new_id(request.instance_id or request.client_id)
+    if not request.member_id and request.id_required and request.instance_id is None:
+        return Joined(error_code=MEMBER_ID_REQUIRED, member_id=member_id)
+    if before is not None and before is not member:
+        group.step_aside(before)
+    goes_on = member is not None and member.classic is not None and not member.is_away
+    told = group.heartbeat(
+        _beat(group, request, said, member_id, member.epoch if member and goes_on else JOIN), now
+    )
+    if told.error_code != NONE:
+        return Joined(error_code=told.error_code, member_id=request.member_id)
+    member = group.members[member_id]
+    member.answer_by = now + member.rebalance_seconds
+    return Joined(
+        generation=member.epoch,
+        protocol_type=inner.CONSUMER,
+        protocol=request.names[0],
+        member_id=member_id,
+    )
+
+
+def _refusal(group: ConsumerGroup, request: Joining) -> int:
+    """Whether all who speak the classic protocol have some way to assign in common."""
+    others = [
+        set(one.classic.protocols)
+        for one in group.members.values()
+        if one.classic is not None and one.id != request.member_id
+    ]
+    shared = set(request.names).intersection(*others)
+    return NONE if shared else INCONSISTENT_GROUP_PROTOCOL
+
+
+def _beat(
+    group: ConsumerGroup, request: Joining, said: ConsumerSubscription, member_id: str, epoch: int
+) -> Beat:
+    ids = group.topics.ids
+    owned = frozenset(
+        (ids[one.topic], number)
+        for one in said.owned_partitions
+        if one.topic in ids
+        for number in one.partitions
+    )
+    return Beat(
+        member_id=member_id,
+        epoch=epoch,
+        instance_id=request.instance_id,
+        rack_id=said.rack_id,
+        rebalance_seconds=request.rebalance_seconds,
+        names=frozenset(said.topics),
+        pattern="",
+        owned=owned,
+        client_id=request.client_id,
+        host=request.host,
+        classic=Classic(
+            tuple(request.names),
+            inner.version_of(request.protocols[0][1]),
+            request.session_seconds,
+        ),
+    )
+
+
+def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
+    """Hear what to read."""
+    member, code = _known(group, request.member_id, request.generation, request.instance_id)
+    if member is None:
+        return Synced(error_code=code)
+    assert member.classic is not None
+    protocol = member.classic.protocols[0]
+    known = ((request.protocol_type, inner.CONSUMER), (request.protocol, protocol))
+    if any(named not in (None, right) for named, right in known):
+        return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
+    member.heard = now
+    group.due = 0.0
+    if member.epoch != group.epoch and member.step is not Step.REVOKING:
+        return Synced(error_code=_to_come_again(member, now))
+    member.answer_by = NEVER
+    return Synced(
+        protocol_type=inner.CONSUMER,
+        protocol=protocol,
+        assignment=assignment_of(group, member.assigned, member.classic),
+    )
+
+
+def assignment_of(group: ConsumerGroup, partitions: set[Partition], classic: Classic) -> bytes:
+    """What to read, in the member's own words."""
+    names = {topic: name for name, topic in group.topics.ids.items()}
+    found: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        if topic in names:
+            found.setdefault(names[topic], []).append(number)
+    return inner.assignment(found, classic.version)
+
+
+def heartbeat(
+    group: ConsumerGroup, member_id: str, generation: int, instance_id: str | None, now: float
+) -> int:
+    """A sign of life; the answer may be to join again."""
+    member, code = _known(group, member_id, generation, instance_id)
+    if member is None:
+        return code
+    member.heard = now
+    group.due = 0.0
+    return _to_come_again(member, now) if group.has_step(member) else NONE
+
+
+def _to_come_again(member: Member, now: float) -> int:
+    member.answer_by = min(member.answer_by, now + member.rebalance_seconds)
+    return REBALANCE_IN_PROGRESS
+
+
+def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> int:
+    """Go: by id, or by instance alone, as administrators have somebody go."""
+    member = group.members.get(member_id) if instance_id is None else group.static(instance_id)
+    if member is None or member.classic is None:
+        return UNKNOWN_MEMBER_ID
+    if member_id not in ("", member.id):
+        return FENCED_INSTANCE_ID
+    group.remove(member)
+    return NONE
+
+
+def _known(
+    group: ConsumerGroup, member_id: str, generation: int, instance_id: str | None
+) -> tuple[Member | None, int]:
+    """The member that says so, or why it is none."""
+    member = group.members.get(member_id)
+    static = group.static(instance_id)
+    if instance_id is not None and static is not None and static is not member:
+        return None, FENCED_INSTANCE_ID
+    if member is None or member.classic is None or (instance_id is not None and static is None):
+        return None, UNKNOWN_MEMBER_ID
+    return (member, NONE) if member.epoch == generation else (None, ILLEGAL_GENERATION)

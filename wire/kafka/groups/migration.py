@@ -1,0 +1,99 @@
+"""A group that changes from one protocol to the other, with all who are in. Pure.
+
+Both ways it is as if it were kept by the one and resumed by the other: what its members read they
+go on reading, until the first heartbeat tells them to come again. How members of both kinds live in
+one group is told in `consumer/classic.py`.
+"""
+
+from __future__ import annotations
+
+from wire.kafka.groups import inner
+from wire.kafka.groups.consumer.assignors import Partition
+from wire.kafka.groups.consumer.classic import assignment_of, subscription_of
+from wire.kafka.groups.consumer.group import ConsumerGroup
+from wire.kafka.groups.consumer.words import Topics
+from wire.kafka.groups.group import Group
+from wire.kafka.groups.kept import Classic, Kept, KeptMember, KeptReader, KeptReaders
+from wire.kafka.groups.member import Member
+
+
+def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
+    """A classic group as one of the newer protocol; None if some member does not say what it wants.
+
+    Of a partition that two were given only one has it.
+    """
+    epoch = max(group.generation, 1)
+    taken: set[Partition] = set()
+    readers = []
+    for member in group.members:
+        reader = _reader(member, epoch, topics, taken)
+        if reader is None:
+            return None
+        taken |= reader.assigned
+        readers.append(reader)
+    wanted = {topics.ids[name] for one in readers for name in one.names if name in topics.ids}
+    return KeptReaders(epoch, {topic: topics.sizes[topic] for topic in wanted}, tuple(readers))
+
+
+def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -> KeptReader | None:
+    request = member.request
+    said = subscription_of(request)
+    if said is None:
+        return None
+    ids = topics.ids
+    task = inner.assignment_in(member.assignment)
+    assigned = frozenset(
+        (ids[one.topic], number)
+        for one in (task.assigned_partitions if task is not None else ())
+        if one.topic in ids
+        for number in one.partitions
+    ).difference(taken)
+    version = inner.version_of(request.protocols[0][1])
+    return KeptReader(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=said.rack_id,
+        client_id=request.client_id,
+        host=request.host,
+        rebalance_seconds=request.rebalance_seconds,
+        names=frozenset(said.topics),
+        pattern="",
+        assignor=None,
+        epoch=epoch,
+        previous_epoch=epoch,
+        assigned=assigned,
+        revoking=frozenset(),
+        target=assigned,
+        classic=Classic(tuple(request.names), version, request.session_seconds),
+    )
+
+
+def moved_back(group: ConsumerGroup) -> Kept:
+    """A group in which all members are classic as one of theirs.
+
+    They are not of one mind about the epoch; the highest that one of them knows is the generation.
+    """
+    classics = [(one, one.classic) for one in group.members.values() if one.classic is not None]
+    assert len(classics) == len(group.members)
+    members = []
+    for member, classic in classics:
+        said = inner.subscription(member.names, classic.version)
+        members.append(
+            KeptMember(
+                member_id=member.id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.host,
+                session_seconds=classic.session_seconds,
+                rebalance_seconds=member.rebalance_seconds,
+                protocols=tuple((name, said) for name in classic.protocols),
+                assignment=assignment_of(group, member.assigned, classic),
+            )
+        )
+    return Kept(
+        generation=max(member.epoch for member, _ in classics),
+        protocol_type=inner.CONSUMER,
+        protocol=classics[0][1].protocols[0],
+        leader=members[0].member_id,
+        members=tuple(members),
+    )

@@ -1,0 +1,92 @@
+"""What members of a group have, they have on the other side, too."""
+
+from __future__ import annotations
+
+from wire.kafka.groups import inner, migration
+from wire.kafka.groups.consumer.group import ConsumerGroup, State
+from wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
+from wire.kafka.groups.consumer.words import Beat, Timing
+from wire.kafka.groups.group import Group
+from wire.kafka.groups.group import State as ClassicState
+from wire.kafka.groups.kept import Classic, Kept, KeptMember
+from wire.kafka.groups.room import Room
+from wire.kafka.groups.rounds import Rules
+
+
+def member(name: str, task: bytes, *, instance: str | None = None, version: int = 1) -> KeptMember:
+    said = inner.subscription({"a", "gone"}, version)
+    return KeptMember(name, instance, "c", "/h", 10.0, 20.0, (("range", said), ("own", said)), task)
+
+
+def classic_group(*members: KeptMember, generation: int = 7) -> Group:
+    room = Room()
+    group = Group("g", Rules(10, 0.0, str, lambda *_: None), room)
+    group.resume(Kept(generation, "consumer", "range", members[0].member_id, members), 0.0)
+    return group
+
+
+def newer_group() -> ConsumerGroup:
+    group = ConsumerGroup("g", 10, Timing(5.0, 45.0), Room())
+    group.look(THERE, 0.0)
+    return group
+
+
+def test_over_and_back() -> None:
+    task = inner.assignment({"a": [0, 1], "gone": [3]}, 1)
+    rest = inner.assignment({"a": [2, 3]}, 1)
+    before = classic_group(member("m", task), member("n", rest, instance="i"))
+    kept = migration.moved_over(before, THERE)
+    assert kept is not None
+    assert (kept.epoch, kept.sizes) == (7, {A: 4})
+    group = newer_group()
+    group.resume(kept, 0.0)
+    group.look(THERE, 0.0)
+    assert (group.epoch, group.state) == (7, State.STABLE), "nobody has to do anything yet"
+    assert group.is_left_to_classic
+    assert group.members["m"].assigned == parts(A, 0, 1)
+    assert group.members["m"].classic == Classic(("range", "own"), 1, 10.0)
+    assert group.members["n"].instance_id == "i"
+    back = migration.moved_back(group)
+    assert (back.generation, back.protocol_type, back.leader) == (7, "consumer", "m")
+    after = classic_group(*back.members)
+    assert after.state is ClassicState.STABLE
+    assert inner.assignment_in(back.members[0].assignment) == inner.assignment_in(
+        inner.assignment({"a": [0, 1]}, 1)
+    )
+    assert back.members[1] == member("n", rest, instance="i")
+
+
+def test_back_amid_a_change() -> None:
+    """One knows of it and one does not: the last to be told has the generation."""
+    kept = migration.moved_over(
+        classic_group(member("m", inner.assignment({"a": [0, 1, 2, 3]}, 0)), member("n", b"")),
+        THERE,
+    )
+    assert kept is not None
+    group = newer_group()
+    group.resume(kept, 0.0)
+    joins = Beat("x", 0, rebalance_seconds=60.0, names=frozenset("a"), owned=frozenset())
+    group.heartbeat(joins, 0.0)
+    group.heartbeat(Beat("x", -1), 0.0)
+    assert group.is_left_to_classic
+    comes = Beat("n", 7, names=frozenset("ab"), owned=frozenset(), classic=kept.members[1].classic)
+    assert group.heartbeat(comes, 0.0).assigned == parts(B, 0, 1)
+    assert migration.moved_back(group).generation == group.epoch > 7
+
+
+def test_of_a_partition_that_two_were_given_one_has_it() -> None:
+    task = inner.assignment({"a": [0, 1, 2, 3]}, 0)
+    kept = migration.moved_over(classic_group(member("m", task), member("n", task)), THERE)
+    assert kept is not None
+    assert [one.assigned for one in kept.members] == [ALL, frozenset()]
+
+
+def test_a_group_that_has_not_been_told_anything() -> None:
+    kept = migration.moved_over(classic_group(member("m", b""), generation=0), THERE)
+    assert kept is not None
+    assert (kept.epoch, kept.members[0].epoch, kept.members[0].assigned) == (1, 1, frozenset())
+
+
+def test_who_does_not_say_what_it_wants_stays() -> None:
+    silent = KeptMember("m", None, "c", "/h", 10.0, 20.0, (("range", b"?"),), b"")
+    assert migration.moved_over(classic_group(silent), THERE) is None

@@ -1,0 +1,50 @@
+"""Members that come by the classic protocol into a group of the newer one.
+
+What they hear is told in `groups/consumer/classic.py`; here is what it takes to ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from core.errors import BrokerError
+from wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS, Refused
+from wire.kafka.groups.consumer import classic
+from wire.kafka.groups.consumer.group import ConsumerGroup
+from wire.kafka.groups.consumer.words import Beat
+from wire.kafka.groups.coordinator import new_id
+from wire.kafka.groups.member import Joined, Joining
+from wire.kafka.groups.offsets import commit_code
+from wire.kafka.session.consumer_groups import NAMES_MAX, looked
+
+if TYPE_CHECKING:
+    from wire.kafka.front import KafkaFront
+
+PROTOCOLS_MAX: Final = 16
+
+
+async def join(front: KafkaFront, group_id: str, request: Joining) -> Joined:
+    """Into that group, if it is still there."""
+
+    def found() -> ConsumerGroup:
+        group = front.groups.consumer(group_id)
+        if group is None or not group.in_use:
+            raise Refused(REBALANCE_IN_PROGRESS, "nobody is in any more: come again")
+        return group
+
+    said = classic.subscription_of(request)
+    try:
+        if (
+            said is None
+            or max(len(said.topics) - NAMES_MAX, len(request.names) - PROTOCOLS_MAX) > 0
+        ):
+            raise Refused(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
+        wish = Beat(request.member_id, 0, names=frozenset(said.topics))
+        group = await looked(front, found, wish)
+        joined = classic.join(group, request, said, new_id, front.groups.now())
+        await front.groups.keep(group)
+    except Refused as error:
+        return Joined(error_code=error.code, member_id=request.member_id)
+    except BrokerError as error:
+        return Joined(error_code=commit_code(error), member_id=request.member_id)
+    return joined
