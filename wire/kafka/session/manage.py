@@ -39,7 +39,7 @@ from wire.kafka.messages.topics import (
     DeleteTopicsResponse,
 )
 from wire.kafka.names import new_topic_of, topic_of
-from wire.kafka.session import configure, creation
+from wire.kafka.session import creation, resources
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -90,7 +90,7 @@ async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool)
                 config_source=one.source,
                 is_sensitive=False,
             )
-            for one in configure.of_new_topic(front, wanted)
+            for one in resources.of_new_topic(front, wanted)
         ]
     except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)

@@ -32,9 +32,9 @@ class Member:
     __slots__ = (
         "assigned",
         "assignor",
+        "call_by",
         "client_id",
         "epoch",
-        "heard",
         "host",
         "id",
         "instance_id",
@@ -63,8 +63,7 @@ class Member:
         self.revoking: set[Partition] = set()
         """What it may still be reading."""
         self.step = Step.STABLE
-        self.heard = 0.0
-        self.revoke_by = NEVER
+        self.call_by = self.revoke_by = NEVER
 
     @property
     def is_away(self) -> bool:
@@ -76,9 +75,9 @@ class Member:
         names = self.names | topics.matches.get(self.pattern, frozenset())
         return {topics.ids[name] for name in names if name in topics.ids}
 
-    def hear(self, beat: Beat, now: float) -> bool:
+    def hear(self, beat: Beat, call_by: float) -> bool:
         """Take in what has changed; whether that is something about what it wants."""
-        self.heard = now
+        self.call_by = call_by
         self.client_id, self.host = beat.client_id, beat.host
         if beat.rack_id is not None:
             self.rack_id = beat.rack_id
@@ -125,7 +124,7 @@ class Member:
         return beat.owned <= self.assigned | self.revoking
 
 
-def resumed(kept: KeptReader, now: float) -> Member:
+def resumed(kept: KeptReader, now: float, session_seconds: float) -> Member:
     """A member as it was before a restart, with the time for anything anew."""
     member = Member(kept.member_id, kept.instance_id)
     member.rack_id, member.client_id, member.host = kept.rack_id, kept.client_id, kept.host
@@ -133,7 +132,7 @@ def resumed(kept: KeptReader, now: float) -> Member:
     member.names, member.pattern, member.assignor = kept.names, kept.pattern, kept.assignor
     member.epoch, member.previous_epoch = kept.epoch, kept.previous_epoch
     member.assigned, member.revoking = set(kept.assigned), set(kept.revoking)
-    member.heard = now
+    member.call_by = now + session_seconds
     if member.revoking:
         member.step, member.revoke_by = Step.REVOKING, now + kept.rebalance_seconds
     elif kept.assigned != kept.target or member.is_away:

@@ -111,7 +111,7 @@ async def test_lists_grow_and_shrink(stage: Stage) -> None:
     "changes",
     [
         [("retention.ms", 0, "soon")],
-        [("segment.ms", 0, "5"), ("retention.ms", 0, None)],
+        [("segment.ms", 0, "5"), ("retention.ms", 0, "-2")],
         [("retention.ms", 2, "1")],
         [("cleanup.policy", 2, "forget")],
         [("no.such", 1, None)],
@@ -133,6 +133,8 @@ async def test_what_may_not_be_changes_nothing(
         ([("retention.ms", 0, "1")], {"name": "none"}, errors.UNKNOWN_TOPIC),
         ([("retention.ms", 0, "1")] * 2, {}, errors.INVALID_REQUEST),
         ([("retention.ms", 4, "1")], {}, errors.INVALID_REQUEST),
+        ([("retention.ms", 0, None)], {}, errors.INVALID_REQUEST),
+        ([("retention.ms", 0, "1")], {"kind": 9}, errors.INVALID_REQUEST),
     ],
 )
 async def test_what_makes_no_sense(
