@@ -48,6 +48,10 @@ def test_configs_of_groups(console, topic):
     assert "synonyms={DYNAMIC_GROUP_CONFIG:consumer.heartbeat.interval.ms=7000," in line
     told = console.run(CONFIGS, *where, "--describe", "--all")
     assert "consumer.session.timeout.ms=45000 " in told
+    told = console.run(CONFIGS, *where[:2], "--describe")
+    assert f"Dynamic configs for group {topic} are:\n  {line[0]} " in told
+    console.run(CONFIGS, *where, "--alter", "--delete-config", "consumer.heartbeat.interval.ms")
+    assert topic not in console.run(CONFIGS, *where[:2], "--describe")
 
 
 def test_records_and_offsets(console, tmp_path, topic):

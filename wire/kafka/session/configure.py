@@ -1,4 +1,4 @@
-"""Configs shown and changed by request: of topics and groups; of the broker, shown.
+"""Configs of topics, groups and the broker, shown and changed by request; and what has any.
 
 What has configs, and what becomes of a change, is told in `resources.py`.
 
@@ -17,7 +17,14 @@ import trio
 from core.errors import BrokerError
 from wire.kafka import configs
 from wire.kafka.configs import Config, Kind
-from wire.kafka.errors import INVALID_CONFIG, INVALID_REQUEST, NONE, Refused, code_of
+from wire.kafka.errors import (
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    NONE,
+    UNSUPPORTED_VERSION,
+    Refused,
+    code_of,
+)
 from wire.kafka.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -33,6 +40,9 @@ from wire.kafka.messages.configs import (
     DescribeResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    ListedResource,
 )
 from wire.kafka.session.resources import (
     FROM_DEFAULT,
@@ -51,6 +61,10 @@ RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""
 RESOURCES_PER_REST: Final = 100
 """Answered before the loop gets its turn."""
+LOGGERS, CLIENT_METRICS = 8, 16
+"""Kinds that may be asked for, and of which there is nothing here."""
+KINDS_VERSION: Final = 1
+"""Before it, client metrics are asked for, and nothing else."""
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 
 
@@ -122,6 +136,31 @@ def _described_config(
         config_type=config.kind,
         documentation=config.documentation if request.include_documentation else None,
     )
+
+
+# -- listing --------------------------------------------------------------------------------------
+
+
+async def on_list_config_resources(
+    session: KafkaSession, asked: Asked
+) -> ListConfigResourcesResponse:
+    request = asked.request
+    assert isinstance(request, ListConfigResourcesRequest)
+    known = {*RESOURCES, LOGGERS, CLIENT_METRICS}
+    kinds = set(request.resource_types) or known
+    if asked.version < KINDS_VERSION:
+        kinds = {CLIENT_METRICS}
+    if not kinds <= known:
+        return ListConfigResourcesResponse(error_code=UNSUPPORTED_VERSION, config_resources=[])
+    try:
+        listed = [
+            ListedResource(resource_name=name, resource_type=kind)
+            for kind in sorted(kinds & set(RESOURCES))
+            for name in await RESOURCES[kind].names(session)
+        ]
+    except BrokerError as error:
+        return ListConfigResourcesResponse(error_code=code_of(error), config_resources=[])
+    return ListConfigResourcesResponse(error_code=NONE, config_resources=listed)
 
 
 # -- changing -------------------------------------------------------------------------------------
@@ -237,4 +276,5 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     32: on_describe_configs,
     33: on_alter_configs,
     44: on_incremental_alter_configs,
+    74: on_list_config_resources,
 }

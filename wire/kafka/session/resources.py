@@ -19,6 +19,7 @@ from wire.kafka.configs import Config, Kind
 from wire.kafka.errors import INVALID_REQUEST, Refused
 from wire.kafka.groups.configs import GROUP, of_all
 from wire.kafka.names import topic_of
+from wire.kafka.session.topics import all_names
 
 if TYPE_CHECKING:
     from wire.kafka.front import KafkaFront
@@ -50,6 +51,8 @@ class Resource(NamedTuple):
     show: Callable[[KafkaSession, str], Awaitable[list[Shown]]]
     change: Callable[[KafkaSession, str, Change, bool], Awaitable[None]] | None
     """None where clients may only look; the last argument says whether it is meant."""
+    names: Callable[[KafkaSession], Awaitable[list[str]]]
+    """What there is of the kind; of groups, those that were told something."""
 
 
 # -- topics ---------------------------------------------------------------------------------------
@@ -147,6 +150,10 @@ async def _of_broker(session: KafkaSession, name: str) -> list[Shown]:
     return [Shown(name, values[name], FROM_SERVER) for name in BROKER]
 
 
+async def _brokers(session: KafkaSession) -> list[str]:
+    return [str(session.front.options.node_id)]
+
+
 # -- groups ---------------------------------------------------------------------------------------
 
 
@@ -176,9 +183,13 @@ def _check_group(name: str) -> None:
         raise Refused(INVALID_REQUEST, "a group has a name; there are no configs of all groups")
 
 
+async def _configured_groups(session: KafkaSession) -> list[str]:
+    return session.front.configured.names()
+
+
 RESOURCES: Final[Mapping[int, Resource]] = {
-    2: Resource("topic", configs.TOPIC, _of_topic, _change_topic),
-    4: Resource("broker", BROKER, _of_broker, None),
-    32: Resource("group", GROUP, _of_group, _change_group),
+    2: Resource("topic", configs.TOPIC, _of_topic, _change_topic, all_names),
+    4: Resource("broker", BROKER, _of_broker, None, _brokers),
+    32: Resource("group", GROUP, _of_group, _change_group, _configured_groups),
 }
 """By the number that requests have for it."""

@@ -140,6 +140,7 @@ RIGHTS: Final[Mapping[int, Right]] = {
     66: Right(_DESCRIBE, _CLUSTER, _cluster),
     68: _MEMBER,
     69: Right(_DESCRIBE, _GROUP, _topics("group_ids")),
+    74: Right(_DESCRIBE, _CLUSTER, _cluster),
     75: Right(_DESCRIBE, _TOPIC, _topics("topics")),
 }
 """By the number of the API."""

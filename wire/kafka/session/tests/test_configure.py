@@ -17,6 +17,7 @@ from wire.kafka.messages.configs import (
     DescribedResource,
     DescribeResource,
     IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
 )
 from wire.kafka.messages.parts import ConfigValue
 from wire.kafka.session.tests.conftest import Client, Stage
@@ -162,3 +163,28 @@ async def test_all_anew(stage: Stage) -> None:
     assert heard.responses[0].error_code == 0
     assert await value_of(client, "retention.ms") == ("7", 1)
     assert (await value_of(client, "segment.ms"))[1] == 5
+
+
+async def listed(client: Client, *kinds: int, version: int = 1) -> list[tuple[int, str]]:
+    request = ListConfigResourcesRequest(resource_types=list(kinds))
+    told = await client.hears(request, version)
+    assert told.error_code == errors.NONE
+    return [(one.resource_type, one.resource_name) for one in told.config_resources]
+
+
+async def test_what_has_configs(stage: Stage) -> None:
+    client = await stage.client("b", "a")
+    assert await listed(client) == [(2, "a"), (2, "b"), (4, "0")]
+    session = ("consumer.session.timeout.ms", 0, "50000")
+    assert await changed(client, session, name="g", kind=32) == 0
+    assert await listed(client) == [(2, "a"), (2, "b"), (4, "0"), (32, "g")]
+    assert await listed(client, 32, 4, 32) == [(4, "0"), (32, "g")]
+    assert await listed(client, 8, 16) == []
+    assert await listed(client, version=0) == [], "client metrics were meant"
+
+
+@pytest.mark.parametrize("kind", [0, 1, 64, -1])
+async def test_kinds_that_nobody_knows(stage: Stage, kind: int) -> None:
+    request = ListConfigResourcesRequest(resource_types=[2, kind])
+    told = await (await stage.client("t")).hears(request)
+    assert (told.error_code, told.config_resources) == (errors.UNSUPPORTED_VERSION, [])
