@@ -43,6 +43,7 @@ MIN_INSYNC: Final = "min.insync.replicas"
 SEGMENT_BYTES: Final = "segment.bytes"
 SEGMENT_MS: Final = "segment.ms"
 MIN_LAG_MS: Final = "min.compaction.lag.ms"
+MAX_LAG_MS: Final = "max.compaction.lag.ms"
 DIRTY_RATIO: Final = "min.cleanable.dirty.ratio"
 DELETE_RETENTION_MS: Final = "delete.retention.ms"
 CREATE_TIME: Final = "CreateTime"
@@ -148,7 +149,13 @@ _ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = 
     (SEGMENT_BYTES, Kind.INT, "1073741824", within(1024 * 1024, INT32_MAX), "Size of a ledger."),
     (SEGMENT_MS, Kind.LONG, "604800000", within(1), "Age of a ledger, at which the next begins."),
     (MIN_LAG_MS, Kind.LONG, "0", _ANY, "Younger records are not compacted away."),
-    ("max.compaction.lag.ms", Kind.LONG, str(INT64_MAX), within(1), _NOTHING),
+    (
+        MAX_LAG_MS,
+        Kind.LONG,
+        str(INT64_MAX),
+        within(1),
+        "Older records are compacted, however little is new.",
+    ),
     (DIRTY_RATIO, Kind.DOUBLE, "0.5", _ratio, "Compaction waits until so much of a log is new."),
     (DELETE_RETENTION_MS, Kind.LONG, "86400000", _ANY, "How long compaction keeps a deletion."),
     ("unclean.leader.election.enable", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
@@ -182,6 +189,16 @@ def check(
     return value
 
 
+def check_together(own: Mapping[str, str]) -> None:
+    """Whether a topic may have all of these; raises `Refused`."""
+    low, high = (int(own.get(name, TOPIC[name].default)) for name in (MIN_LAG_MS, MAX_LAG_MS))
+    if low > high:
+        raise Refused(
+            INVALID_CONFIG,
+            f"{MAX_LAG_MS} is not below {MIN_LAG_MS}: what is {high} ms old could not stay {low}",
+        )
+
+
 # -- what they mean -------------------------------------------------------------------------------
 
 
@@ -199,7 +216,13 @@ def applied(
         limits = LogLimits()
     if "compact" in cleanup:
         ratio = configs.get(DIRTY_RATIO) or defaults.get(DIRTY_RATIO) or TOPIC[DIRTY_RATIO].default
-        compaction = Compaction(float(ratio), value(MIN_LAG_MS), value(DELETE_RETENTION_MS))
+        lag = value(MAX_LAG_MS)
+        compaction = Compaction(
+            dirty_ratio=float(ratio),
+            min_lag_ms=value(MIN_LAG_MS),
+            delete_retention_ms=value(DELETE_RETENTION_MS),
+            max_lag_ms=lag if lag < INT64_MAX else -1,
+        )
     rolls = [int(configs.get(name, -1)) for name in (SEGMENT_BYTES, SEGMENT_MS)]
     return replace(
         policies,

@@ -76,6 +76,7 @@ async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool)
         name = new_topic_of(topic.name)
         partitions = _checked(session, topic)
         wanted = {one.name: configs.check(one.name, one.value) for one in topic.configs}
+        configs.check_together(wanted)
         await creation.check_is_new(front, name)
         await session.broker.catalog.policies(name.namespace)
         if for_real:

@@ -95,6 +95,7 @@ async def _change_topic(session: KafkaSession, text: str, change: Change, for_re
     async with catalog.changing(name.namespace):
         decided: TopicPolicies = await catalog.topic_policies(name)
         wanted = change(dict(decided.configs))
+        configs.check_together(wanted)
         if for_real:
             applied = configs.applied(decided, wanted, session.front.defaults)
             await catalog.set_topic_policies(name, applied)

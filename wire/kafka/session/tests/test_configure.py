@@ -145,6 +145,16 @@ async def test_what_makes_no_sense(
     assert await changed(client, *changes, **more) == code
 
 
+async def test_configs_are_looked_at_together(stage: Stage) -> None:
+    client = await stage.client("t")
+    low, high = ("min.compaction.lag.ms", 0, "20"), ("max.compaction.lag.ms", 0, "10")
+    assert await changed(client, low) == 0
+    for more in ({}, {"validate_only": True}):
+        assert await changed(client, high, **more) == errors.INVALID_CONFIG
+    assert (await value_of(client, high[0]))[1] == 5
+    assert await changed(client, high, (low[0], 1, None)) == 0
+
+
 async def test_only_asked_whether(stage: Stage) -> None:
     client = await stage.client("t")
     assert await changed(client, ("retention.ms", 0, "1"), validate_only=True) == 0
