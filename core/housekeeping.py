@@ -64,11 +64,17 @@ class Housekeeping:
             await self.check_quota(topic)
             topic.forget_readers()
             await self.expire_subscriptions(topic)
-            topic.ledger.roll_limits = asked(topic.env.storage.roll, topic.policies.ledger_limits)
-            await topic.ledger.roll_if_old()
+            await self.roll(topic)
             await self.trim(topic)
             self.compacting.consider(topic)
         await self.delete_if_idle(topic)
+
+    async def roll(self, topic: Topic) -> None:
+        """End the ledger being written, if it is old enough."""
+        wanted, compaction = topic.policies.ledger_limits, topic.policies.compaction
+        lag_ms = -1 if compaction is None else compaction.max_lag_ms
+        topic.ledger.roll_limits = asked(topic.env.storage.roll, wanted, lag_ms)
+        await topic.ledger.roll_if_old()
 
     async def expire(self, topic: Topic) -> None:
         """Messages older than their time to live count as acknowledged."""

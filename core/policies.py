@@ -56,6 +56,8 @@ class Compaction(Struct, frozen=True, rename="camel"):
     """What is younger stays."""
     delete_retention_ms: int = 86_400_000
     """How long a tombstone stays."""
+    max_lag_ms: int = -1
+    """What is older is compacted, however little is new; -1 where nothing has to be."""
 
 
 class BacklogQuota(Struct, frozen=True, rename="camel"):

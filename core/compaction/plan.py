@@ -1,5 +1,6 @@
 """Whether it is time to compact a log, and which of its ledgers. Pure.
 
+It is when enough of what may be compacted is new, or when something new is so old that it must be.
 Only ledgers that have ended are compacted, in one run from the beginning, and the last one of a log
 never is: so its end, where clients and the next start look for it, is always as it was written.
 """
@@ -45,9 +46,17 @@ def plan(
         ends.append(after.first_index)
     dirty = [segment for segment, end in zip(ripe, ends, strict=True) if end > clean_to]
     size, all_size = sum(one.size for one in dirty), sum(one.size for one in ripe)
-    if not dirty or size < wanted.dirty_ratio * all_size:
+    if not dirty:
+        return None
+    if size < wanted.dirty_ratio * all_size and not _is_late(dirty[0], wanted.max_lag_ms, now_ms):
         return None
     return Plan(ripe, dirty, ends[-1])
+
+
+def _is_late(oldest: Segment, max_lag_ms: int, now_ms: int) -> bool:
+    """Whether what is in that ledger must have been compacted by now."""
+    since_ms = oldest.begun_ms or oldest.closed_ms
+    return 0 <= max_lag_ms < now_ms - since_ms
 
 
 def groups(

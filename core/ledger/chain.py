@@ -40,6 +40,8 @@ class Segment(Struct):
     """Where somebody else has moved it, likewise."""
     kept: Kept | None = None
     """What compaction left of it; `entries` still counts up to the last."""
+    begun_ms: int = 0
+    """Nothing in it was written before; 0 where somebody else began it, who does not say so."""
 
     @property
     def stored_in(self) -> int:

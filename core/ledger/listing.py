@@ -26,6 +26,8 @@ DOOMED: Final = "magnetar.doomed"
 """Likewise: ledgers that are not part of it, or not any more, and are to be deleted."""
 FIRST_INDEX: Final = "magnetar.first-index"
 """Property of one ledger: the index of its first message."""
+BEGUN: Final = "magnetar.begun"
+"""Likewise: when it was begun."""
 
 
 def encoded(
@@ -54,6 +56,8 @@ def encoded(
 
 def _listed(segment: Segment) -> formats.LedgerEntryInfo:
     properties = {**segment.others, FIRST_INDEX: str(segment.first_index)}
+    if segment.begun_ms:
+        properties[BEGUN] = str(segment.begun_ms)
     if segment.kept is not None:
         properties[KEPT] = segment.kept.said
     return formats.LedgerEntryInfo(
@@ -81,6 +85,7 @@ def segments_of(info: formats.ManagedLedgerInfo) -> tuple[list[Segment], int]:
                 closed_ms=ledger.closed_ms,
                 others=ledger.properties,
                 offload=ledger.offload_context,
+                begun_ms=int(ledger.properties.get(BEGUN, 0)),
             )
         )
         index += ledger.entries

@@ -114,7 +114,6 @@ class ManagedLedger:
         self._terminated_at: Position | None = None
         self._trouble = Trouble()
         self._writer: LedgerWriter | None = None
-        self._opened_ms = 0
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
         self._telling: Append | None = None
@@ -317,7 +316,7 @@ class ManagedLedger:
             segment.size = self._writer.length
             if segment.size < roll.bytes_max:
                 return False
-        age_ms = self._storage.clock.wall_ms() - self._opened_ms
+        age_ms = self._storage.clock.wall_ms() - segment.begun_ms
         return should_roll(roll, segment.entries, segment.size, age_ms)
 
     def _write_failed(self, append: Append, error: BrokerError) -> None:
@@ -366,7 +365,6 @@ class ManagedLedger:
             return
         if self.state is State.OPENING:  # else it was let go meanwhile: its next owner seals it
             self._writer = writer
-            self._opened_ms = self._storage.clock.wall_ms()
             self.state = State.WRITING
         self._changed.unpark_all()
         self.write()
@@ -374,7 +372,8 @@ class ManagedLedger:
     async def _new_ledger(self) -> LedgerWriter:
         """Create a ledger and name it in the list, before anything is written into it."""
         writer = await self.create()
-        segment = Segment(writer.ledger_id, self.next_index)
+        now_ms = self._storage.clock.wall_ms()
+        segment = Segment(writer.ledger_id, self.next_index, begun_ms=now_ms)
         self.times.begin(mixed=self.mixed)
         self.chain.segments.append(segment)
         try:
@@ -433,8 +432,8 @@ class ManagedLedger:
             written = self.chain.segments[-1] if self._writer is not None else None
             await recovery.seal_ragged(self._storage, self.name, self.chain, written)
         if self.state is State.WRITING and self.chain.segments[-1].entries:
-            age_ms = self._storage.clock.wall_ms() - self._opened_ms
             segment = self.chain.segments[-1]
+            age_ms = self._storage.clock.wall_ms() - segment.begun_ms
             if should_roll(self.roll_limits, segment.entries, segment.size, age_ms):
                 await self.roll()
 
@@ -568,7 +567,7 @@ class ManagedLedger:
             size=self.size,
             open_entries=segments[-1].entries if writer is not None else 0,
             open_size=self._open_bytes,
-            opened_ms=self._opened_ms,
+            opened_ms=segments[-1].begun_ms if segments else 0,
             state=self.state.name,
             pending_appends=len(self._waiting) + len(self._in_flight),
         )

@@ -8,6 +8,7 @@ read or not. Whole ledgers go, oldest first, and never the one being written.
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from core.ledger.chain import Position, Segment
 from core.policies import LedgerLimits, LogLimits, Retention
@@ -31,10 +32,19 @@ ASKED_AGE_MS_MIN = 1_000
 """As above, where somebody has decided how large ledgers are."""
 
 
-def asked(limits: RollLimits, wanted: LedgerLimits | None) -> RollLimits:
-    """The usual limits, and what is decided for one log."""
-    if wanted is None:
-        return limits
+def asked(limits: RollLimits, wanted: LedgerLimits | None, lag_ms: int = -1) -> RollLimits:
+    """The usual limits, and what is decided for one log.
+
+    After `lag_ms` everything in it is to be compacted, for which its ledger has to have ended.
+    """
+    if wanted is not None:
+        limits = _decided(limits, wanted)
+    if 0 <= lag_ms < limits.age_ms_max:
+        limits = replace(limits, age_ms_max=lag_ms)
+    return limits
+
+
+def _decided(limits: RollLimits, wanted: LedgerLimits) -> RollLimits:
     size, age_ms = wanted.size_bytes, wanted.age_ms
     age_ms_max = age_ms if age_ms >= 0 else limits.age_ms_max
     return RollLimits(

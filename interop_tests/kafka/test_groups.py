@@ -16,7 +16,14 @@ import aiokafka
 import httpx
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from .conftest import produce
 from .console import CONSUMER, GROUPS, Console
@@ -301,6 +308,19 @@ def test_an_application_moves_over_to_the_newer_protocol_and_back(
     group.pop(0).stop()
     read(100)
     until(lambda: sum(offsets(server, topic).values()) == 120)
+
+
+def test_configs_of_a_group_survive_a_kill(magnetar_function, topic) -> None:
+    server, name = magnetar_function, "consumer.heartbeat.interval.ms"
+    entry = ConfigEntry(name, "7000", incremental_operation=AlterConfigOpType.SET)
+    group = ConfigResource(ResourceType.GROUP, topic, incremental_configs=[entry])
+    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
+    admin.incremental_alter_configs([group])[group].result()
+    server.kill()
+    server.start()
+    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
+    group = ConfigResource(ResourceType.GROUP, topic)
+    assert admin.describe_configs([group])[group].result()[name].value == "7000"
 
 
 def test_what_is_acknowledged_survives_a_kill(magnetar_function, topic) -> None:

@@ -276,6 +276,27 @@ def test_the_last_value_of_each_key_stays(often, topic, codec) -> None:
         assert everything_from_the_beginning(often, topic) == found
 
 
+def test_a_few_old_records_are_compacted_in_time(often, topic) -> None:
+    """However little is new, and whatever is said of ledgers."""
+    patient = {"min.cleanable.dirty.ratio": "1", "segment.ms": "86400000"}
+    admin = create(often, topic, **{**COMPACT, **patient})
+    send(often, topic, rounds(20, 50), linger_ms="5")
+
+    def left() -> int:
+        return sum(key != b"end" for _, key, _ in everything(often, topic))
+
+    end_ledger(often, topic)
+    before = left()
+    alter(admin, topic, "max.compaction.lag.ms", "100")
+
+    def compacted() -> bool:
+        end_ledger(often, topic)
+        return left() == 40
+
+    assert before > 1_000, "a day has not passed"
+    until(compacted)
+
+
 def test_transactions_are_compacted(often, topic) -> None:
     """What was committed is as good as anything else; what was aborted never was."""
     admin = create(often, topic, **COMPACT, **{"min.compaction.lag.ms": "3600000"})

@@ -101,6 +101,7 @@ _LIST: Final = (
         consumer_groups.ConsumerGroupDescribeRequest,
         consumer_groups.ConsumerGroupDescribeResponse,
     ),
+    Api(configs.ListConfigResourcesRequest, configs.ListConfigResourcesResponse),
     Api(basics.DescribeTopicPartitionsRequest, basics.DescribeTopicPartitionsResponse),
 )
 

@@ -43,6 +43,7 @@ MIN_INSYNC: Final = "min.insync.replicas"
 SEGMENT_BYTES: Final = "segment.bytes"
 SEGMENT_MS: Final = "segment.ms"
 MIN_LAG_MS: Final = "min.compaction.lag.ms"
+MAX_LAG_MS: Final = "max.compaction.lag.ms"
 DIRTY_RATIO: Final = "min.cleanable.dirty.ratio"
 DELETE_RETENTION_MS: Final = "delete.retention.ms"
 CREATE_TIME: Final = "CreateTime"
@@ -80,7 +81,9 @@ class Config(Struct, frozen=True):
     documentation: str
 
 
-def _within(low: int, high: int = INT64_MAX) -> Callable[[str], object]:
+def within(low: int, high: int = INT64_MAX) -> Callable[[str], object]:
+    """A check of whole numbers."""
+
     def check(text: str) -> None:
         number = int(text)
         if not low <= number <= high:
@@ -111,8 +114,8 @@ def _policy(text: str) -> None:
         raise ValueError(f"{text!r} is not delete, compact, both, or empty")
 
 
-_ANY: Final = _within(0)
-_INT: Final = _within(0, INT32_MAX)
+_ANY: Final = within(0)
+_INT: Final = within(0, INT32_MAX)
 _NOTHING: Final = "Kept and shown; there is no such thing here."
 
 _ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = (
@@ -130,9 +133,9 @@ _ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = 
         _one_of(AS_IT_CAME, *CODECS),
         "How batches are stored; those that came otherwise are compressed anew.",
     ),
-    (RETENTION_MS, Kind.LONG, "604800000", _within(-1), "Older records go; -1 for never."),
-    (RETENTION_BYTES, Kind.LONG, "-1", _within(-1), "Longer logs lose their oldest; -1: never."),
-    (MAX_MESSAGE_BYTES, Kind.INT, "1048588", _within(0, BATCH_BYTES_MAX), "Largest batch taken."),
+    (RETENTION_MS, Kind.LONG, "604800000", within(-1), "Older records go; -1 for never."),
+    (RETENTION_BYTES, Kind.LONG, "-1", within(-1), "Longer logs lose their oldest; -1: never."),
+    (MAX_MESSAGE_BYTES, Kind.INT, "1048588", within(0, BATCH_BYTES_MAX), "Largest batch taken."),
     (TIMESTAMP_TYPE, Kind.STRING, CREATE_TIME, _TIMES, "Whose clock a record's time is."),
     (TIMESTAMP_BEFORE_MS, Kind.LONG, str(INT64_MAX), _ANY, "So much behind our clock it may be."),
     (TIMESTAMP_AFTER_MS, Kind.LONG, "3600000", _ANY, "So much before our clock it may be."),
@@ -140,21 +143,27 @@ _ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = 
         MIN_INSYNC,
         Kind.INT,
         "1",
-        _within(1, INT32_MAX),
+        within(1, INT32_MAX),
         "More refuse acks=all: there is one.",
     ),
-    (SEGMENT_BYTES, Kind.INT, "1073741824", _within(1024 * 1024, INT32_MAX), "Size of a ledger."),
-    (SEGMENT_MS, Kind.LONG, "604800000", _within(1), "Age of a ledger, at which the next begins."),
+    (SEGMENT_BYTES, Kind.INT, "1073741824", within(1024 * 1024, INT32_MAX), "Size of a ledger."),
+    (SEGMENT_MS, Kind.LONG, "604800000", within(1), "Age of a ledger, at which the next begins."),
     (MIN_LAG_MS, Kind.LONG, "0", _ANY, "Younger records are not compacted away."),
-    ("max.compaction.lag.ms", Kind.LONG, str(INT64_MAX), _within(1), _NOTHING),
+    (
+        MAX_LAG_MS,
+        Kind.LONG,
+        str(INT64_MAX),
+        within(1),
+        "Older records are compacted, however little is new.",
+    ),
     (DIRTY_RATIO, Kind.DOUBLE, "0.5", _ratio, "Compaction waits until so much of a log is new."),
     (DELETE_RETENTION_MS, Kind.LONG, "86400000", _ANY, "How long compaction keeps a deletion."),
     ("unclean.leader.election.enable", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
-    ("flush.messages", Kind.LONG, "1", _within(1), "All is synced before it is acknowledged."),
+    ("flush.messages", Kind.LONG, "1", within(1), "All is synced before it is acknowledged."),
     ("flush.ms", Kind.LONG, "0", _ANY, "All is synced before it is acknowledged."),
     ("file.delete.delay.ms", Kind.LONG, "60000", _ANY, _NOTHING),
     ("index.interval.bytes", Kind.INT, "4096", _INT, _NOTHING),
-    ("segment.index.bytes", Kind.INT, "10485760", _within(4, INT32_MAX), _NOTHING),
+    ("segment.index.bytes", Kind.INT, "10485760", within(4, INT32_MAX), _NOTHING),
     ("segment.jitter.ms", Kind.LONG, "0", _ANY, _NOTHING),
     ("preallocate", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
 )
@@ -162,13 +171,15 @@ TOPIC: Final[Mapping[str, Config]] = {row[0]: Config(*row) for row in _ROWS}
 """By name."""
 
 
-def check(name: str, value: str | None) -> str:
+def check(
+    name: str, value: str | None, table: Mapping[str, Config] = TOPIC, kind: str = "topic"
+) -> str:
     """The value; raises `Refused` for a config that is not known, or may not have it."""
-    config = TOPIC.get(name)
+    config = table.get(name)
     if config is None:
-        raise Refused(INVALID_CONFIG, f"Unknown topic config name: {name}")
+        raise Refused(INVALID_CONFIG, f"Unknown {kind} config name: {name}")
     if value is None:
-        raise Refused(INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        raise Refused(INVALID_CONFIG, f"Null value not supported for {kind} configs: {name}")
     try:
         config.check(value)
     except ValueError as error:
@@ -176,6 +187,16 @@ def check(name: str, value: str | None) -> str:
             INVALID_CONFIG, f"Invalid value {value} for configuration {name}: {error}"
         ) from error
     return value
+
+
+def check_together(own: Mapping[str, str]) -> None:
+    """Whether a topic may have all of these; raises `Refused`."""
+    low, high = (int(own.get(name, TOPIC[name].default)) for name in (MIN_LAG_MS, MAX_LAG_MS))
+    if low > high:
+        raise Refused(
+            INVALID_CONFIG,
+            f"{MAX_LAG_MS} is not below {MIN_LAG_MS}: what is {high} ms old could not stay {low}",
+        )
 
 
 # -- what they mean -------------------------------------------------------------------------------
@@ -195,7 +216,13 @@ def applied(
         limits = LogLimits()
     if "compact" in cleanup:
         ratio = configs.get(DIRTY_RATIO) or defaults.get(DIRTY_RATIO) or TOPIC[DIRTY_RATIO].default
-        compaction = Compaction(float(ratio), value(MIN_LAG_MS), value(DELETE_RETENTION_MS))
+        lag = value(MAX_LAG_MS)
+        compaction = Compaction(
+            dirty_ratio=float(ratio),
+            min_lag_ms=value(MIN_LAG_MS),
+            delete_retention_ms=value(DELETE_RETENTION_MS),
+            max_lag_ms=lag if lag < INT64_MAX else -1,
+        )
     rolls = [int(configs.get(name, -1)) for name in (SEGMENT_BYTES, SEGMENT_MS)]
     return replace(
         policies,

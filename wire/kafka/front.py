@@ -23,6 +23,7 @@ from core.ports.metadata_store import ABSENT
 from core.transactions.coordinator import Coordinator
 from core.transactions.transaction import Promise
 from wire.kafka.configs import MAX_MESSAGE_BYTES, RETENTION_MS
+from wire.kafka.groups.configured import Configured
 from wire.kafka.groups.consumer.lookups import Lookups
 from wire.kafka.groups.coordinator import Groups
 from wire.kafka.groups.expiry import Expiry, forget_if_unused
@@ -123,11 +124,13 @@ class KafkaFront:
         self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
         self.records = Records(broker.metadata)
         self.keeper = Keeper(broker.metadata)
+        self.configured = Configured(broker.metadata, options.groups)
         self.groups = Groups(
             broker.clock,
             options.groups,
             self.records,
             self.keeper,
+            self.configured,
             partial(forget_if_unused, self),
         )
         self.lookups = Lookups(broker)
@@ -147,6 +150,7 @@ class KafkaFront:
         else:
             self.cluster_id = found.value.decode()
         await self.coordinator.open()
+        await self.configured.open()
         await self.groups.open()
 
     async def _keep(self, promises: Iterable[Promise]) -> None:

@@ -128,6 +128,35 @@ async def test_subscriptions_know_how_much_waits() -> None:
         assert subscription.cursor.acks.next_unacked(START) == places[15]
 
 
+async def test_nothing_waits_longer_than_it_may() -> None:
+    """A ledger ends when it is so old, and what is in it is compacted when it is not the last."""
+    stores = Stores()
+    wanted = Compaction(dirty_ratio=1, max_lag_ms=60_000)
+    async with running(stores, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, compaction=wanted)
+
+        async def tended(seconds: int) -> list[int]:
+            stores.clock.forward(seconds)
+            await broker.housekeeping.tend(topic)
+            await settled()
+            return await indexes(topic)
+
+        async def publish(value: bytes) -> None:
+            topic.publish([wrapped(batch([(b"1", value)]))], [1], Told())
+            await settled()
+
+        assert await tended(59) == list(range(15, 25)), "all of it was new"
+        assert not topic.ledger.chain.segments[-1].closed_ms
+        assert await tended(1) == list(range(15, 25))
+        assert topic.ledger.chain.segments[-1].closed_ms
+        await publish(b"25")
+        assert await tended(0) == list(range(15, 26)), "there is no hurry yet"
+        assert await tended(1) == list(range(20, 26))
+        assert await tended(59) == list(range(20, 26))
+        await publish(b"26")
+        assert await tended(1) == [20, 22, 23, 24, 25, 26]
+
+
 async def test_both_policies() -> None:
     stores = Stores()
     async with running(stores, inactive_topics=FOR_EVER) as broker:

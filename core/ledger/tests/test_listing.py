@@ -26,6 +26,7 @@ SEGMENTS = st.lists(
         entries=st.integers(1, 2**30),
         size=st.integers(0, 2**50),
         closed_ms=st.integers(1, 2**50),
+        begun_ms=st.integers(0, 2**50),
         others=st.dictionaries(st.sampled_from(["a", "b"]), st.text(max_size=3), max_size=2),
     ),
     max_size=4,

@@ -195,12 +195,14 @@ async def test_roll_by_age() -> None:
     async with bench(RollLimits(age_ms_max=1000)) as made:
         ledger = await made.ledger()
         await stored(ledger, b"x")
+        begun_ms = made.clock.wall_ms()
         await ledger.roll_if_old()
         assert ledger.state is State.WRITING
         made.clock.forward(1)
         await ledger.roll_if_old()
         assert ledger.state is State.IDLE
         assert ledger.chain.segments[0].closed_ms == made.clock.wall_ms()
+        assert (await made.ledger()).chain.segments[0].begun_ms == begun_ms
 
 
 async def test_a_roll_waits_for_what_is_in_flight(slow: Bench) -> None:

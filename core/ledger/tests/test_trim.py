@@ -91,3 +91,23 @@ def test_what_is_beyond_the_limits_goes(limits: LogLimits, doomed: list[int]) ->
 )
 def test_limits_that_were_asked_for(wanted: LedgerLimits | None, expected: RollLimits) -> None:
     assert asked(RollLimits(), wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lag_ms", "age_ms"),
+    [
+        (None, -1, 240 * MINUTE_MS),
+        (None, 5, 5),
+        (None, 1000 * MINUTE_MS, 240 * MINUTE_MS),
+        (LedgerLimits(age_ms=100), 5, 5),
+        (LedgerLimits(age_ms=100), 500, 100),
+        (LedgerLimits(size_bytes=7), 500, 500),
+    ],
+)
+def test_what_is_to_be_compacted_ends_in_time(
+    wanted: LedgerLimits | None, lag_ms: int, age_ms: int
+) -> None:
+    found = asked(RollLimits(), wanted, lag_ms)
+    assert found.age_ms_max == age_ms
+    assert should_roll(found, 1, 1, age_ms)
+    assert not should_roll(found, 1, 1, age_ms - 1)

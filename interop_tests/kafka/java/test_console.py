@@ -37,6 +37,23 @@ def test_topics_and_configs(console, topic):
     assert topic not in console.run(TOPICS, "--list").split()
 
 
+def test_configs_of_groups(console, topic):
+    where = ["--entity-type", "groups", "--entity-name", topic]
+    added = "consumer.session.timeout.ms=50000,consumer.heartbeat.interval.ms=7000"
+    console.run(CONFIGS, *where, "--alter", "--add-config", added)
+    console.run(CONFIGS, *where, "--alter", "--delete-config", "consumer.session.timeout.ms")
+    told = console.run(CONFIGS, *where, "--describe")
+    (line,) = [line.split() for line in told.splitlines() if line.startswith("  ")]
+    assert line[0] == "consumer.heartbeat.interval.ms=7000"
+    assert "synonyms={DYNAMIC_GROUP_CONFIG:consumer.heartbeat.interval.ms=7000," in line
+    told = console.run(CONFIGS, *where, "--describe", "--all")
+    assert "consumer.session.timeout.ms=45000 " in told
+    told = console.run(CONFIGS, *where[:2], "--describe")
+    assert f"Dynamic configs for group {topic} are:\n  {line[0]} " in told
+    console.run(CONFIGS, *where, "--alter", "--delete-config", "consumer.heartbeat.interval.ms")
+    assert topic not in console.run(CONFIGS, *where[:2], "--describe")
+
+
 def test_records_and_offsets(console, tmp_path, topic):
     keyed = ["--reader-property", "parse.key=true", "--reader-property", "key.separator=:"]
     said = "".join(f"k{number}:v{number}\n" for number in range(5))

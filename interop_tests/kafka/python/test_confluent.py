@@ -256,9 +256,9 @@ def configs(admin, topic):
     return {name: (each.value, each.source == given) for name, each in found.items()}
 
 
-def altered(admin, topic, operation, name, value):
+def altered(admin, topic, operation, name, value, kind=ConfigResource.Type.TOPIC):
     entry = ConfigEntry(name, value, incremental_operation=operation)
-    wanted = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    wanted = ConfigResource(kind, topic, incremental_configs=[entry])
     return admin.incremental_alter_configs([wanted])
 
 
@@ -304,6 +304,22 @@ def test_configs(admin, made, topic):
     assert configs(admin, topic)[RETENTION] == default
     refused = altered(admin, topic, AlterConfigOpType.SET, RETENTION, "soon")
     assert code_of(refused) == KafkaError.INVALID_CONFIG
+
+
+def test_configs_of_groups(admin, topic):
+    name, kind = "consumer.session.timeout.ms", ConfigResource.Type.GROUP
+
+    def shown():
+        found = result(admin.describe_configs([ConfigResource(kind, topic)]))[name]
+        return found.value, found.source
+
+    assert shown() == ("45000", ConfigSource.DEFAULT_CONFIG.value)
+    result(altered(admin, topic, AlterConfigOpType.SET, name, "50000", kind))
+    assert shown() == ("50000", ConfigSource.GROUP_CONFIG.value)
+    refused = altered(admin, topic, AlterConfigOpType.SET, name, "60001", kind)
+    assert code_of(refused) == KafkaError.INVALID_CONFIG
+    result(altered(admin, topic, AlterConfigOpType.DELETE, name, None, kind))
+    assert shown() == ("45000", ConfigSource.DEFAULT_CONFIG.value)
 
 
 def test_a_limit_of_sizes_takes_effect(admin, producer, made, topic):

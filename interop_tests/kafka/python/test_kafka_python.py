@@ -133,6 +133,12 @@ def test_tools(opened, made, topic):
     admin.alter_configs([resource])
     found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
     assert found["topic"][topic]["retention.ms"]["value"] == "50000"
+    own = {"consumer.session.timeout.ms": "50000"}
+    admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, topic, own)])
+    listed = admin.list_config_resources()
+    assert listed["broker"] == ["0"]
+    assert topic in listed["topic"]
+    assert topic in admin.list_config_resources([ConfigResourceType.GROUP])["group"]
     admin.create_partitions({topic: 3})
     assert len(admin.describe_topics([topic])[0]["partitions"]) == 3
     assert admin.list_partition_offsets({one: OffsetSpec.LATEST})[one].offset == 5

@@ -30,8 +30,9 @@ from wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     Refused,
 )
+from wire.kafka.groups.configured import Configured
 from wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
-from wire.kafka.groups.consumer.words import Timing, Topics
+from wire.kafka.groups.consumer.words import Topics
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.keeper import Keeper
 from wire.kafka.groups.kept import Kept, unheard
@@ -60,17 +61,16 @@ class Groups:
         options: GroupOptions,
         records: Records,
         keeper: Keeper,
+        configured: Configured,
         emptied: Callable[[str], Awaitable[None]],
     ) -> None:
         self._clock = clock
         self._records = records
         self._keeper = keeper
+        self._configured = configured
         self._emptied = emptied
         """Told of each group that the last one has left."""
         self._rules = Rules(options.size_max, options.first_delay_seconds, new_id, keeper.keep)
-        self._timing = Timing(
-            options.consumer_heartbeat_ms / 1000, options.consumer_session_ms / 1000
-        )
         self._room = Room()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
@@ -191,7 +191,14 @@ class Groups:
         return True
 
     def _consumers(self, group_id: str) -> ConsumerGroup:
-        return ConsumerGroup(group_id, self._rules.size_max, self._timing, self._room)
+        timing = self._configured.timing(group_id)
+        return ConsumerGroup(group_id, self._rules.size_max, timing, self._room)
+
+    def retime(self, group_id: str) -> None:
+        """The group's configs have changed."""
+        group = self.consumer(group_id)
+        if group is not None:
+            group.timing = self._configured.timing(group_id)
 
     async def keep(self, group: ConsumerGroup) -> None:
         """What a member is about to be told is on the disk when this returns."""

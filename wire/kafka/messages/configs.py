@@ -143,3 +143,28 @@ class IncrementalAlterConfigsResponse(Response):
 
     throttle_time_ms: Int32 = 0
     responses: list[AlteredResource]
+
+
+class ListConfigResourcesRequest(Request):
+    """Of these kinds, or of all, what is there that may be configured?"""
+
+    KEY = 74
+    VERSIONS = (0, 1)
+    FLEXIBLE = 0
+
+    resource_types: Annotated[list[Int8], since(1)] = []
+
+
+class ListedResource(Message):
+    """One of them."""
+
+    resource_name: String
+    resource_type: Annotated[Int8, since(1)] = 16
+
+
+class ListConfigResourcesResponse(Response):
+    """What is there."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    config_resources: list[ListedResource]

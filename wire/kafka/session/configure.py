@@ -1,16 +1,30 @@
-"""Configs of topics, shown and changed; those of the broker, shown."""
+"""Configs of topics, groups and the broker, shown and changed by request; and what has any.
+
+What has configs, and what becomes of a change, is told in `resources.py`.
+
+Invariant: each resource of a request is answered once, whatever is the matter with the others.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError, TopicNotFound
-from core.names import TopicName
-from core.policies import TopicPolicies
+import trio
+
+from core.errors import BrokerError
 from wire.kafka import configs
 from wire.kafka.configs import Config, Kind
-from wire.kafka.errors import INVALID_CONFIG, INVALID_REQUEST, NONE, Refused, code_of
+from wire.kafka.errors import (
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    NONE,
+    UNSUPPORTED_VERSION,
+    Refused,
+    code_of,
+)
 from wire.kafka.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -26,45 +40,42 @@ from wire.kafka.messages.configs import (
     DescribeResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    ListedResource,
 )
-from wire.kafka.names import topic_of
+from wire.kafka.session.resources import (
+    FROM_DEFAULT,
+    RESOURCES,
+    Change,
+    Configs,
+    Resource,
+    Shown,
+)
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
-OF_TOPIC: Final = 2
-OF_BROKER: Final = 4
-FROM_TOPIC: Final = 1
-FROM_SERVER: Final = 4
-FROM_DEFAULT: Final = 5
+RESOURCES_MAX: Final = 10_000
+"""In one request; those beyond are refused."""
+RESOURCES_PER_REST: Final = 100
+"""Answered before the loop gets its turn."""
+LOGGERS, CLIENT_METRICS = 8, 16
+"""Kinds that may be asked for, and of which there is nothing here."""
+KINDS_VERSION: Final = 1
+"""Before it, client metrics are asked for, and nothing else."""
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 
-Configs = dict[str, str]
 
-
-class Shown(NamedTuple):
-    """One config as it is, and where that comes from."""
-
-    name: str
-    value: str
-    source: int
-
-
-def _shown(front: KafkaFront, own: Mapping[str, str], found: Mapping[str, str]) -> list[Shown]:
-    def source(name: str) -> int:
-        if name in own:
-            return FROM_TOPIC
-        return FROM_SERVER if name in front.defaults else FROM_DEFAULT
-
-    return [Shown(name, value, source(name)) for name, value in sorted(found.items())]
-
-
-def of_new_topic(front: KafkaFront, wanted: Mapping[str, str]) -> list[Shown]:
-    """What a topic has that is made with these."""
-    plain = {name: config.default for name, config in configs.TOPIC.items()}
-    return _shown(front, wanted, {**plain, **front.defaults, **wanted})
+def _resource(kind: int, place: int) -> Resource:
+    """What it is that stands there in a request."""
+    if place >= RESOURCES_MAX:
+        raise Refused(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
+    found = RESOURCES.get(kind)
+    if found is None:
+        raise Refused(INVALID_REQUEST, f"Unsupported resource type: {kind}")
+    return found
 
 
 # -- showing --------------------------------------------------------------------------------------
@@ -73,13 +84,16 @@ def of_new_topic(front: KafkaFront, wanted: Mapping[str, str]) -> list[Shown]:
 async def on_describe_configs(session: KafkaSession, asked: Asked) -> DescribeConfigsResponse:
     request = asked.request
     assert isinstance(request, DescribeConfigsRequest)
-    return DescribeConfigsResponse(
-        results=[await _described(session, request, one) for one in request.resources]
-    )
+    told = []
+    for place, one in enumerate(request.resources):
+        if place % RESOURCES_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        told.append(await _described(session, request, one, place))
+    return DescribeConfigsResponse(results=told)
 
 
 async def _described(
-    session: KafkaSession, request: DescribeConfigsRequest, resource: DescribeResource
+    session: KafkaSession, request: DescribeConfigsRequest, resource: DescribeResource, place: int
 ) -> DescribedResource:
     told = DescribedResource(
         error_code=NONE,
@@ -90,35 +104,17 @@ async def _described(
     )
     keys = resource.configuration_keys
     try:
-        if resource.resource_type == OF_TOPIC:
-            found, table = await _of_topic(session, resource.resource_name), configs.TOPIC
-        elif resource.resource_type == OF_BROKER:
-            found, table = _of_broker(session, resource.resource_name), BROKER
-        else:
-            raise Refused(INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
+        known = _resource(resource.resource_type, place)
+        found = await known.show(session, resource.resource_name)
     except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)
         return told
     told.configs = [
-        _described_config(request, one, table[one.name], read_only=table is BROKER)
+        _described_config(request, one, known.table[one.name], read_only=known.change is None)
         for one in found
-        if keys is None or one.name in keys
+        if not keys or one.name in keys
     ]
     return told
-
-
-async def _of_topic(session: KafkaSession, text: str) -> list[Shown]:
-    name = await _named(session, text)
-    effective = await session.broker.catalog.effective(name)
-    own = effective.configs
-    return _shown(session.front, own, configs.shown(effective, session.front.defaults))
-
-
-async def _named(session: KafkaSession, text: str) -> TopicName:
-    name, broker = topic_of(text), session.broker
-    if not await broker.catalog.partitions(name) and not await broker.exists(name):
-        raise TopicNotFound(f"topic {text} does not exist")
-    return name
 
 
 def _described_config(
@@ -142,66 +138,44 @@ def _described_config(
     )
 
 
-# -- the broker -----------------------------------------------------------------------------------
+# -- listing --------------------------------------------------------------------------------------
 
 
-def _broker_row(name: str, kind: Kind, documentation: str) -> tuple[str, Config]:
-    return name, Config(name, kind, "", str, documentation)
-
-
-BROKER: Final[Mapping[str, Config]] = dict(
-    (
-        _broker_row("broker.id", Kind.INT, "Number of this one broker."),
-        _broker_row("advertised.listeners", Kind.STRING, "Where clients are told to connect."),
-        _broker_row("auto.create.topics.enable", Kind.BOOLEAN, "Topics come by being named."),
-        _broker_row("num.partitions", Kind.INT, "Of a topic that comes so."),
-        _broker_row("default.replication.factor", Kind.INT, "There is one broker."),
-        _broker_row("min.insync.replicas", Kind.INT, "There is one broker."),
-        _broker_row("message.max.bytes", Kind.INT, "Largest batch taken."),
-        _broker_row("log.retention.ms", Kind.LONG, "Older records go."),
-        _broker_row("log.cleanup.policy", Kind.LIST, "What ends a log."),
-        _broker_row("log.message.timestamp.type", Kind.STRING, "Whose clock a time is."),
-        _broker_row("delete.topic.enable", Kind.BOOLEAN, "Topics can be deleted."),
-    )
-)
-
-
-def _of_broker(session: KafkaSession, name: str) -> list[Shown]:
-    front, options = session.front, session.front.options
-    if name not in ("", str(options.node_id)):
-        raise Refused(
-            INVALID_REQUEST,
-            f"Unexpected broker id, expected {options.node_id}, but received {name}",
-        )
-    host, port = session.address
-    creation = session.broker.settings.defaults.auto_topic_creation
-    values = {
-        "broker.id": str(options.node_id),
-        "advertised.listeners": f"PLAINTEXT://{host}:{port}",
-        "auto.create.topics.enable": str(creation.allowed).lower(),
-        "num.partitions": str(options.partitions),
-        "default.replication.factor": "1",
-        "min.insync.replicas": "1",
-        "message.max.bytes": front.defaults[configs.MAX_MESSAGE_BYTES],
-        "log.retention.ms": front.defaults[configs.RETENTION_MS],
-        "log.cleanup.policy": "delete",
-        "log.message.timestamp.type": configs.CREATE_TIME,
-        "delete.topic.enable": "true",
-    }
-    return [Shown(name, values[name], FROM_SERVER) for name in BROKER]
+async def on_list_config_resources(
+    session: KafkaSession, asked: Asked
+) -> ListConfigResourcesResponse:
+    request = asked.request
+    assert isinstance(request, ListConfigResourcesRequest)
+    known = {*RESOURCES, LOGGERS, CLIENT_METRICS}
+    kinds = set(request.resource_types) or known
+    if asked.version < KINDS_VERSION:
+        kinds = {CLIENT_METRICS}
+    if not kinds <= known:
+        return ListConfigResourcesResponse(error_code=UNSUPPORTED_VERSION, config_resources=[])
+    try:
+        listed = [
+            ListedResource(resource_name=name, resource_type=kind)
+            for kind in sorted(kinds & set(RESOURCES))
+            for name in await RESOURCES[kind].names(session)
+        ]
+    except BrokerError as error:
+        return ListConfigResourcesResponse(error_code=code_of(error), config_resources=[])
+    return ListConfigResourcesResponse(error_code=NONE, config_resources=listed)
 
 
 # -- changing -------------------------------------------------------------------------------------
 
 
 async def on_alter_configs(session: KafkaSession, asked: Asked) -> AlterConfigsResponse:
-    """All of a topic's configs anew: what is not named goes back to its default."""
+    """All configs of something anew: what is not named goes back to its default."""
     request = asked.request
     assert isinstance(request, AlterConfigsRequest)
 
-    def anew(resource: AlterResource) -> Callable[[Configs], Configs]:
-        wanted = {one.name: one.value for one in resource.configs}
-        return lambda _: {name: configs.check(name, value) for name, value in wanted.items()}
+    def anew(known: Resource, resource: AlterResource) -> Change:
+        said = resource.configs
+        _check_words([one.name for one in said], [one.value for one in said])
+        wanted = {one.name: one.value for one in said}
+        return lambda _: {name: _checked(known, name, value) for name, value in wanted.items()}
 
     return AlterConfigsResponse(
         responses=await _altered(session, request.resources, anew, request.validate_only)
@@ -211,12 +185,12 @@ async def on_alter_configs(session: KafkaSession, asked: Asked) -> AlterConfigsR
 async def on_incremental_alter_configs(
     session: KafkaSession, asked: Asked
 ) -> IncrementalAlterConfigsResponse:
-    """Some of a topic's configs: the others stay."""
+    """Some configs of something: the others stay."""
     request = asked.request
     assert isinstance(request, IncrementalAlterConfigsRequest)
 
-    def changed(resource: ChangeResource) -> Callable[[Configs], Configs]:
-        return lambda own: _changed(own, resource.configs)
+    def changed(known: Resource, resource: ChangeResource) -> Change:
+        return partial(_changed, known, resource.configs)
 
     return IncrementalAlterConfigsResponse(
         responses=await _altered(session, request.resources, changed, request.validate_only)
@@ -226,65 +200,68 @@ async def on_incremental_alter_configs(
 async def _altered(
     session: KafkaSession,
     resources: Sequence[Any],
-    change_of: Callable[[Any], Callable[[Configs], Configs]],
+    change_of: Callable[[Resource, Any], Change],
     validate_only: bool,
 ) -> list[AlteredResource]:
     told = []
-    for resource in resources:
+    times = Counter((one.resource_type, one.resource_name) for one in resources)
+    for place, resource in enumerate(resources):
+        if place % RESOURCES_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        kind, name = resource.resource_type, resource.resource_name
         code, message = NONE, None
         try:
-            if resource.resource_type != OF_TOPIC:
-                raise Refused(INVALID_REQUEST, "only topics are configured by clients")
-            name = await _named(session, resource.resource_name)
-            await _change(session, name, change_of(resource), for_real=not validate_only)
+            known = _resource(kind, place)
+            if known.change is None:
+                raise Refused(INVALID_REQUEST, "clients configure topics and groups only")
+            if times[kind, name] > 1:
+                raise Refused(INVALID_REQUEST, f"{known.kind} {name} is named more than once")
+            change = change_of(known, resource)
+            await known.change(session, name, change, not validate_only)
         except (BrokerError, Refused) as error:
             code, message = code_of(error), str(error)
         told.append(
             AlteredResource(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
+                error_code=code, error_message=message, resource_type=kind, resource_name=name
             )
         )
     return told
 
 
-async def _change(
-    session: KafkaSession, name: TopicName, change: Callable[[Configs], Configs], *, for_real: bool
-) -> None:
-    catalog = session.broker.catalog
-    async with catalog.changing(name.namespace):
-        decided: TopicPolicies = await catalog.topic_policies(name)
-        wanted = change(dict(decided.configs))
-        if for_real:
-            applied = configs.applied(decided, wanted, session.front.defaults)
-            await catalog.set_topic_policies(name, applied)
-    session.broker.policies_changed(name.namespace)
-
-
-def _changed(own: Configs, changes: Sequence[ChangeConfig]) -> Configs:
-    names = [change.name for change in changes]
+def _check_words(names: Sequence[str], values: Sequence[str | None]) -> None:
+    """`Refused` for what no table has to be asked about."""
     if len(set(names)) != len(names):
         raise Refused(INVALID_REQUEST, "Error due to duplicate config keys")
+    if None in values:
+        raise Refused(INVALID_REQUEST, "a config is taken back by its own operation, not by null")
+
+
+def _checked(known: Resource, name: str, value: str | None) -> str:
+    return configs.check(name, value, known.table, known.kind)
+
+
+def _changed(known: Resource, changes: Sequence[ChangeConfig], own: Configs) -> Configs:
+    values = [change.value for change in changes if change.config_operation != REMOVE]
+    _check_words([change.name for change in changes], values)
     for change in changes:
         name, operation = change.name, change.config_operation
         if operation == REMOVE:
-            if name not in configs.TOPIC:
-                raise Refused(INVALID_CONFIG, f"Unknown topic config name: {name}")
+            if name not in known.table:
+                raise Refused(INVALID_CONFIG, f"Unknown {known.kind} config name: {name}")
             own.pop(name, None)
         elif operation == SET:
-            own[name] = configs.check(name, change.value)
+            own[name] = _checked(known, name, change.value)
         elif operation in (APPEND, SUBTRACT):
-            own[name] = configs.check(name, _relisted(own, name, change.value or "", operation))
+            relisted = _relisted(known, own, name, change.value or "", operation)
+            own[name] = _checked(known, name, relisted)
         else:
             raise Refused(INVALID_REQUEST, f"Unknown operation type {operation}")
     return own
 
 
-def _relisted(own: Configs, name: str, value: str, operation: int) -> str:
+def _relisted(known: Resource, own: Configs, name: str, value: str, operation: int) -> str:
     """A list with something more in it, or less."""
-    config = configs.TOPIC.get(name)
+    config = known.table.get(name)
     if config is None or config.kind is not Kind.LIST:
         raise Refused(INVALID_CONFIG, f"Config value append is not allowed for config key: {name}")
     present = [one for one in own.get(name, config.default).split(",") if one]
@@ -299,4 +276,5 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     32: on_describe_configs,
     33: on_alter_configs,
     44: on_incremental_alter_configs,
+    74: on_list_config_resources,
 }

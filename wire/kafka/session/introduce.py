@@ -58,6 +58,7 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     66: (0, 1),
     68: (0, 1),
     69: (0, 1),
+    74: (0, 1),
     75: (0, 0),
 }
 """What we say that we serve; nothing without a handler is among it."""

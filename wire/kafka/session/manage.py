@@ -39,7 +39,7 @@ from wire.kafka.messages.topics import (
     DeleteTopicsResponse,
 )
 from wire.kafka.names import new_topic_of, topic_of
-from wire.kafka.session import configure, creation
+from wire.kafka.session import creation, resources
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -76,6 +76,7 @@ async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool)
         name = new_topic_of(topic.name)
         partitions = _checked(session, topic)
         wanted = {one.name: configs.check(one.name, one.value) for one in topic.configs}
+        configs.check_together(wanted)
         await creation.check_is_new(front, name)
         await session.broker.catalog.policies(name.namespace)
         if for_real:
@@ -90,7 +91,7 @@ async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool)
                 config_source=one.source,
                 is_sensitive=False,
             )
-            for one in configure.of_new_topic(front, wanted)
+            for one in resources.of_new_topic(front, wanted)
         ]
     except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)

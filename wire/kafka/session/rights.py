@@ -26,11 +26,11 @@ class Right(NamedTuple):
 
 def check(access: Access, who: str, key: int, request: Request | None) -> None:
     """Whether somebody may ask that; raises `Unauthorized`."""
-    right = RIGHTS.get(key)
-    if right is None or request is None:  # what everybody may ask who only says hello
+    if key not in RIGHTS or request is None:  # what everybody may ask who only says hello
         return
-    for name in right.names(request):
-        access.check(who, right.action, right.kind, name)
+    for right in (RIGHTS[key], *OTHERS.get(key, ())):
+        for name in right.names(request):
+            access.check(who, right.action, right.kind, name)
 
 
 def check_named(access: Access, who: str, key: int, name: str) -> None:
@@ -80,14 +80,21 @@ def _groups(request: Any) -> Iterator[str]:
         yield group.group_id
 
 
-def _resources(request: Any) -> Iterator[str]:
-    for resource in request.resources:
-        yield resource.resource_name
+def _resources(*, of_groups: bool) -> Callable[[Any], Iterator[str]]:
+    """What is configured: groups, or anything else."""
+
+    def names(request: Any) -> Iterator[str]:
+        for resource in request.resources:
+            if (resource.resource_type == _GROUP_RESOURCE) is of_groups:
+                yield resource.resource_name
+
+    return names
 
 
 _READ, _WRITE, _DESCRIBE = Action.READ, Action.WRITE, Action.DESCRIBE
 _CREATE, _DELETE, _ALTER = Action.CREATE, Action.DELETE, Action.ALTER
 _TOPIC, _GROUP, _TRANSACTION, _CLUSTER = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTION, Kind.CLUSTER
+_GROUP_RESOURCE: Final = 32
 _MEMBER: Final = Right(_READ, _GROUP, _one("group_id"))
 _IN_TRANSACTION: Final = Right(_WRITE, _TRANSACTION, _one("transactional_id"))
 
@@ -118,13 +125,13 @@ RIGHTS: Final[Mapping[int, Right]] = {
     26: _IN_TRANSACTION,
     27: Right(_ALTER, _CLUSTER, _cluster),
     28: _IN_TRANSACTION,
-    32: Right(_DESCRIBE, _TOPIC, _resources),
-    33: Right(_ALTER, _TOPIC, _resources),
+    32: Right(_DESCRIBE, _TOPIC, _resources(of_groups=False)),
+    33: Right(_ALTER, _TOPIC, _resources(of_groups=False)),
     35: Right(_DESCRIBE, _CLUSTER, _cluster),
     37: Right(_ALTER, _TOPIC, _topics("topics")),
     42: Right(_DELETE, _GROUP, _topics("groups_names")),
     43: Right(_ALTER, _CLUSTER, _cluster),
-    44: Right(_ALTER, _TOPIC, _resources),
+    44: Right(_ALTER, _TOPIC, _resources(of_groups=False)),
     46: Right(_DESCRIBE, _CLUSTER, _cluster),
     47: Right(_DELETE, _GROUP, _one("group_id")),
     60: Right(_DESCRIBE, _CLUSTER, _cluster),
@@ -133,6 +140,14 @@ RIGHTS: Final[Mapping[int, Right]] = {
     66: Right(_DESCRIBE, _CLUSTER, _cluster),
     68: _MEMBER,
     69: Right(_DESCRIBE, _GROUP, _topics("group_ids")),
+    74: Right(_DESCRIBE, _CLUSTER, _cluster),
     75: Right(_DESCRIBE, _TOPIC, _topics("topics")),
 }
 """By the number of the API."""
+
+OTHERS: Final[Mapping[int, tuple[Right, ...]]] = {
+    32: (Right(_DESCRIBE, _GROUP, _resources(of_groups=True)),),
+    33: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
+    44: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
+}
+"""Likewise, what else a request is about that names things of several kinds."""

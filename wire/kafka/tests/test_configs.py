@@ -97,16 +97,28 @@ def test_what_is_asked_for_each_batch() -> None:
     assert (rules.bytes_max, rules.append_time, rules.keyed, rules.insync) == (777, True, True, 1)
 
 
+def test_what_is_young_is_not_too_old() -> None:
+    low, high = "min.compaction.lag.ms", "max.compaction.lag.ms"
+    configs.check_together({})
+    configs.check_together({low: "5", high: "5", "retention.ms": "1"})
+    configs.check_together({low: str(configs.INT64_MAX)})
+    for own in ({low: "6", high: "5"}, {low: "6", high: "5", "cleanup.policy": "delete"}):
+        with pytest.raises(Refused, match=high) as refused:
+            configs.check_together(own)
+        assert refused.value.code == INVALID_CONFIG
+
+
 def test_how_logs_are_compacted() -> None:
     wanted = {
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.25",
         "min.compaction.lag.ms": "5",
+        "max.compaction.lag.ms": "8",
         "delete.retention.ms": "6",
         "segment.ms": "7",
     }
     applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
-    assert applied.compaction == Compaction(0.25, 5, 6)
+    assert applied.compaction == Compaction(0.25, 5, 6, 8)
     assert applied.ledger_limits == LedgerLimits(-1, 7)
     assert applied.log_limits == LogLimits()
     both = configs.applied(applied, {"cleanup.policy": "compact,delete"}, DEFAULTS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wire.kafka.apis import APIS
 from wire.kafka.configs import TOPIC
+from wire.kafka.groups.configs import GROUP
 from wire.kafka.session.introduce import SERVED
 from wire.kafka.session.session import HANDLERS
 
@@ -30,8 +31,9 @@ def test_what_is_served_can_be_read() -> None:
         assert low >= first or key == 0
 
 
-def test_the_table_of_configs_is_complete() -> None:
+def test_the_tables_of_configs_are_complete() -> None:
     rows = re.findall(r"^\| `([\w.]+)` \| `([^`]*)` \| (.*) \|$", PAGE, re.MULTILINE)
-    said = {name: (default, told) for name, default, told in rows if name in TOPIC}
-    wanted = {one.name: (one.default, one.documentation) for one in TOPIC.values()}
+    said = {name: (default, told) for name, default, told in rows}
+    all_of_them = (*TOPIC.values(), *GROUP.values())
+    wanted = {one.name: (one.default, one.documentation) for one in all_of_them}
     assert {name: said.get(name) for name in wanted} == wanted

@@ -128,7 +128,7 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
     known = ((request.protocol_type, inner.CONSUMER), (request.protocol, protocol))
     if any(named not in (None, right) for named, right in known):
         return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
-    member.heard = now
+    member.lives(now)
     group.due = 0.0
     if member.epoch != group.epoch and member.step is not Step.REVOKING:
         return Synced(error_code=_to_come_again(member, now))
@@ -157,7 +157,7 @@ def heartbeat(
     member, code = _known(group, member_id, generation, instance_id)
     if member is None:
         return code
-    member.heard = now
+    member.lives(now)
     group.due = 0.0
     return _to_come_again(member, now) if group.has_step(member) else NONE
 

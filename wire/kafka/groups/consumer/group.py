@@ -86,8 +86,9 @@ class ConsumerGroup:
         self.is_dead = False
         self.unkept = False
         """Something has changed that has to be kept."""
+        self.timing = timing
+        """Each member is told at its next heartbeat, and held to it from then on."""
         self._size_max = size_max
-        self._timing = timing
         self._room = room
         self._taken_bytes = 0
         self._static: dict[str, Member] = {}
@@ -107,7 +108,7 @@ class ConsumerGroup:
         """Be what it was before a restart."""
         self.epoch, self._seen = kept.epoch, kept.sizes
         for one in kept.members:
-            member = self.members[one.member_id] = resumed(one, now)
+            member = self.members[one.member_id] = resumed(one, now, self.timing.session_seconds)
             if member.instance_id is not None:
                 self._static[member.instance_id] = member
             self._owners.update(dict.fromkeys(member.assigned | member.revoking, member))
@@ -161,7 +162,8 @@ class ConsumerGroup:
             return Beaten(member_id=beat.member_id, epoch=beat.epoch)
         member = self._joined(beat) if beat.epoch == JOIN else self.members[beat.member_id]
         self.due = 0.0
-        if member.hear(beat, now) or member.id not in self.targets:
+        call_by = now + (beat.classic or self.timing).session_seconds
+        if member.hear(beat, call_by) or member.id not in self.targets:
             self._turn()
         before = (set(member.assigned), set(member.revoking), member.epoch)
         self._reconcile(member, beat.owned, now)
@@ -171,7 +173,7 @@ class ConsumerGroup:
             member_id=member.id,
             epoch=member.epoch,
             assigned=frozenset(member.assigned) if news else None,
-            again_seconds=self._timing.heartbeat_seconds,
+            again_seconds=self.timing.heartbeat_seconds,
         )
 
     def _refusal(self, beat: Beat) -> int:
@@ -375,9 +377,9 @@ class ConsumerGroup:
 
     def tick(self, now: float) -> None:
         """Members that were silent for too long, or have not let go in their time, are out."""
-        session = self._timing.session_seconds
-        self.remove(*(one for one in self.members.values() if one.expires(session) <= now))
-        self.due = min((one.expires(session) for one in self.members.values()), default=NEVER)
+        members = self.members.values()
+        self.remove(*[one for one in members if one.out_at <= now])
+        self.due = min((one.out_at for one in members), default=NEVER)
 
 
 def size_of_kept(kept: KeptReaders) -> int:

@@ -33,10 +33,10 @@ class Member:
         "answer_by",
         "assigned",
         "assignor",
+        "call_by",
         "classic",
         "client_id",
         "epoch",
-        "heard",
         "host",
         "id",
         "instance_id",
@@ -65,18 +65,21 @@ class Member:
         self.revoking: set[Partition] = set()
         """What it may still be reading."""
         self.step = Step.STABLE
-        self.heard = 0.0
-        self.revoke_by = NEVER
+        self.call_by = self.revoke_by = NEVER
         self.classic: Classic | None = None
         """How it speaks, if by the classic protocol."""
         self.answer_by = NEVER
         """Then it has to have come again, or to have asked what to do, as it was told."""
 
-    def expires(self, session_seconds: float) -> float:
-        """Without another word from it until then it is out; so long is a session of the group."""
-        if self.classic is not None:
-            session_seconds = self.classic.session_seconds
-        return min(self.heard + session_seconds, self.revoke_by, self.answer_by)
+    def lives(self, now: float) -> None:
+        """It speaks the classic protocol, and says no more than that."""
+        assert self.classic is not None
+        self.call_by = now + self.classic.session_seconds
+
+    @property
+    def out_at(self) -> float:
+        """Without another word from it it is out then."""
+        return min(self.call_by, self.revoke_by, self.answer_by)
 
     @property
     def is_away(self) -> bool:
@@ -88,9 +91,9 @@ class Member:
         names = self.names | topics.matches.get(self.pattern, frozenset())
         return {topics.ids[name] for name in names if name in topics.ids}
 
-    def hear(self, beat: Beat, now: float) -> bool:
+    def hear(self, beat: Beat, call_by: float) -> bool:
         """Take in what has changed; whether that is something about what it wants."""
-        self.heard, self.answer_by = now, NEVER
+        self.call_by, self.answer_by = call_by, NEVER
         self.client_id, self.host = beat.client_id, beat.host
         if beat.rack_id is not None:
             self.rack_id = beat.rack_id
@@ -139,7 +142,7 @@ class Member:
         return beat.owned <= self.assigned | self.revoking
 
 
-def resumed(kept: KeptReader, now: float) -> Member:
+def resumed(kept: KeptReader, now: float, session_seconds: float) -> Member:
     """A member as it was before a restart, with the time for anything anew."""
     member = Member(kept.member_id, kept.instance_id)
     member.rack_id, member.client_id, member.host = kept.rack_id, kept.client_id, kept.host
@@ -147,7 +150,9 @@ def resumed(kept: KeptReader, now: float) -> Member:
     member.names, member.pattern, member.assignor = kept.names, kept.pattern, kept.assignor
     member.epoch, member.previous_epoch = kept.epoch, kept.previous_epoch
     member.assigned, member.revoking = set(kept.assigned), set(kept.revoking)
-    member.heard, member.classic = now, kept.classic
+    if kept.classic is not None:
+        member.classic, session_seconds = kept.classic, kept.classic.session_seconds
+    member.call_by = now + session_seconds
     if member.revoking:
         member.step, member.revoke_by = Step.REVOKING, now + kept.rebalance_seconds
     elif kept.assigned != kept.target or member.is_away:

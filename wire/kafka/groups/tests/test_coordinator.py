@@ -14,6 +14,7 @@ from core.testing.clock import FixedClock
 from core.waiting import Waiting
 from wire.kafka import errors
 from wire.kafka.errors import Refused
+from wire.kafka.groups.configured import Configured
 from wire.kafka.groups.consumer.words import Beat
 from wire.kafka.groups.coordinator import Groups
 from wire.kafka.groups.group import Group
@@ -38,10 +39,19 @@ class Desk:
         self.records = Records(self.metadata)
         self.keeper = Keeper(self.metadata)
         self.nursery.start_soon(self.keeper.run)
-        self.groups = Groups(self.clock, GroupOptions(), self.records, self.keeper, self._emptied)
+        self.configured = Configured(self.metadata, GroupOptions())
+        self.groups = Groups(
+            self.clock,
+            self.configured.options,
+            self.records,
+            self.keeper,
+            self.configured,
+            self._emptied,
+        )
 
     async def restart(self) -> None:
         self.make()
+        await self.configured.open()
         await self.groups.open()
 
     async def _emptied(self, group: str) -> None:

@@ -17,6 +17,7 @@ from wire.kafka.messages.configs import (
     DescribedResource,
     DescribeResource,
     IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
 )
 from wire.kafka.messages.parts import ConfigValue
 from wire.kafka.session.tests.conftest import Client, Stage
@@ -111,7 +112,7 @@ async def test_lists_grow_and_shrink(stage: Stage) -> None:
     "changes",
     [
         [("retention.ms", 0, "soon")],
-        [("segment.ms", 0, "5"), ("retention.ms", 0, None)],
+        [("segment.ms", 0, "5"), ("retention.ms", 0, "-2")],
         [("retention.ms", 2, "1")],
         [("cleanup.policy", 2, "forget")],
         [("no.such", 1, None)],
@@ -133,6 +134,8 @@ async def test_what_may_not_be_changes_nothing(
         ([("retention.ms", 0, "1")], {"name": "none"}, errors.UNKNOWN_TOPIC),
         ([("retention.ms", 0, "1")] * 2, {}, errors.INVALID_REQUEST),
         ([("retention.ms", 4, "1")], {}, errors.INVALID_REQUEST),
+        ([("retention.ms", 0, None)], {}, errors.INVALID_REQUEST),
+        ([("retention.ms", 0, "1")], {"kind": 9}, errors.INVALID_REQUEST),
     ],
 )
 async def test_what_makes_no_sense(
@@ -140,6 +143,16 @@ async def test_what_makes_no_sense(
 ) -> None:
     client = await stage.client("t")
     assert await changed(client, *changes, **more) == code
+
+
+async def test_configs_are_looked_at_together(stage: Stage) -> None:
+    client = await stage.client("t")
+    low, high = ("min.compaction.lag.ms", 0, "20"), ("max.compaction.lag.ms", 0, "10")
+    assert await changed(client, low) == 0
+    for more in ({}, {"validate_only": True}):
+        assert await changed(client, high, **more) == errors.INVALID_CONFIG
+    assert (await value_of(client, high[0]))[1] == 5
+    assert await changed(client, high, (low[0], 1, None)) == 0
 
 
 async def test_only_asked_whether(stage: Stage) -> None:
@@ -160,3 +173,28 @@ async def test_all_anew(stage: Stage) -> None:
     assert heard.responses[0].error_code == 0
     assert await value_of(client, "retention.ms") == ("7", 1)
     assert (await value_of(client, "segment.ms"))[1] == 5
+
+
+async def listed(client: Client, *kinds: int, version: int = 1) -> list[tuple[int, str]]:
+    request = ListConfigResourcesRequest(resource_types=list(kinds))
+    told = await client.hears(request, version)
+    assert told.error_code == errors.NONE
+    return [(one.resource_type, one.resource_name) for one in told.config_resources]
+
+
+async def test_what_has_configs(stage: Stage) -> None:
+    client = await stage.client("b", "a")
+    assert await listed(client) == [(2, "a"), (2, "b"), (4, "0")]
+    session = ("consumer.session.timeout.ms", 0, "50000")
+    assert await changed(client, session, name="g", kind=32) == 0
+    assert await listed(client) == [(2, "a"), (2, "b"), (4, "0"), (32, "g")]
+    assert await listed(client, 32, 4, 32) == [(4, "0"), (32, "g")]
+    assert await listed(client, 8, 16) == []
+    assert await listed(client, version=0) == [], "client metrics were meant"
+
+
+@pytest.mark.parametrize("kind", [0, 1, 64, -1])
+async def test_kinds_that_nobody_knows(stage: Stage, kind: int) -> None:
+    request = ListConfigResourcesRequest(resource_types=[2, kind])
+    told = await (await stage.client("t")).hears(request)
+    assert (told.error_code, told.config_resources) == (errors.UNSUPPORTED_VERSION, [])

@@ -92,6 +92,15 @@ async def test_a_topic_is_made_enlarged_and_deleted(stage: Stage) -> None:
         ),
         ({"configs": [ConfigValue(name="retention.ms", value=None)]}, errors.INVALID_CONFIG),
         (
+            {
+                "configs": [
+                    ConfigValue(name="min.compaction.lag.ms", value="2"),
+                    ConfigValue(name="max.compaction.lag.ms", value="1"),
+                ]
+            },
+            errors.INVALID_CONFIG,
+        ),
+        (
             {"assignments": [CreateAssignment(partition_index=0, broker_ids=[0])]},
             errors.INVALID_REQUEST,
         ),

@@ -7,6 +7,7 @@ import pytest
 from core.access import Access, Action, Kind
 from core.errors import Unauthorized
 from wire.kafka.apis import APIS
+from wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
 from wire.kafka.messages.tests.samples import full, sparse
 from wire.kafka.session import rights
 from wire.kafka.session.introduce import SERVED
@@ -52,3 +53,16 @@ async def test_what_is_refused_ends_the_connection(stage: Stage) -> None:
     client.ask(fetch_request("t", 0), 12)
     assert client.line.ending == "not for you"
     assert client.hear() == []
+
+
+def test_groups_are_asked_about_as_groups() -> None:
+    access = Asked()
+    resources = [
+        DescribeResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for kind, name in ((2, "t"), (32, "g"))
+    ]
+    rights.check(access, "me", 32, DescribeConfigsRequest(resources=resources))
+    assert access.heard == [
+        ("me", Action.DESCRIBE, Kind.TOPIC, "t"),
+        ("me", Action.DESCRIBE, Kind.GROUP, "g"),
+    ]

@@ -110,6 +110,20 @@ def test_who_does_not_let_go_in_time_is_out() -> None:
     assert desk.beat("n", 2).assigned == ALL
 
 
+def test_other_times_hold_from_the_next_heartbeat_on() -> None:
+    desk = Desk()
+    for member in "mn":
+        desk.join(member)
+    desk.group.timing = Timing(heartbeat_seconds=15.0, session_seconds=60.0)
+    assert desk.beat("n", 2).again_seconds == 15.0
+    desk.wait(46)
+    assert set(desk.group.members) == {"n"}, "the other one has been told 45 s"
+    desk.wait(13)
+    assert desk.group.in_use
+    desk.wait(2)
+    assert desk.group.is_over
+
+
 def test_silence() -> None:
     desk = Desk()
     desk.join("m")

@@ -12,7 +12,7 @@ def test_what_is_left_out_has_not_changed() -> None:
     assert member.hear(first, 1.0)
     assert not member.hear(Beat("m", 1), 2.0)
     assert (member.names, member.pattern, member.assignor) == (frozenset("t"), "p", "range")
-    assert (member.rack_id, member.rebalance_seconds, member.heard) == ("rack", 60.0, 2.0)
+    assert (member.rack_id, member.rebalance_seconds, member.call_by) == ("rack", 60.0, 2.0)
     assert not member.hear(Beat("m", 1, names=frozenset("t")), 3.0)
     assert member.hear(Beat("m", 1, pattern=""), 3.0), "it wants no pattern any more"
 

@@ -1,0 +1,74 @@
+"""What may be configured about a group of the newer protocol, as Kafka calls it. Pure.
+
+A group has what it was told, and else what holds for all groups (`options.py`). That may be
+anything an operator likes, so what is right for all is right for one, too, even out of bounds.
+
+Invariant: what is stored has been checked (`check_together`); values are kept as text, as clients
+send them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from wire.kafka import configs
+from wire.kafka.configs import INT32_MAX, Config, Kind
+from wire.kafka.errors import INVALID_CONFIG, Refused
+from wire.kafka.groups.consumer.words import Timing
+from wire.kafka.groups.options import GroupOptions
+
+SESSION_MS: Final = "consumer.session.timeout.ms"
+HEARTBEAT_MS: Final = "consumer.heartbeat.interval.ms"
+
+
+class Bounds(NamedTuple):
+    """Where a group's own value may lie."""
+
+    low: int
+    high: int
+
+
+BOUNDS: Final[Mapping[str, Bounds]] = {
+    SESSION_MS: Bounds(45_000, 60_000),
+    HEARTBEAT_MS: Bounds(5_000, 15_000),
+}
+
+_ROWS: Final[tuple[tuple[str, str, str], ...]] = (
+    (SESSION_MS, "45000", "A member that is silent for so long is gone."),
+    (HEARTBEAT_MS, "5000", "How often members are to call."),
+)
+GROUP: Final[Mapping[str, Config]] = {
+    name: Config(name, Kind.INT, default, configs.within(1, INT32_MAX), documentation)
+    for name, default, documentation in _ROWS
+}
+"""By name."""
+
+
+def of_all(options: GroupOptions) -> dict[str, str]:
+    """What groups have that were told nothing."""
+    return {
+        SESSION_MS: str(options.consumer_session_ms),
+        HEARTBEAT_MS: str(options.consumer_heartbeat_ms),
+    }
+
+
+def check_together(own: Mapping[str, str], options: GroupOptions) -> None:
+    """Whether a group may have these; raises `Refused`."""
+    common = of_all(options)
+    for name, text in own.items():
+        value, usual, bounds = int(text), int(common[name]), BOUNDS[name]
+        low, high = min(bounds.low, usual), max(bounds.high, usual)
+        if not low <= value <= high:
+            raise Refused(INVALID_CONFIG, f"{name} is from {low} to {high} here, not {value}")
+    timing = timing_of(own, options)
+    if timing.session_seconds <= timing.heartbeat_seconds:
+        raise Refused(
+            INVALID_CONFIG, f"{SESSION_MS} is longer than {HEARTBEAT_MS}, or everybody is late"
+        )
+
+
+def timing_of(own: Mapping[str, str], options: GroupOptions) -> Timing:
+    """What that means for members."""
+    found = {**of_all(options), **own}
+    return Timing(int(found[HEARTBEAT_MS]) / 1000, int(found[SESSION_MS]) / 1000)

@@ -1,0 +1,83 @@
+"""Configs of groups are stored, and there again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from core.errors import StorageFailed
+from core.metadata.memory import MemoryMetadata
+from wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, Refused
+from wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
+from wire.kafka.groups.configured import CONFIGS, GROUP_BYTES, Configs, Configured
+from wire.kafka.groups.consumer.words import Timing
+from wire.kafka.groups.options import GroupOptions
+
+
+def to(**own: str) -> Callable[[Configs], Configs]:
+    names = {"session": SESSION_MS, "heartbeat": HEARTBEAT_MS}
+    return lambda _: {names[name]: value for name, value in own.items()}
+
+
+async def again(store: MemoryMetadata, bytes_max: int = 10_000) -> Configured:
+    """As after a restart."""
+    configured = Configured(store, GroupOptions(), bytes_max)
+    await configured.open()
+    return configured
+
+
+async def test_from_the_first_word_to_the_last() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+    assert configured.names() == []
+    assert configured.timing("a/b") == Timing(5.0, 45.0)
+    await configured.change("a/b", to(session="50000"), for_real=True)
+    for one in (configured, await again(store)):
+        assert one.names() == ["a/b"]
+        assert one.of("a/b") == {SESSION_MS: "50000"}
+        assert one.timing("a/b") == Timing(5.0, 50.0)
+    await configured.change("a/b", lambda own: own | {HEARTBEAT_MS: "6000"}, for_real=True)
+    assert (await again(store)).timing("a/b") == Timing(6.0, 50.0)
+    for _ in range(2):
+        await configured.change("a/b", to(), for_real=True)
+        assert (configured.names(), await store.children(CONFIGS)) == ([], [])
+
+
+async def test_what_may_not_be_or_is_not_meant_changes_nothing() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+    await configured.change("g", to(session="50000"), for_real=False)
+    with pytest.raises(Refused) as refused:
+        await configured.change("g", to(session="1"), for_real=True)
+    assert refused.value.code == INVALID_CONFIG
+    assert (configured.names(), await store.children(CONFIGS)) == ([], [])
+
+
+async def test_what_cannot_be_stored_is_not_so() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+
+    async def fails(*_: object) -> int:
+        raise StorageFailed("for now")
+
+    put, store.put = store.put, fails  # type: ignore[method-assign]
+    with pytest.raises(StorageFailed):
+        await configured.change("g", to(session="50000"), for_real=True)
+    assert configured.names() == []
+    store.put = put  # type: ignore[method-assign]
+    await configured.change("g", to(session="50000"), for_real=True)
+
+
+async def test_there_is_room_for_so_many() -> None:
+    store = MemoryMetadata()
+    configured = await again(store, bytes_max=2 * (GROUP_BYTES + 4))
+    for name in "ab":
+        await configured.change(name, to(session="50000"), for_real=True)
+    with pytest.raises(Refused) as refused:
+        await configured.change("c", to(session="50000"), for_real=True)
+    assert refused.value.code == POLICY_VIOLATION
+    await configured.change("a", to(session="60000"), for_real=True)
+    await configured.change("b", to(), for_real=True)
+    await configured.change("c", to(session="50000"), for_real=True)
+    assert (await again(store, bytes_max=2 * (GROUP_BYTES + 4))).names() == ["a", "c"]
