@@ -70,7 +70,8 @@ def _shown_topic(
     def source(name: str) -> int:
         if name in own:
             return FROM_TOPIC
-        return FROM_SERVER if name in front.defaults else FROM_DEFAULT
+        usual = configs.TOPIC[name].default
+        return FROM_DEFAULT if front.defaults.get(name, usual) == usual else FROM_SERVER
 
     return [Shown(name, value, source(name)) for name, value in sorted(found.items())]
 

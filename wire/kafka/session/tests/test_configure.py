@@ -57,13 +57,15 @@ async def changed(
 
 
 async def test_all_of_a_topic(stage: Stage) -> None:
+    stage = Stage(stage.stores, stage.broker, retention_ms=1000)
     client = await stage.client("t")
     told = await described(client, include_synonyms=True, include_documentation=True)
     assert [one.name for one in told.configs] == sorted(configs.TOPIC)
     by_name = {one.name: one for one in told.configs}
-    assert by_name["retention.ms"].value == "604800000"
+    assert by_name["retention.ms"].value == "1000"
     assert by_name["retention.ms"].config_source == 4
-    assert by_name["cleanup.policy"].config_source == 5
+    for name in ("cleanup.policy", "max.message.bytes"):  # the operator has left them alone
+        assert by_name[name].config_source == 5
     assert by_name["cleanup.policy"].config_type == 7
     assert [one.source for one in by_name["retention.ms"].synonyms] == [4, 5]
     assert by_name["retention.ms"].documentation
@@ -95,7 +97,7 @@ async def test_some_are_changed_and_the_others_stay(stage: Stage) -> None:
     assert await changed(client, ("retention.ms", 0, "1000"), ("segment.ms", 0, "5")) == 0
     assert await value_of(client, "retention.ms") == ("1000", 1)
     assert await changed(client, ("retention.ms", 1, None)) == 0
-    assert await value_of(client, "retention.ms") == ("604800000", 4)
+    assert await value_of(client, "retention.ms") == ("604800000", 5)
     assert await value_of(client, "segment.ms") == ("5", 1)
     topic = await stage.broker.topic(TopicName.parse("t-partition-0"))
     assert topic.policies.configs == {"segment.ms": "5"}
@@ -158,7 +160,7 @@ async def test_configs_are_looked_at_together(stage: Stage) -> None:
 async def test_only_asked_whether(stage: Stage) -> None:
     client = await stage.client("t")
     assert await changed(client, ("retention.ms", 0, "1"), validate_only=True) == 0
-    assert await value_of(client, "retention.ms") == ("604800000", 4)
+    assert await value_of(client, "retention.ms") == ("604800000", 5)
 
 
 async def test_all_anew(stage: Stage) -> None:
