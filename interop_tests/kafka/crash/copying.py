@@ -19,7 +19,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from .work import DEADLINE_SECONDS, PATIENT
+from .history import judge_log
+from .work import DEADLINE_SECONDS, PATIENT, everything
 
 AT_ONCE_MAX = 40
 SECONDS = 10
@@ -115,3 +116,18 @@ def patiently(call: Callable[[float], Any]) -> None:
                 raise
         else:
             return
+
+
+def judge_copies(server: Any, source: str, target: str, partitions: int) -> None:
+    """All of the source is in the target, once and in order, and the group of its name knows."""
+    committed = {"isolation.level": "read_committed"}
+    there = everything(server, source, partitions)
+    copies = everything(server, target, partitions, **committed)
+    judge_log([], copies)
+    assert len(copies) == len(there)
+    group = {"bootstrap.servers": server.bootstrap_servers, "group.id": source, **committed}
+    consumer = Consumer({**group, **PATIENT})
+    parts = [TopicPartition(source, each) for each in range(partitions)]
+    ends = {one.partition: one.offset for one in consumer.committed(parts, DEADLINE_SECONDS)}
+    consumer.close()
+    assert ends == {one.partition: one.offset + 1 for one in there}

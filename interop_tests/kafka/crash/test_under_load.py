@@ -8,7 +8,7 @@ import pytest
 
 from magnetar import standalone
 
-from .copying import Copying
+from .copying import Copying, judge_copies
 from .history import judge_group, judge_log
 from .work import Producing, Reading, everything, make_topic
 
@@ -77,10 +77,7 @@ def test_transactions(topics, group):
             server.start()
         acknowledged = producing.end()
         copying.end(len(acknowledged))
-        committed = {"isolation.level": "read_committed"}
-        found = everything(server, target, PARTITIONS, **committed)
-        judge_log([], found)
-        assert len(found) == len(acknowledged)
+        judge_copies(server, source, target, PARTITIONS)
 
 
 def progress(producing):
