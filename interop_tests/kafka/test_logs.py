@@ -493,8 +493,18 @@ def test_where_partitions_lie_and_who_leads(server, topic) -> None:
     admin = create(server, topic)
     send(server, topic, [{"value": b"x" * 1000}])
     other = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap_servers)
-    found = other.describe_log_dirs()
+    (found,) = other.describe_log_dirs()
     assert topic in str(found)
+    (directory,) = [one["log_dir"] for one in found["log_dirs"]]
+    where = kafka.TopicPartitionReplica(topic, 0, found["broker"])
+    moved = {path: other.alter_replica_log_dirs({where: path}) for path in (directory, "/nowhere")}
+    assert moved[directory][where].errno == 0
+    assert moved["/nowhere"][where].message == "LOG_DIR_NOT_FOUND"
+    place = kafka.TopicPartition(topic, 0)
+    for broker, error in ((found["broker"], None), (found["broker"] + 1, 39)):
+        told = other.alter_partition_reassignments({place: [broker]})[place]
+        assert getattr(told, "errno", told) == error
+    assert other.list_partition_reassignments() == {}
     other.close()
     asked = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)])
     (error,) = asked.result().values()

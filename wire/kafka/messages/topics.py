@@ -10,7 +10,6 @@ from wire.kafka.codec.declare import (
     Int8,
     Int16,
     Int32,
-    Int64,
     Message,
     Request,
     Response,
@@ -21,7 +20,7 @@ from wire.kafka.codec.declare import (
     tagged,
     until,
 )
-from wire.kafka.messages.parts import ConfigValue, TopicIndexes, TopicPartitions
+from wire.kafka.messages.parts import ConfigValue
 
 
 class CreateAssignment(Message):
@@ -157,118 +156,3 @@ class CreatePartitionsResponse(Response):
 
     throttle_time_ms: Int32 = 0
     results: list[CreatedPartitionsTopic]
-
-
-class ListPartitionReassignmentsRequest(Request):
-    """Which of these partitions are on the move? Null means all."""
-
-    KEY = 46
-    VERSIONS = (0, 0)
-    FLEXIBLE = 0
-
-    timeout_ms: Int32 = 60000
-    topics: list[TopicIndexes] | None = None
-
-
-class MovedPartition(Message):
-    """Where a partition is, comes to, and leaves."""
-
-    partition_index: Int32
-    replicas: list[Int32]
-    adding_replicas: list[Int32]
-    removing_replicas: list[Int32]
-
-
-class MovedTopic(Message):
-    """Partitions of one topic that are on the move."""
-
-    name: String
-    partitions: list[MovedPartition]
-
-
-class ListPartitionReassignmentsResponse(Response):
-    """What is on the move."""
-
-    throttle_time_ms: Int32 = 0
-    error_code: Int16
-    error_message: String | None
-    topics: list[MovedTopic]
-
-
-class ElectLeadersRequest(Request):
-    """Give these partitions their proper leaders. Null means all."""
-
-    KEY = 43
-    VERSIONS = (0, 2)
-    FLEXIBLE = 2
-
-    election_type: Annotated[Int8, since(1)] = 0
-    topic_partitions: list[TopicPartitions] | None
-    timeout_ms: Int32 = 60000
-
-
-class ElectedPartition(Message):
-    """Whether one partition has a new leader."""
-
-    partition_id: Int32
-    error_code: Int16
-    error_message: String | None
-
-
-class ElectedTopic(Message):
-    """Which partitions of one topic have new leaders."""
-
-    topic: String
-    partition_result: list[ElectedPartition]
-
-
-class ElectLeadersResponse(Response):
-    """What became of the elections."""
-
-    throttle_time_ms: Int32 = 0
-    error_code: Annotated[Int16, since(1)] = 0
-    replica_election_results: list[ElectedTopic]
-
-
-class DescribeLogDirsRequest(Request):
-    """How much room do these partitions take? Null means all."""
-
-    KEY = 35
-    VERSIONS = (1, 4)
-    FLEXIBLE = 2
-
-    topics: list[TopicPartitions] | None
-
-
-class DescribedLogDirPartition(Message):
-    """The size of one partition."""
-
-    partition_index: Int32
-    partition_size: Int64
-    offset_lag: Int64
-    is_future_key: Bool
-
-
-class DescribedLogDirTopic(Message):
-    """The partitions of one topic in a directory."""
-
-    name: String
-    partitions: list[DescribedLogDirPartition]
-
-
-class DescribedLogDir(Message):
-    """A directory, what is in it, and its disk."""
-
-    error_code: Int16
-    log_dir: String
-    topics: list[DescribedLogDirTopic]
-    total_bytes: Annotated[Int64, since(4)] = -1
-    usable_bytes: Annotated[Int64, since(4)] = -1
-
-
-class DescribeLogDirsResponse(Response):
-    """The directories of this broker."""
-
-    throttle_time_ms: Int32 = 0
-    error_code: Annotated[Int16, since(3)] = 0
-    results: list[DescribedLogDir]

@@ -1,7 +1,7 @@
-"""DescribeLogDirs, ListPartitionReassignments, ElectLeaders: where partitions lie, and who leads.
+"""Where partitions lie, who leads, and requests to change that.
 
-All of them lie in one place here, and have one leader: so nothing is on its way, and nobody needs
-to be elected.
+All of them lie in one place here, and have one leader: so nothing is on its way, nobody needs to be
+elected, and they may be moved to where they are.
 """
 
 from __future__ import annotations
@@ -14,9 +14,22 @@ from core.errors import BrokerError, TopicNotFound
 from core.ledger import listing
 from core.names import TopicName
 from core.topic.topic import Topic
-from wire.kafka.errors import ELECTION_NOT_NEEDED, NONE, code_of
-from wire.kafka.messages.parts import TopicPartitions
-from wire.kafka.messages.topics import (
+from wire.kafka.errors import (
+    ELECTION_NOT_NEEDED,
+    INVALID_REPLICA_ASSIGNMENT,
+    LOG_DIR_NOT_FOUND,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NONE,
+    Refused,
+    code_of,
+)
+from wire.kafka.messages.parts import PartitionError, TopicPartitions
+from wire.kafka.messages.places import (
+    AlteredDirResult,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
     DescribedLogDir,
     DescribedLogDirPartition,
     DescribedLogDirTopic,
@@ -27,6 +40,9 @@ from wire.kafka.messages.topics import (
     ElectLeadersRequest,
     ElectLeadersResponse,
     ListPartitionReassignmentsResponse,
+    ReassignedPartition,
+    ReassignmentPartition,
+    ReassignmentTopic,
 )
 from wire.kafka.names import topic_of
 from wire.kafka.session.topics import all_names
@@ -133,18 +149,87 @@ async def on_elect_leaders(session: KafkaSession, asked: Asked) -> ElectLeadersR
     )
 
 
+async def on_alter_reassignments(
+    session: KafkaSession, asked: Asked
+) -> AlterPartitionReassignmentsResponse:
+    request = asked.request
+    assert isinstance(request, AlterPartitionReassignmentsRequest)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=NONE,
+        error_message=None,
+        responses=[
+            ReassignmentTopic(
+                name=topic.name,
+                partitions=[await _moved(session, topic.name, part) for part in topic.partitions],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
+async def _moved(
+    session: KafkaSession, name: str, part: ReassignedPartition
+) -> ReassignmentPartition:
+    told = ReassignmentPartition(partition_index=part.partition_index, error_code=NONE)
+    here = session.front.options.node_id
+    try:
+        await _check_is_there(session, name, part.partition_index)
+        if part.replicas is None:
+            raise Refused(NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        if part.replicas != [here]:
+            raise Refused(INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is")
+    except (BrokerError, Refused) as error:
+        told.error_code, told.error_message = code_of(error), str(error)
+    return told
+
+
+async def on_alter_log_dirs(session: KafkaSession, asked: Asked) -> AlterReplicaLogDirsResponse:
+    request = asked.request
+    assert isinstance(request, AlterReplicaLogDirsRequest)
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlteredDirResult(
+                topic_name=topic.name,
+                partitions=[
+                    await _put(session, wanted.path, topic.name, index)
+                    for index in topic.partitions
+                ],
+            )
+            for wanted in request.dirs
+            for topic in wanted.topics
+        ]
+    )
+
+
+async def _put(session: KafkaSession, path: str, name: str, index: int) -> PartitionError:
+    code = NONE if path == session.front.options.data_dir else LOG_DIR_NOT_FOUND
+    try:
+        await _check_is_there(session, name, index)
+    except BrokerError as error:
+        code = code_of(error)
+    return PartitionError(partition_index=index, error_code=code)
+
+
 async def _elected(session: KafkaSession, name: str, index: int) -> ElectedPartition:
     code, said = ELECTION_NOT_NEEDED, "The partition has its leader."
     try:
-        base = topic_of(name)
-        await _size(session, base, index, await _count(session, base))
+        await _check_is_there(session, name, index)
     except BrokerError as error:
         code, said = code_of(error), str(error)
     return ElectedPartition(partition_id=index, error_code=code, error_message=said)
 
 
+async def _check_is_there(session: KafkaSession, name: str, index: int) -> None:
+    """`BrokerError` if there is no such partition."""
+    base = topic_of(name)
+    await _size(session, base, index, await _count(session, base))
+
+
 HANDLERS: Final[Mapping[int, Any]] = {
+    34: on_alter_log_dirs,
     35: on_describe_log_dirs,
     43: on_elect_leaders,
+    45: on_alter_reassignments,
     46: on_list_reassignments,
 }

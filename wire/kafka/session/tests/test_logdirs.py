@@ -5,11 +5,17 @@ from __future__ import annotations
 from core.testing.broker import running
 from wire.kafka import errors
 from wire.kafka.messages.parts import TopicPartitions
-from wire.kafka.messages.topics import (
+from wire.kafka.messages.places import (
+    AlteredDir,
+    AlteredDirTopic,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     DescribedLogDir,
     DescribeLogDirsRequest,
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
+    ReassignedPartition,
+    ReassignedTopic,
 )
 from wire.kafka.session.tests.conftest import Client, Stage
 from wire.kafka.tests.batch import batch
@@ -84,3 +90,54 @@ async def test_nothing_is_on_its_way(stage: Stage) -> None:
     client = await stage.client("a")
     heard = await client.hears(ListPartitionReassignmentsRequest())
     assert (heard.error_code, heard.topics) == (0, [])
+
+
+async def test_partitions_may_be_moved_to_where_they_are(stage: Stage) -> None:
+    client = await stage.client("a")
+    wishes: list[tuple[str, int, list[int] | None]] = [
+        ("a", 0, [0]),
+        ("a", 0, [1]),
+        ("a", 0, [0, 1]),
+        ("a", 0, []),
+        ("a", 0, None),
+        ("a", 7, [0]),
+        ("unknown", 0, [0]),
+    ]
+    topics = [
+        ReassignedTopic(
+            name=name, partitions=[ReassignedPartition(partition_index=index, replicas=replicas)]
+        )
+        for name, index, replicas in wishes
+    ]
+    told = await client.hears(AlterPartitionReassignmentsRequest(topics=topics))
+    assert (told.error_code, told.error_message) == (0, None)
+    wrong = errors.INVALID_REPLICA_ASSIGNMENT
+    assert [topic.partitions[0].error_code for topic in told.responses] == [
+        0,
+        wrong,
+        wrong,
+        wrong,
+        errors.NO_REASSIGNMENT_IN_PROGRESS,
+        errors.UNKNOWN_TOPIC,
+        errors.UNKNOWN_TOPIC,
+    ]
+    assert told.responses[0].partitions[0].error_message is None
+    assert told.responses[1].partitions[0].error_message
+
+
+async def test_the_directory_is_what_it_is(stage: Stage) -> None:
+    stage = Stage(stage.stores, stage.broker, data_dir="/there")
+    client = await stage.client("a")
+    topics = [
+        AlteredDirTopic(name="a", partitions=[0, 7]),
+        AlteredDirTopic(name="unknown", partitions=[0]),
+    ]
+    dirs = [AlteredDir(path=path, topics=topics) for path in ("/there", "/elsewhere")]
+    told = await client.hears(AlterReplicaLogDirsRequest(dirs=dirs))
+    unknown = errors.UNKNOWN_TOPIC
+    assert [[part.error_code for part in one.partitions] for one in told.results] == [
+        [0, unknown],
+        [unknown],
+        [errors.LOG_DIR_NOT_FOUND, unknown],
+        [unknown],
+    ]
