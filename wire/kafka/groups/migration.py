@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from wire.kafka.groups import inner
 from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.consumer.classic import assignment_of, subscription_of
+from wire.kafka.groups.consumer.classic import assignment_of, known, subscription_of
 from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.words import Topics
 from wire.kafka.groups.group import Group
@@ -40,14 +40,9 @@ def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -
     said = subscription_of(request)
     if said is None:
         return None
-    ids = topics.ids
     task = inner.assignment_in(member.assignment)
-    assigned = frozenset(
-        (ids[one.topic], number)
-        for one in (task.assigned_partitions if task is not None else ())
-        if one.topic in ids
-        for number in one.partitions
-    ).difference(taken)
+    given = task.assigned_partitions if task is not None else ()
+    assigned = known(given, topics).difference(taken)
     version = inner.version_of(request.protocols[0][1])
     return KeptReader(
         member_id=member.id,

@@ -14,7 +14,7 @@ Who was told to come again has its rebalance time for it, and as much again to a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from wire.kafka.errors import (
     FENCED_INSTANCE_ID,
@@ -29,10 +29,11 @@ from wire.kafka.groups import inner
 from wire.kafka.groups.consumer.assignors import Partition
 from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.member import NEVER, Member, Step
-from wire.kafka.groups.consumer.words import JOIN, Beat
+from wire.kafka.groups.consumer.words import JOIN, Beat, Topics
 from wire.kafka.groups.kept import Classic
 from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.messages.embedded import ConsumerSubscription
+from wire.kafka.messages.parts import TopicPartitions
 
 
 def subscription_of(request: Joining) -> ConsumerSubscription | None:
@@ -92,13 +93,6 @@ def _refusal(group: ConsumerGroup, request: Joining) -> int:
 def _beat(
     group: ConsumerGroup, request: Joining, said: ConsumerSubscription, member_id: str, epoch: int
 ) -> Beat:
-    ids = group.topics.ids
-    owned = frozenset(
-        (ids[one.topic], number)
-        for one in said.owned_partitions
-        if one.topic in ids
-        for number in one.partitions
-    )
     return Beat(
         member_id=member_id,
         epoch=epoch,
@@ -107,7 +101,7 @@ def _beat(
         rebalance_seconds=request.rebalance_seconds,
         names=frozenset(said.topics),
         pattern="",
-        owned=owned,
+        owned=known(said.owned_partitions, group.topics),
         client_id=request.client_id,
         host=request.host,
         classic=Classic(
@@ -115,6 +109,16 @@ def _beat(
             inner.version_of(request.protocols[0][1]),
             request.session_seconds,
         ),
+    )
+
+
+def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[Partition]:
+    """Partitions that somebody names, of those topics that there are."""
+    return frozenset(
+        (topics.ids[one.topic], number)
+        for one in said
+        if one.topic in topics.ids
+        for number in one.partitions
     )
 
 
@@ -130,7 +134,9 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
         return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
     member.lives(now)
     group.due = 0.0
-    if member.epoch != group.epoch and member.step is not Step.REVOKING:
+    # after a restart nobody may have looked yet, and what has no name cannot be told
+    unnamed = {topic for topic, _ in member.assigned}.difference(group.topics.ids.values())
+    if unnamed or (member.epoch != group.epoch and member.step is not Step.REVOKING):
         return Synced(error_code=_to_come_again(member, now))
     member.answer_by = NEVER
     return Synced(

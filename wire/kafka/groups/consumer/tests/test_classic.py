@@ -239,9 +239,11 @@ def test_after_a_restart() -> None:
     joined = desk.come("m")
     assert told_to_read(desk.ask(joined)) == ALL
     again = desk.restarted()
-    again.look(Topics({"a": A, "b": B}, {A: 4, B: 2}))
     member = again.group.members["m"]
     assert member.classic == desk.group.members["m"].classic
+    told = classic.sync(again.group, Syncing("m", 1), again.now)
+    assert told.error_code == errors.REBALANCE_IN_PROGRESS, "nobody has looked for names yet"
+    again.look(Topics({"a": A, "b": B}, {A: 4, B: 2}))
     told = classic.sync(again.group, Syncing("m", 1), again.now)
     assert told_to_read(told) == ALL
     assert parts(A, 0) <= member.assigned
