@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 
 from .conftest import produce
 from .console import CONSUMER, GROUPS, Console
+from .crash.work import make_topic
 
 with warnings.catch_warnings():  # it reads its files in a way that is going out of use
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -256,9 +257,7 @@ def test_aiokafka(server, topic, made) -> None:
 def test_across_a_restart(magnetar_function, topic, readers, kind, how) -> None:
     """What was committed is known; nobody has to begin again by hand, and nothing is missed."""
     server = magnetar_function
-    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
-    for done in admin.create_topics([NewTopic(topic, 4, 1)]).values():
-        done.result()
+    make_topic(server, topic, 4)
     produce(server.bootstrap_servers, topic, 40)
     group = [readers(topic, topic, on=server, **kind) for _ in range(2)]
     until(lambda: [one.holds for one in group] == [2, 2])
@@ -282,9 +281,7 @@ def test_an_application_moves_over_to_the_newer_protocol_and_back(
 ) -> None:
     """One by one, with a kill amid: everything is read, and everybody has a share."""
     server = magnetar_function
-    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
-    for done in admin.create_topics([NewTopic(topic, 4, 1)]).values():
-        done.result()
+    make_topic(server, topic, 4)
     group = []
 
     def read(first: int) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from wire.kafka.groups import inner
 from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.consumer.classic import assignment_of, known, subscription_of
+from wire.kafka.groups.consumer.classic import assignment_of, known, speaking, subscription_of
 from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.words import Topics
 from wire.kafka.groups.group import Group
-from wire.kafka.groups.kept import Classic, Kept, KeptMember, KeptReader, KeptReaders
+from wire.kafka.groups.kept import Kept, KeptMember, KeptReader, KeptReaders
 from wire.kafka.groups.member import Member
 
 
@@ -31,7 +31,7 @@ def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
             return None
         taken |= reader.assigned
         readers.append(reader)
-    wanted = {topics.ids[name] for one in readers for name in one.names if name in topics.ids}
+    wanted = topics.ids_of(name for one in readers for name in one.names)
     return KeptReaders(epoch, {topic: topics.sizes[topic] for topic in wanted}, tuple(readers))
 
 
@@ -43,7 +43,6 @@ def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -
     task = inner.assignment_in(member.assignment)
     given = task.assigned_partitions if task is not None else ()
     assigned = known(given, topics).difference(taken)
-    version = inner.version_of(request.protocols[0][1])
     return KeptReader(
         member_id=member.id,
         instance_id=member.instance_id,
@@ -59,7 +58,7 @@ def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -
         assigned=assigned,
         revoking=frozenset(),
         target=assigned,
-        classic=Classic(tuple(request.names), version, request.session_seconds),
+        classic=speaking(request),
     )
 
 

@@ -25,7 +25,7 @@ from wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
 from wire.kafka.groups.consumer.group import ConsumerGroup, State
 from wire.kafka.groups.consumer.member import Member
 from wire.kafka.groups.consumer.patterns import BadPattern, compiled
-from wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten
+from wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
 from wire.kafka.groups.offsets import commit_code
 from wire.kafka.groups.records import CONSUMER
 from wire.kafka.messages.consumer_groups import (
@@ -78,7 +78,7 @@ async def on_consumer_group_heartbeat(
         held = HeldAssignment(
             topic_partitions=[
                 TopicIdPartitions(topic_id=topic, partitions=numbers)
-                for topic, numbers in _by_topic(told.assigned).items()
+                for topic, numbers in by_topic(told.assigned).items()
             ]
         )
     return ConsumerGroupHeartbeatResponse(
@@ -211,13 +211,6 @@ def _is_to_look(group: ConsumerGroup, beat: Beat, now: float) -> bool:
     return says or now >= group.looked + LOOK_SECONDS
 
 
-def _by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
-    found: dict[bytes, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(topic, []).append(number)
-    return found
-
-
 # -- describing -----------------------------------------------------------------------------------
 
 
@@ -249,7 +242,7 @@ async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerG
     if group is not None:
         told.group_state, told.assignor_name = group.state.value, group.assignor
         told.group_epoch = told.assignment_epoch = group.epoch
-        names = {topic: name for name, topic in group.topics.ids.items()}
+        names = group.topics.names
         told.members = [_member(group, one, names) for one in group.members.values()]
         return told
     try:
@@ -285,7 +278,7 @@ def _assignment(partitions: Iterable[Partition], names: Mapping[bytes, str]) -> 
             DescribedTopicPartitions(
                 topic_id=topic, topic_name=names.get(topic, ""), partitions=numbers
             )
-            for topic, numbers in _by_topic(partitions).items()
+            for topic, numbers in by_topic(partitions).items()
         ]
     )
 

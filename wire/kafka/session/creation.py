@@ -20,13 +20,18 @@ from wire.kafka import configs
 from wire.kafka.names import called
 
 if TYPE_CHECKING:
+    from core.broker import Broker
     from wire.kafka.front import KafkaFront
+
+
+async def is_there(broker: Broker, name: TopicName) -> bool:
+    """Whether there is such a topic, with partitions or without."""
+    return bool(await broker.catalog.partitions(name)) or await broker.exists(name)
 
 
 async def check_is_new(front: KafkaFront, name: TopicName) -> None:
     """`AlreadyExists` for a topic that is there."""
-    broker = front.broker
-    if await broker.catalog.partitions(name) or await broker.exists(name):
+    if await is_there(front.broker, name):
         raise AlreadyExists(f"Topic '{called(name)}' already exists.")
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core import administration
 from core.errors import BrokerError
-from core.names import TopicName
 from wire.kafka import configs
 from wire.kafka.codec.declare import NO_UUID
 from wire.kafka.errors import (
@@ -152,7 +151,7 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
         elif topic.topic_id != NO_UUID:
             raise Refused(INVALID_REQUEST, "a topic is named, or has its id told, not both")
         name = topic_of(told.name or "")
-        if topic.name is not None and await _is_there(session, name):
+        if topic.name is not None and await creation.is_there(broker, name):
             told.topic_id = await broker.topic_ids.of(name)
         if await broker.catalog.partitions(name):
             await administration.delete_partitioned(broker, name, force=True)
@@ -161,11 +160,6 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
     except (BrokerError, Refused) as error:
         told.error_code, told.error_message = code_of(error), str(error)
     return told
-
-
-async def _is_there(session: KafkaSession, name: TopicName) -> bool:
-    broker = session.broker
-    return bool(await broker.catalog.partitions(name)) or await broker.exists(name)
 
 
 async def on_create_partitions(session: KafkaSession, asked: Asked) -> CreatePartitionsResponse:

@@ -34,10 +34,7 @@ async def join(front: KafkaFront, group_id: str, request: Joining) -> Joined:
 
     said = classic.subscription_of(request)
     try:
-        if (
-            said is None
-            or max(len(said.topics) - NAMES_MAX, len(request.names) - PROTOCOLS_MAX) > 0
-        ):
+        if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
             raise Refused(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
         wish = Beat(request.member_id, 0, names=frozenset(said.topics))
         group = await looked(front, found, wish)

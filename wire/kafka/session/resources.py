@@ -19,6 +19,7 @@ from wire.kafka.configs import Config, Kind
 from wire.kafka.errors import INVALID_REQUEST, Refused
 from wire.kafka.groups.configs import GROUP, of_all
 from wire.kafka.names import topic_of
+from wire.kafka.session.creation import is_there
 from wire.kafka.session.topics import all_names
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ async def _of_topic(session: KafkaSession, text: str) -> list[Shown]:
 
 
 async def _named(session: KafkaSession, text: str) -> TopicName:
-    name, broker = topic_of(text), session.broker
-    if not await broker.catalog.partitions(name) and not await broker.exists(name):
+    name = topic_of(text)
+    if not await is_there(session.broker, name):
         raise TopicNotFound(f"topic {text} does not exist")
     return name
 

@@ -29,7 +29,7 @@ from wire.kafka.groups import inner
 from wire.kafka.groups.consumer.assignors import Partition
 from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.member import NEVER, Member, Step
-from wire.kafka.groups.consumer.words import JOIN, Beat, Topics
+from wire.kafka.groups.consumer.words import JOIN, Beat, Topics, by_topic
 from wire.kafka.groups.kept import Classic
 from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.messages.embedded import ConsumerSubscription
@@ -104,12 +104,14 @@ def _beat(
         owned=known(said.owned_partitions, group.topics),
         client_id=request.client_id,
         host=request.host,
-        classic=Classic(
-            tuple(request.names),
-            inner.version_of(request.protocols[0][1]),
-            request.session_seconds,
-        ),
+        classic=speaking(request),
     )
+
+
+def speaking(request: Joining) -> Classic:
+    """How a member speaks that says what it wants in words we know."""
+    version = inner.version_of(request.protocols[0][1])
+    return Classic(tuple(request.names), version, request.session_seconds)
 
 
 def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[Partition]:
@@ -129,13 +131,13 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
         return Synced(error_code=code)
     assert member.classic is not None
     protocol = member.classic.protocols[0]
-    known = ((request.protocol_type, inner.CONSUMER), (request.protocol, protocol))
-    if any(named not in (None, right) for named, right in known):
+    spoken = ((request.protocol_type, inner.CONSUMER), (request.protocol, protocol))
+    if any(named not in (None, right) for named, right in spoken):
         return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
     member.lives(now)
     group.due = 0.0
     # after a restart nobody may have looked yet, and what has no name cannot be told
-    unnamed = {topic for topic, _ in member.assigned}.difference(group.topics.ids.values())
+    unnamed = {topic for topic, _ in member.assigned}.difference(group.topics.names)
     if unnamed or (member.epoch != group.epoch and member.step is not Step.REVOKING):
         return Synced(error_code=_to_come_again(member, now))
     member.answer_by = NEVER
@@ -148,12 +150,9 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
 
 def assignment_of(group: ConsumerGroup, partitions: set[Partition], classic: Classic) -> bytes:
     """What to read, in the member's own words."""
-    names = {topic: name for name, topic in group.topics.ids.items()}
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        if topic in names:
-            found.setdefault(names[topic], []).append(number)
-    return inner.assignment(found, classic.version)
+    names, found = group.topics.names, by_topic(partitions)
+    named = {names[topic]: numbers for topic, numbers in found.items() if topic in names}
+    return inner.assignment(named, classic.version)
 
 
 def heartbeat(

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from wire.kafka.errors import (
@@ -54,7 +54,7 @@ from wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from wire.kafka.groups.kept import Classic, KeptReaders
+from wire.kafka.groups.kept import Classic, KeptReader, KeptReaders
 from wire.kafka.groups.room import MEMBER_BYTES, Room
 
 PARTITION_BYTES: Final = 250
@@ -325,9 +325,7 @@ class ConsumerGroup:
 
     def _size(self) -> int:
         """Bytes of memory that members, and what they have, take roughly."""
-        members = self.members.values()
-        words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in members)
-        return MEMBER_BYTES * len(members) + words + PARTITION_BYTES * sum(self._seen.values())
+        return _size_of(self.members.values(), self._seen)
 
     def _growth(self, member: Member | None, beat: Beat) -> int:
         """How many bytes more it would be, at most, after a heartbeat."""
@@ -337,7 +335,7 @@ class ConsumerGroup:
         names, pattern = beat.names or frozenset(), beat.pattern or ""
         more += _size_of_wishes(names, pattern, beat.classic)
         names |= self.topics.matches.get(pattern, frozenset())
-        ids = {self.topics.ids[name] for name in names if name in self.topics.ids}
+        ids = self.topics.ids_of(names)
         new = sum(self.topics.sizes[topic] for topic in ids if topic not in self._seen)
         return more + PARTITION_BYTES * new
 
@@ -384,8 +382,12 @@ class ConsumerGroup:
 
 def size_of_kept(kept: KeptReaders) -> int:
     """How much memory a group will take that resumes this."""
-    words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in kept.members)
-    return MEMBER_BYTES * len(kept.members) + words + PARTITION_BYTES * sum(kept.sizes.values())
+    return _size_of(kept.members, kept.sizes)
+
+
+def _size_of(members: Collection[Member | KeptReader], sizes: Mapping[bytes, int]) -> int:
+    words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in members)
+    return MEMBER_BYTES * len(members) + words + PARTITION_BYTES * sum(sizes.values())
 
 
 def _size_of_wishes(names: frozenset[str], pattern: str, classic: Classic | None) -> int:

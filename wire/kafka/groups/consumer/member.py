@@ -88,8 +88,7 @@ class Member:
 
     def wants(self, topics: Topics) -> set[bytes]:
         """Ids of the topics it subscribes to, of those that are there."""
-        names = self.names | topics.matches.get(self.pattern, frozenset())
-        return {topics.ids[name] for name in names if name in topics.ids}
+        return topics.ids_of(self.names | topics.matches.get(self.pattern, frozenset()))
 
     def hear(self, beat: Beat, call_by: float) -> bool:
         """Take in what has changed; whether that is something about what it wants."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from msgspec import Struct
@@ -67,6 +67,23 @@ class Topics(Struct, frozen=True):
     """Partitions, by id."""
     matches: Mapping[str, frozenset[str]] = {}
     """Names, by pattern."""
+
+    def ids_of(self, names: Iterable[str]) -> set[bytes]:
+        """Ids of those that are there."""
+        return {self.ids[name] for name in names if name in self.ids}
+
+    @property
+    def names(self) -> dict[bytes, str]:
+        """By id."""
+        return {topic: name for name, topic in self.ids.items()}
+
+
+def by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
+    """Numbers by the id of their topic, both in order."""
+    found: dict[bytes, list[int]] = {}
+    for topic, number in sorted(partitions):
+        found.setdefault(topic, []).append(number)
+    return found
 
 
 class Timing(Struct, frozen=True):
