@@ -139,9 +139,9 @@ class Bookie:
             raise failed
         if not self._disk.writable:
             raise StorageFull(f"the disk is {self._disk.usage.used_part:.0%} full")
-        if self._cache.is_overfull or (
-            self._journal.queue_bytes > 2 * self._settings.journal_queue_bytes_max
-        ):
+        burst = 2 * self._settings.burst_bytes_max
+        queue = self._journal.queue_bytes - self._settings.journal_queue_bytes_max
+        if queue > burst or self._cache.is_over(burst):
             raise Overloaded("storage has more waiting than it may hold")
 
     @property

@@ -18,7 +18,10 @@ class BookieSettings(Struct, frozen=True):
     journal_spares_max: int = 2
     """Old journal files kept, zeroed, to be written again."""
     journal_queue_bytes_max: int = 16 * MIB
-    """Waiting for the sync: beyond it `congested`; beyond twice as much appends fail."""
+    """Waiting for the sync: beyond it `congested`."""
+    burst_bytes_max: int = 37 * MIB
+    """What may come in spite of that, for it was on its way already; of entries twice as much, as
+    they are larger than what they hold. Beyond it appends fail."""
 
     write_cache_bytes: int = 32 * MIB
     """Both halves together. A full half is written out; both full: `congested`."""

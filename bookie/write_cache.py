@@ -108,7 +108,6 @@ class WriteCache:
         """The half is full and not swapped yet: whoever can wait should."""
         return self.filling.bytes >= self.half_bytes
 
-    @property
-    def is_overfull(self) -> bool:
-        """Nobody waited: nothing more is taken."""
-        return self.filling.bytes >= 2 * self.half_bytes
+    def is_over(self, burst_bytes: int) -> bool:
+        """Nobody waited: more than that has come since."""
+        return self.filling.bytes >= self.half_bytes + burst_bytes

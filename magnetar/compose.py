@@ -34,7 +34,7 @@ from core.link.tls import TlsWire
 from core.link.wire import Session, Wire
 from core.metadata.embedded import EmbeddedMetadata
 from core.metadata.embedded import open_embedded as open_metadata
-from magnetar import measures, shares
+from magnetar import measures, memory, shares
 from magnetar.certificates import server_context
 from magnetar.doors import address, open_doors
 from magnetar.ready import ReadyReport
@@ -93,6 +93,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
             )
         )
         nursery.start_soon(kafka.run)
+        nursery.start_soon(memory.give_back_what_is_not_needed)
         ready(ReadyReport(addresses))
         await stop.wait()
         link.stop_reading()

@@ -13,7 +13,7 @@ from bookie.settings import BookieSettings
 from core import native
 from core.broker import BrokerSettings
 from core.ledger.trim import RollLimits
-from core.link.loop import LinkLimits
+from core.link.limits import LinkLimits
 from core.policies import (
     AutoTopicCreation,
     BacklogQuota,
@@ -43,9 +43,23 @@ RECEIVE_BYTES_PURE: Final = 256 * 1024
 """So much of the smallest messages takes the loop 5 ms: the pure codec needs twice as long."""
 
 
+SENDING_PART: Final = 4
+PARTIAL_PART: Final = 8
+STORING_PART: Final = 8
+"""Of the memory budget: a quarter for what is to be sent, an eighth each for frames that have come
+in part and for what is on its way to storage. The other half is for what is in caches besides, for
+what is allocated around all that, and for what is being worked on."""
+
+
 def link_limits(settings: Settings) -> LinkLimits:
     limits = settings.limits
+    budget = limits.memory_budget_mb * MEBIBYTE
     return LinkLimits(
+        sending_bytes_max=budget // SENDING_PART,
+        partial_bytes_max=budget // PARTIAL_PART,
+        storing_bytes_max=budget // STORING_PART,
+        storing_bytes_per_connection_max=limits.pending_bytes_per_connection,
+        unread_seconds=limits.unread_seconds,
         connections_max=limits.connections,
         connections_per_address_max=limits.connections_per_address,
         outbox_high_bytes=limits.outbox_high_water_bytes,
@@ -65,7 +79,6 @@ def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> FrontOpt
         through_service_url=not settings.listen.advertised_host,
         wire=WireOptions(message_bytes_max=settings.broker.max_message_size),
         pending_messages_max=settings.limits.pending_messages_per_connection,
-        pending_bytes_max=settings.limits.pending_bytes_per_connection,
         lookups_max=settings.limits.max_concurrent_lookup_request,
         expose_broker_metadata=settings.broker.exposing_broker_entry_metadata_to_client_enabled,
         batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
@@ -135,6 +148,8 @@ def bookie_settings(settings: Settings) -> BookieSettings:
         journal_size_max_bytes=storage.journal_max_size_mb * MEBIBYTE,
         journal_spares_max=storage.journal_max_backups,
         journal_queue_bytes_max=storage.journal_queue_bytes,
+        burst_bytes_max=settings.limits.memory_budget_mb * MEBIBYTE // STORING_PART
+        + settings.broker.max_message_size,
         write_cache_bytes=storage.write_cache_max_size_mb * MEBIBYTE,
         read_cache_bytes=storage.read_cache_max_size_mb * MEBIBYTE,
         read_chunk_bytes=storage.read_ahead_bytes,

@@ -225,7 +225,9 @@ async def test_a_full_disk_refuses_writes_and_serves_reads(tmp_path):
 
 
 async def test_congestion_then_refusal_then_room(tmp_path):
-    small = msgspec.structs.replace(SETTINGS, write_cache_bytes=64 * 1024)
+    small = msgspec.structs.replace(
+        SETTINGS, write_cache_bytes=64 * 1024, burst_bytes_max=16 * 1024
+    )
     async with opened(tmp_path, DictMetadata(), small) as store:
         writer = await store.create({})
         results = []

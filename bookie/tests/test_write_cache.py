@@ -41,7 +41,7 @@ def test_full_congested_overfull():
     while not cache.put(run(1, 0)):
         assert not cache.is_congested
     assert cache.is_congested
-    assert not cache.is_overfull
+    assert not cache.is_over(1000)
     cache.swap()
     assert not cache.is_congested  # the other half is free
     while not cache.put(run(1, 0)):
@@ -49,10 +49,10 @@ def test_full_congested_overfull():
     assert cache.is_congested
     for _ in range(5):
         cache.put(run(1, 0))
-    assert cache.is_overfull
+    assert cache.is_over(1000)
     cache.drop()
     cache.swap()
-    assert not cache.is_overfull
+    assert not cache.is_over(1000)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 6)), min_size=1, max_size=12))

@@ -27,7 +27,7 @@ from core.link.poller import READ, Poller
 from core.link.wire import Session, Wire
 
 if TYPE_CHECKING:
-    from core.link.loop import LinkLimits
+    from core.link.limits import LinkLimits
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,13 @@ exactly once.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from core.link.gathering import Gathering, GatheringNow
 from core.link.poller import READ, WRITE
-from core.link.sockets import send_now
+from core.link.sockets import send_now, unsent
 
 if TYPE_CHECKING:
     from core.link.loop import Link
@@ -26,14 +27,20 @@ if TYPE_CHECKING:
 PAUSE_STORAGE: Final = 1
 """Storage is congested: nobody who writes is read."""
 PAUSE_PUBLISHES: Final = 2
-"""Too many publishes of this connection wait for storage."""
+"""Too many requests or publishes of this connection are under way."""
 PAUSE_RATE: Final = 4
 """A publish rate is used up."""
 PAUSE_STOP: Final = 8
 """The server stops: never resumed."""
+PAUSE_STORING: Final = 16
+"""Too many bytes of this connection are on their way to storage."""
+PAUSE_MEMORY: Final = 32
+"""Its frame has no room at the moment."""
 
-LARGE_BYTES: Final = 256 * 1024
-"""A frame larger than this is received into a buffer of its own."""
+PROOF_BYTES: Final = 256 * 1024
+"""Linux takes 128 KiB for a program that does not read, until it sees it read."""
+HELD_BYTES_MIN: Final = 4 * 1024
+"""Less of a frame than this is not counted."""
 GATHER_BYTES_MIN: Final = 16 * 1024
 GATHER_GROWTH: Final = 4
 """A large frame's buffer is at most so many times what of it has come, or as large as the last one:
@@ -54,8 +61,11 @@ class Connection:
         "ending",
         "farewell",
         "fd",
+        "given_bytes",
         "heard",
+        "held",
         "interest",
+        "introduced",
         "large",
         "large_bytes",
         "left",
@@ -67,9 +77,13 @@ class Connection:
         "peer",
         "pinged",
         "progress",
+        "proven",
         "refusal",
         "session",
+        "since",
         "socket",
+        "storing_bytes",
+        "taken_bytes",
         "touched",
         "wire",
         "writes",
@@ -89,10 +103,19 @@ class Connection:
         """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
         self.large_bytes = 0
         """How much the last one had; 0 when something else has come since."""
+        self.held = 0
+        """Bytes that are held of its unfinished frame, as `incoming` counts them."""
+        self.storing_bytes = 0
+        self.proven = False
+        """Something that it brought was stored."""
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.packed_bytes = 0
         """Packed since the last flush, as far as whoever packed it has said (`packed`)."""
+        self.taken_bytes = 0
+        """Of what had to wait for it."""
+        self.given_bytes = 0
+        """Packed for it unasked, and as answers that count."""
         self.paused = 0
         """A bit for each reason not to read (`PAUSE_...`)."""
         self.interest = READ
@@ -101,7 +124,9 @@ class Connection:
         """Why this connection closes as soon as its outbox is sent, if it does."""
         self.farewell: Callable[[], list[bytes]] | None = None
         """Packs what goes out behind everything else, if the wire has a word for goodbye."""
-        self.heard = self.progress = link.now
+        self.since = self.heard = self.progress = link.now
+        self.introduced = False
+        """It has said something that makes sense."""
         self.pinged = False
         self.writes = False
         """Brings storage work: held while that has too much."""
@@ -119,22 +144,70 @@ class Connection:
             return count, None
         wanted = self.wire.frame_bytes_wanted
         if large.room < wanted:
-            large.grow(min(large.room * GATHER_GROWTH, wanted))
+            self._grow(min(large.room * GATHER_GROWTH, wanted))
             return count, None
         self.large = None
         self.large_bytes = large.room
+        self.link.incoming.done(self)
         return count, large
 
     def keep(self, rest: bytes) -> None:
         """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
-        wanted = self.wire.frame_bytes_wanted
-        if wanted <= LARGE_BYTES:
+        incoming, wire = self.link.incoming, self.wire
+        wanted = wire.frame_bytes_wanted
+        if wanted <= incoming.large_bytes:
             self.left = rest
+            self._hold(len(rest) + wire.bytes_held)
             return
-        words, before = self.wire.body_in(rest)
+        words, before = wire.body_in(rest)
+        come = len(rest) - words
         room = max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN, self.large_bytes)
-        self.large = GatheringNow(rest, min(room, wanted - words), words, before)
+        room = min(room, wanted - words)
+        incoming.hold(self, come)
+        if not incoming.ask(self, room - come, wanted - len(rest)):
+            room = come
+            self.pause(PAUSE_MEMORY)
+        self.large = GatheringNow(rest, room, words, before)
         self.left = b""
+
+    def _hold(self, size: int) -> None:
+        """What is kept outside of a buffer that asked for room."""
+        incoming = self.link.incoming
+        if size > max(self.held, incoming.large_bytes):  # decrypted: it grows without asking
+            step = size - self.held
+            if not incoming.ask(self, step, step):
+                self.pause(PAUSE_MEMORY)
+        elif size > HELD_BYTES_MIN:
+            incoming.hold(self, size)
+        elif self.held:
+            incoming.done(self)
+
+    def kept_nothing(self) -> None:
+        """Every frame that has come is whole, unless the wire has something of the next."""
+        self.left = b""
+        if self.held or self.wire.bytes_held:
+            self._hold(self.wire.bytes_held)
+
+    def _grow(self, room: int) -> None:
+        """More of the large frame may come, as soon as there is room."""
+        large = self.large
+        assert large is not None, "no large frame is on its way"
+        rest = self.wire.frame_bytes_wanted - large.room
+        if self.link.incoming.ask(self, room - large.room, rest):
+            large.grow(room)
+        else:
+            self.pause(PAUSE_MEMORY)
+
+    def go_on(self) -> None:
+        """There is the room that its frame asked for, and it counts."""
+        if self.large is not None:
+            self.large.grow(self.held)
+        self.resume(PAUSE_MEMORY)
+
+    @property
+    def come_bytes(self) -> int:
+        """What has come of an unfinished frame."""
+        return self.held if self.large is None else self.large.filled
 
     # -- state --------------------------------------------------------------------------------
 
@@ -154,15 +227,93 @@ class Connection:
 
     @property
     def congested(self) -> bool:
-        """Whoever sends of his own accord (dispatch) stops while this is true."""
+        """Whoever sends of his own accord (dispatch) stops while this is true, and is told when it
+        is not any more (`Session.relieved`).
+        """
+        outgoing = self.link.outgoing
+        if self.outbox_bytes + self.packed_bytes <= outgoing.high:
+            return False
+        if not self._backed_up and self.fd >= 0:  # it is not this peer that has to make room
+            outgoing.wait(self)
+        return True
+
+    @property
+    def _backed_up(self) -> bool:
+        """The peer takes less than it is sent: it is not read either."""
         return self.outbox_bytes + self.packed_bytes > self.link.limits.outbox_high_bytes
+
+    def relieved(self) -> None:
+        """There is room again for what is to be sent, of all peers together."""
+        self.session.relieved()
 
     def packed(self, size: int) -> None:
         """So much was packed unasked: it counts at once, or many consumers of one connection would
         each pack their fill before the first flush. Replies need not be counted.
         """
+        if self.fd < 0:
+            return  # nobody will ever take it
         self.packed_bytes += size
+        self.given_bytes += size
+        self.link.outgoing.add(size)
         self.touch()
+
+    def share(self) -> int:
+        """How large an answer it may have now; 0 for none, and it is told when it is (`relieved`).
+
+        What is kept for peers that read is for those that took more than their own system would
+        take for them, and have nothing waiting.
+        """
+        if self.fd < 0:
+            return 0
+        outgoing = self.link.outgoing
+        share = outgoing.share(proven=False)
+        if not share and self.given_bytes >= PROOF_BYTES and not self.outbox:
+            share = outgoing.share(proven=True) if unsent(self.fd) == 0 else 0
+        if not share:
+            outgoing.wait(self)
+        return share
+
+    @contextmanager
+    def reserved(self, size: int) -> Iterator[None]:
+        """So much may be gathered for it meanwhile."""
+        self.link.outgoing.add(size)
+        try:
+            yield
+        finally:
+            self.link.outgoing.remove(size)
+
+    def storing(self, size: int) -> None:
+        """So much that it brought is on its way to storage; at the limit, it is read no more."""
+        self.storing_bytes += size
+        link = self.link
+        link.incoming.storing += size
+        if self.storing_bytes >= link.limits.storing_bytes_per_connection_max:
+            self.pause(PAUSE_STORING)
+        if link.incoming.storing_much:
+            link.hold_writers(True)
+
+    def stored(self, size: int) -> None:
+        """So much is stored, or has failed; at half the limit, it is read again."""
+        self.proven = True
+        self.storing_bytes -= size
+        self.link.incoming.storing -= size
+        if (
+            self.paused & PAUSE_STORING
+            and 2 * self.storing_bytes <= self.link.limits.storing_bytes_per_connection_max
+        ):
+            self.resume(PAUSE_STORING)
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether a large request may have so much memory until it is answered; then it counts."""
+        return self.link.incoming.take(size)
+
+    def has_answered(self, size: int) -> None:
+        """It needs that no more."""
+        self.link.incoming.asked -= size
+
+    def complain(self, kind: str, text: str) -> None:
+        """Have it logged that this peer did something wrong; not each time, if it goes on so."""
+        self.link.complaints.say(kind, self.host, f"{self.peer}: {text}")
 
     def touch(self) -> None:
         """There is something to send (or may be): the link looks at the end of this sweep."""
@@ -203,7 +354,7 @@ class Connection:
 
     def update_interest(self) -> None:
         wanted = WRITE if self.outbox else 0
-        if not self.paused and self.ending is None and not self.congested:
+        if not self.paused and self.ending is None and not self._backed_up:
             wanted |= READ
         if wanted != self.interest and self.fd >= 0:
             self.interest = wanted
@@ -219,16 +370,19 @@ class Connection:
             packed = self._send_at_once(packed[0])
             if not packed:
                 return
-        was_congested = self.congested
-        self.packed_bytes = 0
+        was_congested = self._backed_up
+        if self.packed_bytes:
+            self.link.outgoing.remove(self.packed_bytes)
+            self.packed_bytes = 0
         if packed:
+            size = sum(map(len, packed))
+            self.link.outgoing.add(size)
+            self.outbox_bytes += size
             if self.outbox:
                 self.outbox += packed
-                self.outbox_bytes += sum(map(len, packed))
                 self._settle_pressure(was_congested)
                 return  # the socket was full before; its turn comes with the next WRITE
             self.outbox = packed
-            self.outbox_bytes = sum(map(len, packed))
         if self.outbox:
             self.drain(was_congested)
         elif self.ending is not None:
@@ -253,7 +407,7 @@ class Connection:
 
     def drain(self, was_congested: bool = False) -> None:
         """Send from the outbox until it is empty or the socket is full."""
-        was_congested = was_congested or self.congested
+        was_congested = was_congested or self._backed_up
         while self.outbox:
             try:
                 sent = self._send_once()
@@ -263,7 +417,9 @@ class Connection:
                 self.link.drop(self, f"sending failed: {error.strerror}")
                 return
             self.progress = self.link.now
+            self.taken_bytes += sent
             self.outbox_bytes -= sent
+            self.link.outgoing.remove(sent)
             if self.outbox_bytes == 0:
                 self.outbox = []
                 break
@@ -281,11 +437,24 @@ class Connection:
             self.link.linger(self, reason)
             return
         self.outbox_bytes = sum(map(len, self.outbox))
+        self.link.outgoing.add(self.outbox_bytes)
         self.drain()  # comes back here when that is sent
+
+    def let_go(self) -> None:
+        """It is closed: nothing waits for it any more, and nothing of it is kept."""
+        link = self.link
+        link.outgoing.remove(self.outbox_bytes + self.packed_bytes)
+        link.outgoing.forget(self)
+        link.incoming.done(self)
+        self.fd = -1
+        self.outbox = []
+        self.outbox_bytes = self.packed_bytes = 0
+        self.left = b""
+        self.large = None
 
     def _settle_pressure(self, was_congested: bool) -> None:
         """Whoever held back may go on, and so may reading, if the peer has taken enough."""
-        if was_congested and not self.congested:
+        if was_congested and not self._backed_up:
             self.session.relieved()
         self.update_interest()
 

@@ -17,6 +17,7 @@ it.
 
 Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one
 peer, connections in all and per address, silence. What happens at each is written at `LinkLimits`.
+What all peers together may hold in memory is kept by `incoming.py` and `outgoing.py`.
 
 Who comes in, and who is one too many, is up to `accepting.py`. An end in good order
 (`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`lingering.py`); whoever
@@ -29,7 +30,6 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -37,14 +37,20 @@ import trio
 from msgspec import Struct
 
 from core.clock import Clock
+from core.complaints import Complaints
 from core.errors import WireError
 from core.link.accepting import Accepted, Accepting, Listener
 from core.link.accepting import Protocol as Protocol
 from core.link.connection import EXPECTED_BYTES, PAUSE_STOP, PAUSE_STORAGE, Connection
 from core.link.gathering import Gathering
+from core.link.incoming import LARGE_BYTES_TIGHT, Incoming
+from core.link.limits import LinkLimits
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
+from core.link.outgoing import Outgoing
 from core.link.poller import GONE, READ, WRITE, new_poller
+from core.link.silence import Silence
 from core.link.sockets import receive_now
+from core.link.stalls import Stalls
 
 log = logging.getLogger(__name__)
 
@@ -54,26 +60,6 @@ SHARE_BYTES_MIN: Final = 16 * 1024
 SWEEP_CONNECTIONS_MAX: Final = 64
 DUE_SECONDS: Final = 0.001
 """So long the link waits by itself for what is due; whatever else trio has to do waits with it."""
-
-
-class LinkLimits(Struct, frozen=True):
-    """Every limit of the link, with what happens when it is reached."""
-
-    connections_max: int = 10_000
-    """In all: the protocol's refusal, or a closed socket where it has none."""
-    connections_per_address_max: int = 0
-    """From one address, 0 for no limit: as above."""
-    refusals_max: int = 64
-    """Connections beyond the limit that wait to be told so: the oldest is closed for the next."""
-    refusal_seconds: float = 5.0
-    """How long each of them may wait for its peer's first words."""
-    receive_bytes: int = 256 * 1024
-    """At once from one peer: more serves large messages faster, and lets others wait longer."""
-    outbox_high_bytes: int = 1024 * 1024
-    """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
-    silence_seconds: float = 30.0
-    """Without a byte from a peer: it is pinged; after a second such span it is closed. A session
-    may allow more."""
 
 
 class LinkStatistics(Struct, frozen=True):
@@ -104,8 +90,11 @@ class Link:
         self._watched: dict[int, Callable[[], None]] = {}
         self._due: list[Callable[[], bool]] = []
         self._touched: list[Connection] = []
-        self._checks: OrderedDict[Connection, float] = OrderedDict()
-        """When each is looked at next for silence, in that order."""
+        self.incoming = Incoming(limits.partial_bytes_max, limits.storing_bytes_max)
+        self.outgoing = Outgoing(limits.sending_bytes_max, limits.outbox_high_bytes)
+        self.complaints = Complaints(clock)
+        self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
+        self._silence = Silence(limits)
         self._buffer = bytearray(limits.receive_bytes)
         self._view = memoryview(self._buffer)
         self._lingering = Lingering(self.poller, self._view)
@@ -162,7 +151,7 @@ class Link:
             self.nursery = nursery
             task_status.started()
             self.settle()  # for whoever asked before
-            nursery.start_soon(self._watch_silence)
+            nursery.start_soon(self._look_around)
             try:
                 was_due = False
                 while True:
@@ -201,6 +190,8 @@ class Link:
         self._sweeping = self._active = True  # touches in here need no settle of their own
         share = max(SWEEP_BYTES_MAX // (len(ready) or 1), SHARE_BYTES_MIN)
         size = min(share, self.limits.receive_bytes)
+        if self.incoming.tight:
+            size = min(size, LARGE_BYTES_TIGHT)
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
@@ -252,6 +243,8 @@ class Link:
             return
         self._active = self._settling = True
         self._scheduled = self._wanted = self._again = False
+        if self.outgoing.may_relieve:
+            self.outgoing.relieve()
         for hook in self.hooks:
             hook()
         if self._again:
@@ -263,7 +256,7 @@ class Link:
             for connection in batch:
                 connection.flush()
         self._active = self._settling = False
-        if self._wanted:
+        if self._wanted or self.outgoing.may_relieve:
             self._schedule()
 
     def soon(self) -> None:
@@ -333,13 +326,14 @@ class Link:
                     wire.feed_large(data)
             except WireError as error:
                 ending = str(error)
-                log.info("%s: closed, its bytes make no sense: %s", connection.peer, error)
+                connection.complain("bytes that make no sense", f"closed: {error}")
             if rest:
                 connection.keep(rest)
             else:
-                connection.left = b""
+                connection.kept_nothing()
             handle = connection.session.handle
             for event in wire.take_events():
+                connection.introduced = True
                 handle(event)
         except Exception:
             log.exception("%s: closed, this server failed", connection.peer)
@@ -360,7 +354,7 @@ class Link:
         self._connections[connection.fd] = connection
         self._accepting.enter(connection, self.now)
         self.poller.watch(connection.fd, READ)
-        self._checks[connection] = self.now + self.limits.silence_seconds
+        self._silence.enter(connection, self.now)
         log.debug("%s: connected to %s", accepted.peer, accepted.listener.name)
 
     def drop(self, connection: Connection, reason: str) -> None:
@@ -384,13 +378,9 @@ class Link:
 
     def _forget(self, connection: Connection, reason: str) -> None:
         del self._connections[connection.fd]
-        del self._checks[connection]
+        self._silence.leave(connection)
         self._accepting.leave(connection)
-        connection.fd = -1
-        connection.outbox = []
-        connection.outbox_bytes = 0
-        connection.left = b""
-        connection.large = None
+        connection.let_go()
         log.debug("%s: closed: %s", connection.peer, reason)
         connection.session.closed(reason)
         self._note_gone()
@@ -402,10 +392,15 @@ class Link:
     # -- pressure and silence -----------------------------------------------------------------
 
     def hold_writers(self, congested: bool) -> None:
-        """Storage asks for a pause of everybody who brings it work, or ends it.
+        """Storage asks for a pause of everybody who brings it work, or ends it. What is on its way
+        to it counts too.
 
         Who only reads and acknowledges goes on: that relieves more than it burdens.
         """
+        if not congested and self.storage_congested:
+            congested = not self.incoming.storing_little
+        else:
+            congested = congested or self.incoming.storing_much
         if congested == self.storage_congested:
             return
         self.storage_congested = congested
@@ -417,37 +412,21 @@ class Link:
             else:
                 connection.resume(PAUSE_STORAGE)
 
-    async def _watch_silence(self) -> None:
-        """Ping who is silent for one span, close who is for two.
-
-        All spans are equal, so a queue in order of the next check is enough: no timer per
-        connection. A peer we do not read (because it does not read us, or we asked it to wait)
-        cannot be heard: it is judged by whether it takes what we send.
-        """
-        span = self.limits.silence_seconds
+    async def _look_around(self) -> None:
+        """What follows the clock."""
         while True:
-            await trio.sleep(min(1.0, span / 4))
+            await trio.sleep(min(1.0, self.limits.silence_seconds / 4))
             self.now = self.clock.monotonic()
             self._lingering.close_overdue(self.now)
             self._note_gone()
             self._accepting.wake()
+            self.complaints.count_up()
             for overdue in self._accepting.overdue(self.now):
                 self.drop(overdue, "refused")
-            while self._checks and next(iter(self._checks.values())) <= self.now:
-                self._check_silence(next(iter(self._checks)), span)
-
-    def _check_silence(self, connection: Connection, span: float) -> None:
-        held = connection.paused and not connection.outbox
-        alive_at = connection.progress if connection.outbox else connection.heard
-        silent = self.now - alive_at
-        allowed = max(span, connection.session.silence_seconds_allowed)
-        if not held and silent >= allowed:
-            if silent >= 2 * allowed or connection.pinged:
-                self.drop(connection, f"silent for {silent:.0f} s")
-                return
-            connection.pinged = True
-            connection.session.quiet()
-            if connection.fd < 0:
-                return
-        self._checks[connection] = max(alive_at + span, self.now + span / 2)
-        self._checks.move_to_end(connection)
+            for connection, reason in self._silence.found(self.now):
+                self.drop(connection, reason)
+            present = self._connections.values()
+            for connection, reason in list(self._stalls.found(present, self.now)):
+                connection.complain("holding memory", f"closed: it {reason}")
+                self.drop(connection, reason)
+            self.settle()

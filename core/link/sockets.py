@@ -10,8 +10,17 @@ Invariant: nothing is lost or kept here; whoever calls has all that was taken fr
 from __future__ import annotations
 
 import os
+import struct
+import sys
+from typing import Final
 
 from core.native import quickest
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
+_COUNT: Final = struct.Struct("=i")
 
 
 def receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
@@ -26,6 +35,17 @@ def receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
 def send(fd: int, data: bytes) -> int:
     """How many bytes the system took. BlockingIOError for none, another OSError for broken."""
     return os.write(fd, data)
+
+
+def unsent(fd: int) -> int:
+    """How much of what the system took the peer's system has not; 0 where nobody can say."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        (count,) = _COUNT.unpack(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(_COUNT.size)))
+    except OSError:  # it is broken, which whoever sends or receives next will hear
+        return 0
+    return int(count)
 
 
 receive_now = quickest(receive, "core.link.compiled")

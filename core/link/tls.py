@@ -40,6 +40,10 @@ class TlsWire:
         """OpenSSL keeps incomplete records itself, so the link never has to."""
         return 0
 
+    @property
+    def bytes_held(self) -> int:
+        return len(self._plain)
+
     def feed(self, data: bytes) -> int:
         self._incoming.write(data)
         try:

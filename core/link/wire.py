@@ -9,7 +9,7 @@ knows the broker and never bytes. The link owns the socket and introduces the tw
     send(wire.take_outgoing())            # once per sweep
 
 Invariant: a wire never awaits, and never keeps more than one incomplete frame's worth of bytes
-(`feed` leaves those with the link).
+(`feed` leaves those with the link, or they count as `bytes_held`).
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,11 @@ class Wire(Protocol):
 
         The link uses it to receive a large frame into one buffer of the right size.
         """
+        ...
+
+    @property
+    def bytes_held(self) -> int:
+        """How much of an incomplete frame it keeps itself, because it had to change what came."""
         ...
 
     def feed(self, data: bytes) -> int:

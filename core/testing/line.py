@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from core.link.loop import LinkLimits
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from core.link.connection import PAUSE_STORING
+from core.link.limits import LinkLimits
 
 
 class Line:
@@ -15,6 +19,7 @@ class Line:
         self.refusal = ""
         self.congested = False
         self.packed_bytes = 0
+        self.storing_bytes = 0
         self.paused = 0
         """The reasons that there are just now."""
         self.ending: str | None = None
@@ -25,6 +30,34 @@ class Line:
         """As if nothing were sent on from now on: what is packed stays."""
         self.packed_bytes += size
         self.congested = self.packed_bytes > LinkLimits().outbox_high_bytes
+
+    def share(self) -> int:
+        return LinkLimits().sending_bytes_max
+
+    @contextmanager
+    def reserved(self, size: int) -> Iterator[None]:
+        self.packed_bytes += size
+        try:
+            yield
+        finally:
+            self.packed_bytes -= size
+
+    def storing(self, size: int) -> None:
+        self.storing_bytes += size
+        if self.storing_bytes >= LinkLimits().storing_bytes_per_connection_max:
+            self.pause(PAUSE_STORING)
+
+    def stored(self, size: int) -> None:
+        self.storing_bytes -= size
+        if 2 * self.storing_bytes <= LinkLimits().storing_bytes_per_connection_max:
+            self.resume(PAUSE_STORING)
+
+    def has_room_for(self, size: int) -> bool:
+        return size <= LinkLimits().partial_bytes_max
+
+    def has_answered(self, size: int) -> None: ...
+
+    def complain(self, kind: str, text: str) -> None: ...
 
     def begin(self) -> None: ...
 

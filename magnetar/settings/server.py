@@ -76,6 +76,17 @@ class Limits(Struct, frozen=True):
     outbox_high_water_bytes: Annotated[
         int, Meta(description="Waiting for one peer: beyond it that peer is not read.", ge=1024)
     ] = 1024 * 1024
+    unread_seconds: Annotated[
+        float, Meta(description="A peer that takes nothing of what waits for it is closed.", gt=0)
+    ] = 120.0
+    memory_budget_mb: Annotated[
+        int,
+        Meta(
+            description="What all clients together may have in memory: received and not stored yet,"
+            " to be sent, being asked. Beyond it they wait for each other.",
+            ge=16,
+        ),
+    ] = 256
     pending_messages_per_connection: Annotated[
         int, Meta(description="Publishes waiting for storage: beyond it reading pauses.", ge=1)
     ] = 10_000

@@ -6,7 +6,7 @@ from bookie.entries import ENTRY_BYTES_MAX
 from bookie.settings import BookieSettings
 from core.broker import BrokerSettings
 from core.ledger.trim import RollLimits
-from core.link.loop import LinkLimits
+from core.link.limits import LinkLimits
 from core.policies import BacklogQuota
 from magnetar.settings import SETTINGS, load
 from magnetar.shares import (

@@ -66,7 +66,6 @@ NO_REASSIGNMENT_IN_PROGRESS: Final = 85
 GROUP_SUBSCRIBED_TO_TOPIC: Final = 86
 INVALID_RECORD: Final = 87
 UNSTABLE_OFFSET_COMMIT: Final = 88
-THROTTLING_QUOTA_EXCEEDED: Final = 89
 PRODUCER_FENCED: Final = 90
 RESOURCE_NOT_FOUND: Final = 91
 UNKNOWN_TOPIC_ID: Final = 100
@@ -103,8 +102,10 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.IncompatibleSchema: INVALID_RECORD,
     # Makes clients ask again where the topic is, which is here, a moment later.
     errors.NotReady: NOT_LEADER,
-    errors.Overloaded: THROTTLING_QUOTA_EXCEEDED,
-    errors.QuotaHeld: THROTTLING_QUOTA_EXCEEDED,
+    # Every client sends the batch again for as long as it may: librdkafka 2.15 and Sarama give up
+    # at THROTTLING_QUOTA_EXCEEDED, which is for requests of administrators (KIP-599).
+    errors.Overloaded: NOT_ENOUGH_REPLICAS,
+    errors.QuotaHeld: NOT_ENOUGH_REPLICAS,
     errors.QuotaExceeded: POLICY_VIOLATION,
     errors.Fenced: NOT_LEADER,
     errors.StorageFailed: STORAGE_ERROR,

@@ -36,7 +36,16 @@ _SIZE = Layout(">i").unpack_from
 class Asked:
     """One request, and its place in line."""
 
-    __slots__ = ("_request", "client_id", "correlation_id", "key", "pieces", "version")
+    __slots__ = (
+        "_request",
+        "client_id",
+        "correlation_id",
+        "key",
+        "pieces",
+        "size",
+        "version",
+        "weight",
+    )
 
     def __init__(
         self,
@@ -45,12 +54,17 @@ class Asked:
         correlation_id: int,
         client_id: str | None,
         request: Request | None,
+        size: int = 0,
     ) -> None:
         self.key = key
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id or ""
         self._request = request
+        self.size = size
+        """Bytes of its frame, or of the records that make up most of it."""
+        self.weight = 0
+        """What it counts for while it is not answered (`KafkaSession`)."""
         self.pieces: list[bytes] | None = None
         """The response, as soon as there is one; empty for none at all."""
 
@@ -82,6 +96,8 @@ class AskedAgain(Asked):
         self.correlation_id = correlation_id
         self.client_id = shape.client_id
         self._request = self.pieces = None
+        self.size = len(records)
+        self.weight = 0
         self.shape = shape
         self.records = records
         self.body = body
@@ -102,6 +118,7 @@ class KafkaWire:
     """See the module's docstring."""
 
     packs_unasked = False
+    bytes_held = 0
 
     def __init__(self) -> None:
         self.frame_bytes_wanted = 0
@@ -202,7 +219,8 @@ class KafkaWire:
     def _read(self, frame: bytes, begin: int) -> Asked:
         key, version, correlation_id, client_id, at = apis.decode_header(frame, begin)
         request = apis.decode_request(key, version, frame, at)
-        asked = Asked(key, version, correlation_id, client_id, request)
+        size = len(frame) - begin
+        asked = Asked(key, version, correlation_id, client_id, request, size)
         if isinstance(request, ProduceRequest):
             self.shapes.remember(frame, begin, version, client_id, request)
         return asked

@@ -78,6 +78,7 @@ class PulsarWire:
     """See the module's docstring."""
 
     packs_unasked = False
+    bytes_held = 0
 
     def __init__(self, options: WireOptions = WireOptions()) -> None:  # noqa: B008 -- frozen
         self.options = options

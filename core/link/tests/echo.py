@@ -13,7 +13,8 @@ from core.clock import SystemClock
 from core.errors import WireError
 from core.link.connection import Connection
 from core.link.gathering import Gathering
-from core.link.loop import Link, LinkLimits
+from core.link.limits import LinkLimits
+from core.link.loop import Link
 from core.link.tls import TlsWire
 
 
@@ -21,6 +22,7 @@ class LineWire:
     """Lines in, lines out; a line of only `!` is forbidden."""
 
     packs_unasked = True
+    bytes_held = 0
 
     def __init__(self) -> None:
         self.events: list[bytes] = []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.link.accepting import Accepting, Listener
-from core.link.loop import LinkLimits
+from core.link.limits import LinkLimits
 from core.link.poller import READ, new_poller
 
 

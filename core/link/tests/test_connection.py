@@ -4,7 +4,7 @@ import trio
 import trio.testing
 
 from core.link.gathering import Gathering
-from core.link.loop import LinkLimits
+from core.link.limits import LinkLimits
 from core.link.tests.echo import SizedWire, receive_end, receive_exactly, running
 
 

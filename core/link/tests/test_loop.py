@@ -15,8 +15,8 @@ import trio.testing
 from trio.testing import MockClock
 
 from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE
+from core.link.limits import LinkLimits
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX
-from core.link.loop import LinkLimits
 from core.link.tests.echo import (
     EchoSession,
     LineWire,
@@ -296,7 +296,8 @@ async def test_without_descriptors_the_loop_does_not_spin(mock_clock: MockClock)
 
 async def test_a_silent_peer_is_asked_and_then_closed() -> None:
     async with running(LinkLimits(silence_seconds=0.2)) as bench, await bench.dial() as stream:
-        assert await receive_end(stream) == b"ping\n"
+        await stream.send_all(b"a\n")
+        assert await receive_end(stream) == b"a\nping\n"
         assert bench.told[0] == "quiet"
         assert "silent" in bench.told[1]
 
@@ -309,6 +310,7 @@ async def test_a_session_may_allow_more_silence() -> None:
         session = cast(EchoSession, bench.connections[0].session)
         session.silence_seconds_allowed = math.inf
         async with await bench.dial() as other:
+            await other.send_all(b"b\n")
             while await other.receive_some():
                 pass  # pinged, then closed: meanwhile the first has been silent for longer
         await patient.send_all(b"a\n")

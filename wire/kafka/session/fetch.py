@@ -107,9 +107,13 @@ class Wanted:
         self._take(found)
         return True
 
+    def forget(self) -> None:
+        """What was gathered will be read again."""
+        self.answer, self.size = [], 0
+
     def _begin(self, bytes_max: int, *, one_at_least: bool) -> Gathering | None:
         """None if there is nothing to gather."""
-        self.answer, self.size = [], 0
+        self.forget()
         self.aborted = [] if self.committed else None
         log = self.log
         if log is None:
@@ -168,7 +172,9 @@ def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
         return None
     everything: Everything = []
     logs, now_ms = session.front.logs, session.broker.clock.wall_ms()
-    left, first = min(request.max_bytes, BYTES_MAX), True
+    left, first = min(request.max_bytes, BYTES_MAX, session.connection.share()), True
+    if not left:
+        return None
     for topic in request.topics:
         if len(topic.partitions) > AT_ONCE_PARTITIONS_MAX:
             return None
@@ -194,20 +200,11 @@ def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
 
 
 async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
-    """Not while the client takes nothing: answers are large."""
-    if session.connection.congested:
-        await _relief(session)
-    return await _fetched(session, asked)
+    """Answer as soon as there is enough, or when the time is over.
 
-
-async def _relief(session: KafkaSession) -> None:
-    with session.told_of_end() as news:
-        while session.connection.congested and not session.gone:
-            await news.wait(math.inf)
-
-
-async def _fetched(session: KafkaSession, asked: Asked) -> FetchResponse:
-    """Answer as soon as there is enough, or when the time is over."""
+    Not while the client takes nothing: answers are large. What an answer may have in memory is
+    reserved while it is gathered, and counts from then on until it is sent.
+    """
     request = asked.request
     assert isinstance(request, FetchRequest)
     everything: Everything = [
@@ -216,14 +213,28 @@ async def _fetched(session: KafkaSession, asked: Asked) -> FetchResponse:
     ]
     every_one = [one for _, parts in everything for one in parts]
     deadline = trio.current_time() + request.max_wait_ms / 1000
-    while True:
-        await _read_all(every_one, request)
-        lacks = request.min_bytes - sum(one.size for one in every_one)
-        if lacks <= 0 or any(one.error for one in every_one) or session.gone:
-            break
+    while share := await _share(session, request):
+        with session.connection.reserved(share):
+            await _read_all(every_one, share)
+            lacks = min(request.min_bytes, share) - sum(one.size for one in every_one)
+            if lacks <= 0 or any(one.error for one in every_one) or session.gone:
+                break
         if not await _news(session, every_one, lacks, deadline):
             break
+        for one in every_one:
+            one.forget()
     return _response(session, everything)
+
+
+async def _share(session: KafkaSession, request: FetchRequest) -> int:
+    """How large the answer may be, as soon as there is memory for one; 0 if nobody wants it."""
+    wanted = max(min(request.max_bytes, BYTES_MAX), 1)
+    with session.told_of_end() as news:
+        while not session.gone:
+            if not session.connection.congested and (share := session.connection.share()):
+                return min(wanted, share)
+            await news.wait(math.inf)
+    return 0
 
 
 def _response(session: KafkaSession, everything: Everything) -> FetchResponse:
@@ -275,11 +286,11 @@ async def _news(
     return True
 
 
-async def _read_all(every_one: list[Wanted], request: FetchRequest) -> None:
-    left, first = min(request.max_bytes, BYTES_MAX), True
+async def _read_all(every_one: list[Wanted], left: int) -> None:
+    first = True
     for one in every_one:
         if left <= 0 and not first:
-            one.answer, one.size = [], 0
+            one.forget()
             continue
         await one.read(left, one_at_least=first)
         left -= one.size

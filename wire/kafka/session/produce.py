@@ -151,7 +151,7 @@ class Producing:
             self._response.responses.append(told)
             for part in topic.partition_data:
                 told.partition_responses.append(self._store(next(found, NOT_LEADER), part))
-        self._session.storing(self._size)
+        self._session.connection.storing(self._size)
         if self._request.acks == 0:
             self._session.answer(self._asked, None)
         self.one_less()
@@ -216,7 +216,7 @@ class Producing:
         self._left -= 1
         if self._left:
             return
-        self._session.stored(self._size)
+        self._session.connection.stored(self._size)
         if self._request.acks != 0:
             # it is not read for so long: who knows it does not wonder
             self._response.throttle_time_ms = round(self._session.debts.wait_seconds * 1000)

@@ -86,8 +86,12 @@ IDLE_SECONDS: Final = 600.0
 """Clients close connections that they have not used for nine minutes themselves."""
 WAITING_MAX: Final = 64
 """Requests of one connection: at so many it is not read, at half of them it is again."""
-STORING_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of one connection, on their way to storage: likewise."""
+WEIGHED_BYTES_MIN: Final = 64 * 1024
+"""Larger requests count until they are answered, which may be long: see `_weigh`."""
+WORDS_WEIGHT: Final = 8
+"""So many times its size a request takes that was taken apart: more than that takes malice."""
+OPAQUE: Final = frozenset({11, 14})
+"""JoinGroup, SyncGroup: most of what is large in them is nobody's business."""
 
 
 class KafkaSession:
@@ -97,8 +101,8 @@ class KafkaSession:
         "_acting",
         "_busy",
         "_later",
-        "_storing_bytes",
         "_told_of_end",
+        "_weight",
         "address",
         "broker",
         "connection",
@@ -124,7 +128,8 @@ class KafkaSession:
         self.proof: Conversation | None = None
         """Who it is, in the course of being proved."""
         self.debts = Debts(front.broker.clock, front.broker.spawn, connection, self._still_here)
-        self._storing_bytes = 0
+        self._weight = [0, 0]
+        """Of the large requests that are not answered, and of produces that wait: see `_weigh`."""
         self._told_of_end: set[News] = set()
         self._busy = False
         """A task answers a request, or loads the topics of a produce: what comes later waits."""
@@ -138,10 +143,37 @@ class KafkaSession:
         """Act on one request, or do so later."""
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
-        if self._later or not self._may_begin(asked):
+        later = bool(self._later) or not self._may_begin(asked)
+        if asked.size >= WEIGHED_BYTES_MIN and (later or asked.key != hot.KEY):
+            self._weigh(asked)
+        if later:
             self._later.append(asked)
         else:
             self._begin(asked)
+
+    def _weigh(self, asked: Asked) -> None:
+        """Count a large request that is not done with at once. A produce that waits for its turn
+        counts as on its way to storage, which it soon is. For any other there is room, or it ends
+        its connection: nobody would wait less for being asked to.
+        """
+        if asked.key == hot.KEY:
+            asked.weight = asked.size
+            self.connection.storing(asked.weight)
+        elif self.connection.has_room_for(
+            weight := asked.size * (1 if asked.key in OPAQUE else WORDS_WEIGHT)
+        ):
+            asked.weight = weight
+        else:
+            text = f"a request of {asked.size} bytes, for which there is no memory"
+            self.connection.complain("requests too large", f"closed: {text}")
+            self.connection.end(text)
+        self._weight[asked.key == hot.KEY] += asked.weight
+
+    def _relieve(self, asked: Asked) -> None:
+        """It is answered."""
+        produces = asked.key == hot.KEY
+        self._weight[produces] -= asked.weight
+        (self.connection.stored if produces else self.connection.has_answered)(asked.weight)
 
     def _may_begin(self, asked: Asked) -> bool:
         return not self._busy and (asked.key == hot.KEY or self.wire.is_first(asked))
@@ -165,6 +197,7 @@ class KafkaSession:
         elif asked.key in HANDLERS:
             self.hold_for(self._answer_with(asked, HANDLERS[asked.key](self, asked)))
         else:
+            self.connection.complain("requests not served", f"closed: API {asked.key}")
             self.connection.end(f"API {asked.key} is not served")
 
     def hold_for(self, work: Awaitable[None]) -> None:
@@ -213,12 +246,16 @@ class KafkaSession:
     def answer(self, asked: Asked, response: Response | None) -> None:
         """Pack the response, or that there is none."""
         if not self.gone:
+            if asked.weight:
+                self._relieve(asked)
             self.wire.answer(asked, response)
             self._answered()
 
     def answer_packed(self, asked: Asked, packed: bytes) -> None:
         """Likewise, a response that is packed."""
         if not self.gone:
+            if asked.weight:
+                self._relieve(asked)
             self.wire.answer_packed(asked, [packed])
             self._answered()
 
@@ -230,23 +267,9 @@ class KafkaSession:
 
     # -- back-pressure ------------------------------------------------------------------------
 
-    def storing(self, size: int) -> None:
-        """So many bytes are on their way to storage; at the limit, read no more."""
-        self._storing_bytes += size
-        if self._storing_bytes >= STORING_BYTES_MAX:
-            self.connection.pause(PAUSE_PUBLISHES)
-
-    def stored(self, size: int) -> None:
-        self._storing_bytes -= size
-        self._read_on()
-
     def _read_on(self) -> None:
-        """If half of what there may be, of requests and of bytes, is done."""
-        if (
-            self.connection.paused & PAUSE_PUBLISHES
-            and 2 * self.wire.waiting <= WAITING_MAX
-            and 2 * self._storing_bytes <= STORING_BYTES_MAX
-        ):
+        """If half of the requests that there may be are answered."""
+        if self.connection.paused & PAUSE_PUBLISHES and 2 * self.wire.waiting <= WAITING_MAX:
             self.connection.resume(PAUSE_PUBLISHES)
 
     def _still_here(self, _now: float) -> bool:
@@ -273,6 +296,8 @@ class KafkaSession:
         self.gone = True
         self.wire.close()
         self._later.clear()
+        self.connection.has_answered(self._weight[False])
+        self.connection.stored(self._weight[True])
         for news in self._told_of_end:
             news.wake()
 

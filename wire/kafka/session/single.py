@@ -50,7 +50,7 @@ def begin(session: KafkaSession, asked: AskedAgain) -> bool:
                 return False
     except (BrokerError, Refused):
         return False  # it is said the long way, which finds the same
-    session.storing(single.size)
+    session.connection.storing(single.size)
     single.begin(session, batch)
     asked.let_go()
     return True
@@ -84,7 +84,7 @@ class Single(Storing):
 
     def tell(self, code: int, offset: int) -> None:
         session, asked, shape = self.session, self.asked, self.asked.shape
-        session.stored(self.size)
+        session.connection.stored(self.size)
         if code == NONE and not session.debts.owing:
             words, start, rest = shape.answer_words, self.log.start, shape.rest
             number = asked.correlation_id

@@ -64,7 +64,6 @@ class FrontOptions(Struct, frozen=True):
     wire: WireOptions = WireOptions()
     pending_messages_max: int = 10_000
     """Messages of one connection not stored yet: it is not read until half of them are."""
-    pending_bytes_max: int = 16 * 1024 * 1024
     lookups_max: int = 50_000
     """Answers about topics under way, of all connections together: more are refused."""
     batch_index_acks: bool = True
@@ -101,7 +100,6 @@ class PulsarSession:
         "lookups",
         "options",
         "peer_version",
-        "pending_bytes",
         "pending_messages",
         "pong",
         "producers",
@@ -135,7 +133,7 @@ class PulsarSession:
         self.gone = False
         self.pong = trio.Event()
         """Set, and replaced, with each answer to a ping."""
-        self.pending_messages = self.pending_bytes = 0
+        self.pending_messages = 0
         self.debts = Debts(broker.clock, broker.spawn, connection, self._reassure)
         self.lookups = lookup.UnderWay(options.lookups_max)
         """Shared by all connections of a front."""
@@ -175,7 +173,8 @@ class PulsarSession:
 
     def refuse(self, event: events.Event, error: BrokerError) -> None:
         """Tell the client why not."""
-        log.info("%s: %s refused: %s", self.peer, type(event).__name__, error)
+        name = type(event).__name__
+        self.connection.complain(f"{name} refused", f"{name} refused: {error}")
         if hasattr(event, "request_id"):
             self.reply(refusals.failure(event, error))
         elif isinstance(error, Invalid):
@@ -192,23 +191,17 @@ class PulsarSession:
     def publishes_wait(self, messages: int, size: int) -> None:
         """So many more are on their way to storage; at the limit, read no more."""
         self.pending_messages += messages
-        self.pending_bytes += size
-        options = self.options
-        if (
-            self.pending_messages >= options.pending_messages_max
-            or self.pending_bytes >= options.pending_bytes_max
-        ):
+        self.connection.storing(size)
+        if self.pending_messages >= self.options.pending_messages_max:
             self.connection.pause(PAUSE_PUBLISHES)
 
     def publishes_done(self, messages: int, size: int) -> None:
         """So many are stored or failed; at half the limit, read on."""
         self.pending_messages -= messages
-        self.pending_bytes -= size
-        options = self.options
+        self.connection.stored(size)
         if (
             self.connection.paused & PAUSE_PUBLISHES
-            and self.pending_messages * 2 <= options.pending_messages_max
-            and self.pending_bytes * 2 <= options.pending_bytes_max
+            and self.pending_messages * 2 <= self.options.pending_messages_max
         ):
             self.connection.resume(PAUSE_PUBLISHES)
 

@@ -1,0 +1,106 @@
+"""What is to be sent to all peers together: how much it is, and who waits when it is too much.
+
+Every byte that is packed for a peer and not taken by it counts, and so does what is reserved for an
+answer that is being gathered. Peers that do not read must not take the memory of those that do:
+
+- One answer may have a quarter of what is left, so that each further one that nobody takes is
+  smaller than the one before.
+- The last quarter of all is for peers that have shown that they read (`Connection.share`).
+- As less is left, each outbox may hold less before dispatch passes it by (`high`). When nothing is
+  left everybody is passed by.
+
+Whoever is told to wait is told when there is room again, in the order of asking, as many at a time
+as there is room for. Who holds what others wait for, and takes nothing, is closed (`stalls.py`).
+
+Invariants: `used` is the sum over all connections of what is packed and in their outboxes, and of
+what is reserved; whoever waits is told in the end, or goes.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+SHARE_BYTES_MIN: Final = 1024 * 1024
+"""A smaller answer is not worth its round trip: it waits."""
+SHARES: Final = 4
+"""One answer has at most such a part of what is left."""
+PART_OF_PROVEN: Final = 4
+"""Such a part of all is kept for peers that read."""
+OUTBOXES: Final = 8
+"""One outbox has at most such a part of what is left."""
+
+
+class Waiting(Protocol):
+    """Somebody who was told to wait."""
+
+    def relieved(self) -> None:
+        """There is room: ask again."""
+        ...
+
+
+class Outgoing:
+    """See the module's docstring."""
+
+    __slots__ = ("_easy", "_high_max", "_share_min", "_waiting", "high", "limit", "used")
+
+    def __init__(self, limit: int, high_max: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self.high = self._high_max = high_max
+        """One connection with more than this waiting for it is passed by."""
+        self._easy = max(limit - OUTBOXES * high_max, 0)
+        """Up to here nobody needs to hold back for others."""
+        self._share_min = min(SHARE_BYTES_MIN, limit // (SHARES * PART_OF_PROVEN))
+        self._waiting: dict[Waiting, None] = {}
+
+    def add(self, size: int) -> None:
+        """So much more is to be sent, or is reserved."""
+        self.used += size
+        if self.used > self._easy:
+            self._set_high()
+
+    def remove(self, size: int) -> None:
+        """So much is sent, or not reserved any more."""
+        self.used -= size
+        assert self.used >= 0, "more was sent than was packed"
+        if self.high < self._high_max:
+            self._set_high()
+
+    def _set_high(self) -> None:
+        left = self.limit - self.used
+        self.high = min(self._high_max, left // OUTBOXES) if left > 0 else -1
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def share(self, *, proven: bool) -> int:
+        """How large an answer may be now; 0 for none: `wait`."""
+        limit = self.limit if proven else self.limit - self.limit // PART_OF_PROVEN
+        left = limit - self.used
+        return max(left // SHARES, self._share_min) if left >= self._share_min else 0
+
+    # -- waiting --------------------------------------------------------------------------------
+
+    def wait(self, who: Waiting) -> None:
+        """Tell them when there is room."""
+        self._waiting[who] = None
+
+    def forget(self, who: Waiting) -> None:
+        self._waiting.pop(who, None)
+
+    @property
+    def short(self) -> bool:
+        """Somebody waits, or there is more than there may be."""
+        return bool(self._waiting) or self.used > self.limit
+
+    @property
+    def may_relieve(self) -> bool:
+        """Somebody waits for whom there is room."""
+        return bool(self._waiting) and self.share(proven=False) > 0
+
+    def relieve(self) -> None:
+        """Tell the first of those who wait, as many as there is room for."""
+        left = self.limit - self.limit // PART_OF_PROVEN - self.used
+        for _ in range(min(left // self._share_min, len(self._waiting))):
+            first = next(iter(self._waiting))
+            del self._waiting[first]
+            first.relieved()

@@ -1,0 +1,73 @@
+"""Who says nothing, and who takes nothing of what waits for it: they are asked, and then closed.
+
+Silent for one span a peer is pinged, for two closed. A session may allow more, but for a peer that
+has said nothing that makes sense: one span after it came it is closed, whatever bytes it sent.
+
+A peer that is not read (because it does not read, or was asked to wait) cannot be heard: it is
+judged by whether it takes what is sent.
+
+Invariant: every connection is looked at once in a span. All spans are equal, so a queue in order of
+the next look is enough: no timer per connection.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from core.link.limits import LinkLimits
+
+if TYPE_CHECKING:
+    from core.link.connection import Connection
+
+
+class Silence:
+    """See the module's docstring."""
+
+    def __init__(self, limits: LinkLimits) -> None:
+        self._span = limits.silence_seconds
+        self._unread_seconds = limits.unread_seconds
+        self._looks: OrderedDict[Connection, float] = OrderedDict()
+        """When each is looked at next, in that order."""
+
+    def enter(self, connection: Connection, now: float) -> None:
+        self._looks[connection] = now + self._span
+
+    def leave(self, connection: Connection) -> None:
+        del self._looks[connection]
+
+    def found(self, now: float) -> Iterator[tuple[Connection, str]]:
+        """Whose time is over, and why. It is to `leave` before the next one is looked at."""
+        while self._looks:
+            connection, at = next(iter(self._looks.items()))
+            if at > now:
+                return
+            reason = self._judged(connection, now)
+            if reason is not None:
+                yield connection, reason
+            if connection in self._looks:
+                alive_at = connection.progress if connection.outbox else connection.heard
+                self._looks[connection] = max(alive_at + self._span, now + self._span / 2)
+                self._looks.move_to_end(connection)
+
+    def _judged(self, connection: Connection, now: float) -> str | None:
+        """Why it is to be closed; None if it may stay, perhaps with a question."""
+        if not connection.introduced and now - connection.since >= self._span:
+            return f"it asked for nothing in {now - connection.since:.0f} s"
+        if connection.outbox:
+            silent = now - connection.progress
+            if silent >= self._unread_seconds:
+                return f"it took nothing for {silent:.0f} s"
+        elif connection.paused:
+            return None
+        else:
+            silent = now - connection.heard
+        allowed = max(self._span, connection.session.silence_seconds_allowed)
+        if silent < allowed:
+            return None
+        if silent >= 2 * allowed or connection.pinged:
+            return f"silent for {silent:.0f} s"
+        connection.pinged = True
+        connection.session.quiet()
+        return None

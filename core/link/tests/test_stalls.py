@@ -1,0 +1,71 @@
+"""Who does not move while others wait."""
+
+from typing import Any
+
+from core.link.incoming import Incoming
+from core.link.outgoing import Outgoing
+from core.link.stalls import RATE_BYTES_MIN, Stalls
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.outbox: list[bytes] = []
+        self.proven = True
+        self.taken_bytes = self.come_bytes = self.held = self.paused = 0
+
+    def relieved(self) -> None: ...
+
+
+def test_nobody_is_closed_while_nobody_waits() -> None:
+    stalls = Stalls(Incoming(100, 0), Outgoing(100, 100), 2.0)
+    idle: Any = Peer()
+    idle.outbox, idle.held = [b"x"], 1
+    for now in range(10):
+        assert not list(stalls.found([idle], now))
+
+
+def test_who_takes_nothing_is_closed_while_others_wait() -> None:
+    outgoing = Outgoing(100, 100)
+    stalls = Stalls(Incoming(100, 0), outgoing, 2.0)
+    reader: Any
+    stalled: Any
+    empty: Any
+    reader, stalled, empty = Peer(), Peer(), Peer()
+    reader.outbox = stalled.outbox = [b"x"]
+    outgoing.wait(empty)
+    found = []
+    for now in range(4):
+        found += [one for one, _ in stalls.found([reader, stalled, empty], now)]
+        reader.taken_bytes += 2 * RATE_BYTES_MIN
+        stalled.taken_bytes += 1
+    assert found == [stalled, stalled]
+
+
+def test_time_counts_from_when_others_wait() -> None:
+    outgoing = Outgoing(100, 100)
+    stalls = Stalls(Incoming(100, 0), outgoing, 2.0)
+    peer: Any = Peer()
+    peer.outbox = [b"x"]
+    assert not list(stalls.found([peer], 0))
+    outgoing.wait(peer)
+    assert not list(stalls.found([peer], 100))
+    outgoing.forget(peer)
+    assert not list(stalls.found([peer], 101))
+    outgoing.wait(peer)
+    assert not list(stalls.found([peer], 200))
+    assert [one for one, _ in stalls.found([peer], 202)] == [peer]
+
+
+def test_who_sends_no_more_of_its_frame_is_closed_unless_we_asked_it_to_wait() -> None:
+    incoming = Incoming(100, 0)
+    stalls = Stalls(incoming, Outgoing(100, 100), 2.0)
+    stalled: Any
+    waits: Any
+    small: Any
+    stalled, waits, small = Peer(), Peer(), Peer()
+    for one in (stalled, waits):
+        incoming.ask(one, 90, 90)
+    assert not incoming.ask(small, 10, 10)
+    waits.paused = 1
+    found = [one for now in range(3) for one, _ in stalls.found([stalled, waits, small], now)]
+    assert found == [stalled]

@@ -1,0 +1,272 @@
+"""Floods that aim at memory: whatever many peers do together, the server stays within its budget,
+and those who behave notice little.
+
+Peers here do not read, stop in the middle of what they send, or all send at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+import magnetar
+from interop_tests.hostile.conftest import MIB, rss
+from interop_tests.hostile.test_kafka_bytes import Peer
+from wire.kafka.messages.records import FetchPartition, FetchRequest, FetchTopic
+from wire.kafka.tests.frame import framed
+from wire.pulsar.tests import peer
+
+BUDGET = 256 * MIB
+"""The default of `limits.memory_budget_mb`."""
+FETCHERS = 100
+BACKLOG = 96 * MIB
+FEW_SECONDS = 20.0
+
+
+@pytest.fixture
+def server():
+    with magnetar.standalone() as server:
+        yield server
+
+
+def fill(server, topic, size=BACKLOG):
+    """A backlog of megabytes, in batches of 256 KiB."""
+    producer = Producer(
+        {
+            "bootstrap.servers": server.bootstrap_servers,
+            "batch.size": 256 * 1024,
+            "message.max.bytes": 2 * MIB,
+            "queue.buffering.max.messages": 100_000,
+        }
+    )
+    value = bytes(255 * 1024)
+    for _ in range(size // len(value)):
+        producer.produce(topic, value, partition=0)
+        producer.poll(0)
+        while len(producer) > 200:
+            producer.poll(0.1)
+    assert producer.flush(60) == 0
+
+
+def everything(topic):
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=2**31 - 1)
+    return FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=2**31 - 1,
+        topics=[FetchTopic(topic=topic, partitions=[part])],
+    )
+
+
+class Highest:
+    """The most that the server has had of memory."""
+
+    def __init__(self, server):
+        self._server = server
+        self.idle = self.most = rss(server)
+
+    def look(self):
+        self.most = max(self.most, rss(self._server))
+
+    def look_for(self, seconds, meanwhile=lambda: time.sleep(0.02)):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.look()
+            meanwhile()
+
+    @property
+    def grown(self):
+        return self.most - self.idle
+
+
+def comes_back(server, idle, within_seconds=60.0, to=100 * MIB):
+    """After the flood memory is the system's again."""
+    end = time.monotonic() + within_seconds
+    while rss(server) > idle + to:
+        assert time.monotonic() < end, f"{(rss(server) - idle) / MIB:.0f} MiB are kept"
+        time.sleep(0.5)
+
+
+def test_fetchers_that_never_read(server):
+    highest = Highest(server)
+    fill(server, "t")
+    with ExitStack() as stack:
+        steady = Steady(server)
+        stack.callback(steady.close)
+        quiet = steady.slowest_of(50)
+        for _ in range(FETCHERS):
+            flood = stack.enter_context(Peer(server))
+            flood.say(framed(everything("t"), 12))
+            highest.look()
+        slowest = 0.0
+
+        def works():
+            nonlocal slowest
+            slowest = max(slowest, steady.slowest_of(5))
+
+        highest.look_for(5.0, works)
+        assert slowest < max(20 * quiet, 0.5), "who behaves is served as before"
+        assert read_all(server, "t") > BACKLOG * 0.9, "and who comes later, too"
+        highest.look()
+    assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
+    comes_back(server, highest.idle)
+
+
+class Steady:
+    """A producer and a consumer of small records, at work all the time."""
+
+    def __init__(self, server):
+        servers = {"bootstrap.servers": server.bootstrap_servers}
+        self._producer = Producer({**servers, "linger.ms": 0})
+        self._consumer = Consumer({**servers, "group.id": "g", "auto.offset.reset": "earliest"})
+        self._producer.produce("steady", b"x", partition=0)
+        self._producer.flush()
+        self._consumer.assign([TopicPartition("steady", 0, 0)])
+        assert self._consumer.poll(FEW_SECONDS).value() == b"x"
+
+    def slowest_of(self, count):
+        """Seconds from a produce until it is read, at most."""
+        slowest = 0.0
+        for number in range(count):
+            begun = time.monotonic()
+            self._producer.produce("steady", b"%d" % number, partition=0)
+            assert self._producer.flush(FEW_SECONDS) == 0
+            found = self._consumer.poll(FEW_SECONDS)
+            assert found is not None
+            assert found.value() == b"%d" % number
+            slowest = max(slowest, time.monotonic() - begun)
+        return slowest
+
+    def close(self):
+        self._consumer.close()
+
+
+def read_all(server, topic):
+    """How many bytes a client that has just come reads from the beginning."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap_servers,
+            "group.id": "newcomer",
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    size = 0
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        found = consumer.poll(1.0)
+        if found is None:
+            continue
+        if found.error():
+            break
+        size += len(found.value())
+    consumer.close()
+    return size
+
+
+def test_consumers_that_never_read(server, connect):
+    """Each has its own subscription, and room for everything."""
+    client = connect(server.pulsar_url)
+    producer = client.create_producer("p", max_pending_messages=50)
+    highest = Highest(server)
+    with ExitStack() as stack:
+        for number in range(FETCHERS):
+            flood = stack.enter_context(Raws(server))
+            flood.ask_to_consume("persistent://public/default/p", f"s{number}")
+        for _ in range(100):
+            producer.send(bytes(MIB))
+            highest.look()
+        steady = client.subscribe("other", "s")
+        other = client.create_producer("other")
+        for _ in range(20):
+            other.send(b"x")
+            steady.acknowledge(steady.receive(15_000))
+            highest.look()
+    assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
+    comes_back(server, highest.idle)
+
+
+class Raws:
+    """A Pulsar consumer on a bare socket that grants all permits and never reads again."""
+
+    def __init__(self, server):
+        host, _, port = server.pulsar_url.removeprefix("pulsar://").rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), FEW_SECONDS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def ask_to_consume(self, topic, subscription):
+        self.socket.sendall(peer.connect())
+        self.socket.sendall(peer.subscribe(1, 1, topic, subscription))
+        self.socket.sendall(peer.flow(1, 2**31 - 1))
+
+
+def test_publishers_that_stop_in_the_middle(server):
+    """Each has sent most of a megabyte of one batch. A producer of large batches gets through."""
+    highest = Highest(server)
+    known = Producer({"bootstrap.servers": server.bootstrap_servers, "message.max.bytes": 4 * MIB})
+    known.produce("t", b"x", partition=0)
+    assert known.flush(FEW_SECONDS) == 0
+    frame = (1_000_000).to_bytes(4) + bytes.fromhex("0000000900000001ffffffffffff")
+    with ExitStack() as stack:
+        for _ in range(3 * FETCHERS):
+            flood = stack.enter_context(Peer(server))
+            flood.socket.settimeout(0.05)
+            with suppress(OSError):  # it is not read any more, or was closed
+                flood.socket.sendall(frame + bytes(900_000 - len(frame)))
+            highest.look()
+        begun = time.monotonic()
+        for _ in range(20):
+            known.produce("t", bytes(MIB), partition=0)
+        assert known.flush(FEW_SECONDS) == 0
+        assert time.monotonic() - begun < 5, "who has written before is served as before"
+        highest.look()
+        fill(server, "t", 20 * MIB)  # who comes later, too
+        highest.look()
+    assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
+    comes_back(server, highest.idle)
+
+
+def test_large_batches_from_many_are_all_stored(server):
+    """Six producers with thirty batches of 900 KiB each under way: librdkafka does not send again
+    what it is told is throttled.
+    """
+    highest = Highest(server)
+    lost, stored = [], []
+    producers = [
+        Producer(
+            {
+                "bootstrap.servers": server.bootstrap_servers,
+                "batch.size": 900 * 1024,
+                "message.max.bytes": 2 * MIB,
+                "queue.buffering.max.kbytes": 200_000,
+                "max.in.flight.requests.per.connection": 100,
+            }
+        )
+        for _ in range(6)
+    ]
+    value = bytes(899 * 1024)
+    for number in range(30):
+        for place, producer in enumerate(producers):
+            producer.produce(
+                f"large-{place}",
+                value,
+                key=b"%d" % number,
+                partition=0,
+                on_delivery=lambda error, _: (lost if error else stored).append(error),
+            )
+            producer.poll(0)
+    for producer in producers:
+        assert producer.flush(60) == 0
+        highest.look()
+    assert not lost
+    assert len(stored) == 180
+    assert highest.grown < BUDGET
