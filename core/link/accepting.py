@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
+from core.complaints import Complaints
 from core.link.connection import Connection
 from core.link.poller import READ, Poller
 from core.link.wire import Session, Wire
@@ -62,8 +63,9 @@ class Accepted(NamedTuple):
 class Accepting:
     """See the module's docstring."""
 
-    def __init__(self, poller: Poller, limits: LinkLimits) -> None:
+    def __init__(self, poller: Poller, limits: LinkLimits, complaints: Complaints) -> None:
         self.accepted = self.refused = 0
+        self._complaints = complaints
         self._poller = poller
         self._limits = limits
         self._listeners: dict[int, Listener] = {}
@@ -115,7 +117,8 @@ class Accepting:
             refusal = self._refusal(host)
             if refusal:
                 self.refused += 1
-                log.info("%s: refused a connection: %s", host, refusal)
+                text = f"{host}: refused a connection: {refusal}"
+                self._complaints.say("connections refused", host, text)
                 if not listener.refuses:
                     sock.close()
                     continue

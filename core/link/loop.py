@@ -86,13 +86,13 @@ class Link:
         self.nursery: trio.Nursery
         """Sessions start here what must wait."""
         self._connections: dict[int, Connection] = {}
-        self._accepting = Accepting(self.poller, limits)
+        self.complaints = Complaints(clock)
+        self._accepting = Accepting(self.poller, limits, self.complaints)
         self._watched: dict[int, Callable[[], None]] = {}
         self._due: list[Callable[[], bool]] = []
         self._touched: list[Connection] = []
         self.incoming = Incoming(limits.partial_bytes_max, limits.storing_bytes_max)
         self.outgoing = Outgoing(limits.sending_bytes_max, limits.outbox_high_bytes)
-        self.complaints = Complaints(clock)
         self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
         self._silence = Silence(limits)
         self._buffer = bytearray(limits.receive_bytes)

@@ -174,7 +174,7 @@ def test_consumers_that_never_read(server, connect):
     producer = client.create_producer("p", max_pending_messages=50)
     highest = Highest(server)
     with ExitStack() as stack:
-        for number in range(FETCHERS):
+        for number in range(4 * FETCHERS):
             flood = stack.enter_context(Raws(server))
             flood.ask_to_consume("persistent://public/default/p", f"s{number}")
         for _ in range(100):

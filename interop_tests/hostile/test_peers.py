@@ -9,11 +9,13 @@ from struct import pack
 
 import pytest
 
+from core.complaints import LINES_MAX
 from magnetar import standalone
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.tests import peer
 
 from .conftest import MIB, rss
+from .test_kafka_bytes import Peer as Kafka
 
 SILENT_CONNECTIONS = 10_000
 """As many as a server takes, unless told."""
@@ -194,6 +196,25 @@ def strict():
 def test_who_says_nothing_must_go(strict, raw):
     with raw(strict) as one:
         assert {frame.kind for frame in one.until_closed()} <= {"ERROR"}
+
+
+@pytest.mark.parametrize("words", [b"", b"\0", b"\0\0\0\x10\0\x12"])
+def test_who_asks_kafka_for_nothing_must_go(strict, words):
+    """Nor may it, by one byte now and then of a request that never ends."""
+    with Kafka(strict) as one:
+        one.say(words)
+        assert one.is_closed()
+
+
+def test_the_same_mistake_is_not_logged_each_time(strict):
+    before = len(strict.logs())
+    for _ in range(300):
+        with Kafka(strict) as one:
+            one.say(b"\xff" * 8)
+            assert one.is_closed()
+    said = strict.logs()[before:]
+    assert 1 <= said.count("closed: a frame of -1 bytes") <= LINES_MAX
+    assert "Traceback" not in said
 
 
 def test_who_does_not_answer_must_go(strict, raw):

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from core.complaints import Complaints
 from core.link.accepting import Accepting, Listener
 from core.link.limits import LinkLimits
 from core.link.poller import READ, new_poller
+from core.testing.clock import FixedClock
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     poller = new_poller()
-    accepting = Accepting(poller, LinkLimits())
+    accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
     door = socket.create_server(("127.0.0.1", 0))
     fd = door.fileno()
     accepting.listen(Listener(door, never, "lines"))
@@ -56,7 +58,7 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
 
 def test_a_listener_may_stop_while_it_rests() -> None:
     poller = new_poller()
-    accepting = Accepting(poller, LinkLimits())
+    accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
     door = socket.create_server(("127.0.0.1", 0))
     accepting.listen(Listener(door, never, "lines"))
     with closing(poller), closing(socket.socket()) as client:

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 import trio
@@ -75,6 +77,8 @@ class Groups:
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
         """Of groups that are here: whether their records say that they are in use."""
+        self._expected: Counter[str] = Counter()
+        """How many are about to join each group by the newer protocol."""
         self._keeping: dict[str, Waiting[None]] = {}
         """Groups of the newer protocol of which something is on its way to the disk."""
         self._news = trio.Event()
@@ -102,10 +106,10 @@ class Groups:
         group = self._groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 
-    def reads_newer(self, group_id: str) -> bool:
-        """Whether somebody is in by the newer protocol."""
+    def read_newer(self, group_id: str) -> ConsumerGroup | None:
+        """The same, if somebody is in."""
         newer = self.consumer(group_id)
-        return newer is not None and newer.in_use
+        return newer if newer is not None and newer.in_use else None
 
     def in_use(self, group_id: str) -> bool:
         """Whether somebody is in."""
@@ -119,7 +123,7 @@ class Groups:
         """Into the group of that name, there or not yet."""
         group = self.find(group_id)
         code = NONE
-        if self.reads_newer(group_id):
+        if self.read_newer(group_id):
             code = INCONSISTENT_GROUP_PROTOCOL
         elif group is None and request.member_id:
             code = UNKNOWN_MEMBER_ID
@@ -132,11 +136,26 @@ class Groups:
             group = self._begin(Group(group_id, self._rules, self._room))
         group.join(request, self.now(), done)
 
+    @contextmanager
+    def expecting(self, group_id: str) -> Iterator[None]:
+        """Somebody joins by the newer protocol, and may have to wait on his way: a group of that
+        stays one meanwhile, also while nobody, or nobody else, is in by it.
+        """
+        self._expected[group_id] += 1
+        try:
+            yield
+        finally:
+            self._expected[group_id] -= 1
+            if not self._expected[group_id]:
+                del self._expected[group_id]
+            if (group := self._groups.get(group_id)) is not None:
+                group.due = 0.0  # whatever has come of it, it is looked at again
+
     async def expect_consumers(self, group_id: str) -> None:
         """Somebody is about to join by the newer protocol: have it stored that the group is one of
         that, and in use from now on.
         """
-        if self.reads_newer(group_id):
+        if self.read_newer(group_id):
             return
         if not self._room.has(_size(group_id)):
             raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
@@ -178,7 +197,7 @@ class Groups:
         """If only members of the classic protocol are left, theirs is a classic group again; what
         is kept is the old one, until they have come again.
         """
-        if not group.is_left_to_classic:
+        if not group.is_left_to_classic or group.id in self._expected:
             return False
         from wire.kafka.groups import migration
 
@@ -276,6 +295,8 @@ class Groups:
                     continue
                 if group.unkept:
                     self._keeper.keep(group.id, group.kept(), unheard)
+            if isinstance(group, ConsumerGroup) and group.id in self._expected:
+                continue  # in use a moment from now
             if group.in_use is not self._noted.get(group.id, group.in_use):
                 await self._note(group)
             elif group.is_over:

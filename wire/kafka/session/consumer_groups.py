@@ -7,12 +7,13 @@ topics looked up first. What the group makes of it is told in `groups/consumer/g
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError
 from wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     INVALID_REGULAR_EXPRESSION,
     INVALID_REQUEST,
@@ -51,6 +52,8 @@ OWN_ID_VERSION: Final = 1
 """From here on members choose their ids themselves."""
 LOOK_SECONDS: Final = 1.0
 """A group's topics are not looked up more often, unless somebody wants others."""
+ENTER_TRIES_MAX: Final = 20
+"""To find a group that does not change its kind meanwhile."""
 NAMES_MAX: Final = 10_000
 OWNED_MAX: Final = 100_000
 """Topics and partitions in one heartbeat."""
@@ -128,23 +131,50 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
 async def _beaten(
     session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest
 ) -> Beaten:
-    groups = session.front.groups
-    group, beat = groups.consumer(request.group_id), _beat(session, asked, request)
-    if group is None and beat.epoch != JOIN:
-        if groups.in_use(request.group_id):
-            raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
-        raise Refused(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
-    if group is None:
-        await _made_ready(session.front, request.group_id, beat)
-    group = await looked(
-        session.front,
-        lambda: groups.consumer(request.group_id) or groups.made_consumer(request.group_id),
-        beat,
-    )
-    told = group.heartbeat(beat, groups.now())
+    front, beat = session.front, _beat(session, asked, request)
+    groups = front.groups
+    if beat.epoch == JOIN:
+        with groups.expecting(request.group_id):
+            group = await _entered(front, request.group_id, beat)
+            told = group.heartbeat(beat, groups.now())
+    else:
+        group = _found(front, request.group_id)
+        await looked(front, group, beat)
+        told = group.heartbeat(beat, groups.now())
     if not groups.move_back(group):
         await groups.keep(group)
     return told
+
+
+def _found(front: KafkaFront, group_id: str) -> ConsumerGroup:
+    """The group of somebody who says that he is in."""
+    group = front.groups.consumer(group_id)
+    if group is None:
+        if front.groups.in_use(group_id):
+            raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
+        raise Refused(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
+    return group
+
+
+async def _entered(front: KafkaFront, group_id: str, beat: Beat) -> ConsumerGroup:
+    """The group that somebody is about to join, made if it has to be, and knowing its topics.
+
+    It may change its kind while topics are looked up, as others come and go: then once more. Who
+    joins is expected all that time, so a group that has gone over for him does not go back.
+    """
+    groups = front.groups
+    for _ in range(ENTER_TRIES_MAX):
+        group = groups.consumer(group_id)
+        if group is None:
+            await _made_ready(front, group_id, beat)
+            group = groups.consumer(group_id)
+            if group is None:
+                if groups.in_use(group_id):
+                    continue  # classic members have come meanwhile
+                group = groups.made_consumer(group_id)
+        if await looked(front, group, beat):
+            return group
+    raise Refused(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
 
 
 async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
@@ -165,17 +195,17 @@ async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
         groups.move_over(older, topics)
 
 
-async def looked(front: KafkaFront, find: Callable[[], ConsumerGroup], beat: Beat) -> ConsumerGroup:
-    """The group, after it has seen which topics there are, if it has to."""
-    while True:
-        group = find()
+async def looked(front: KafkaFront, group: ConsumerGroup, beat: Beat) -> bool:
+    """Have the group see which topics there are, if it has to; False if it is over meanwhile."""
+    while not group.is_dead:
         names, patterns = _wanted(group, beat)
         if not _is_to_look(group, beat, front.groups.now()):
-            return group
+            return True
         topics = await front.lookups.find(names, patterns)
-        if find() is group and _wanted(group, beat) == (names, patterns):
+        if _wanted(group, beat) == (names, patterns) and not group.is_dead:
             group.look(topics, front.groups.now())  # nobody else wants others now
-            return group
+            return True
+    return False
 
 
 def _beat(session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest) -> Beat:

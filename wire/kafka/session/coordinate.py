@@ -96,8 +96,10 @@ async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupRespons
     if code != NONE:
         return _joined(Joined(error_code=code, member_id=request.member_id))
     groups, joining = session.front.groups, _joining(session, asked, request)
-    if groups.reads_newer(request.group_id):
-        return _joined(await mixed.join(session.front, request.group_id, joining))
+    while newer := groups.read_newer(request.group_id):
+        joined = await mixed.join(session.front, newer, joining)
+        if joined is not None:
+            return _joined(joined)
     waiting = Waiting[Joined]()
     groups.join(request.group_id, joining, waiting.done)
     return _joined(await waiting.told())

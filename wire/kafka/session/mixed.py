@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from core.errors import BrokerError
-from wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS, Refused
+from wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, Refused
 from wire.kafka.groups.consumer import classic
 from wire.kafka.groups.consumer.group import ConsumerGroup
 from wire.kafka.groups.consumer.words import Beat
@@ -23,21 +23,15 @@ if TYPE_CHECKING:
 PROTOCOLS_MAX: Final = 16
 
 
-async def join(front: KafkaFront, group_id: str, request: Joining) -> Joined:
-    """Into that group, if it is still there."""
-
-    def found() -> ConsumerGroup:
-        group = front.groups.consumer(group_id)
-        if group is None or not group.in_use:
-            raise Refused(REBALANCE_IN_PROGRESS, "nobody is in any more: come again")
-        return group
-
+async def join(front: KafkaFront, group: ConsumerGroup, request: Joining) -> Joined | None:
+    """Into that group; None if it is over meanwhile: whoever asks looks for another."""
     said = classic.subscription_of(request)
     try:
         if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
             raise Refused(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
         wish = Beat(request.member_id, 0, names=frozenset(said.topics))
-        group = await looked(front, found, wish)
+        if not await looked(front, group, wish) or not group.in_use:
+            return None
         joined = classic.join(group, request, said, new_id, front.groups.now())
         await front.groups.keep(group)
     except Refused as error:
