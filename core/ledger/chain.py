@@ -123,6 +123,8 @@ class Chain:
         ledger_id, entry_id = position[0], max(position[1], 0)
         confirmed = self.confirmed
         if ledger_id == confirmed[0]:
+            if not self._ends_in(ledger_id):
+                return (ledger_id, confirmed[1] + 1)
             return (ledger_id, min(entry_id, confirmed[1] + 1))
         segments = self.segments
         for place in range(bisect_left(segments, ledger_id, key=_id_of), len(segments)):
@@ -136,6 +138,13 @@ class Chain:
                 return (segment.ledger_id, wanted)
         return (confirmed[0], confirmed[1] + 1)
 
+    def _ends_in(self, ledger_id: int) -> bool:
+        """Whether the ledger of the last entry is still there; a log may have lost that one too."""
+        segments = self.segments
+        if segments and segments[-1].ledger_id == ledger_id:
+            return True
+        return self.segment_of(ledger_id) is not None
+
     def has(self, position: Position) -> bool:
         """Whether an entry that may be read stands at `position`, which is as `normal` gives it."""
         return position <= self.confirmed and position[1] >= 0
@@ -147,7 +156,7 @@ class Chain:
         if up_to <= after:
             return 0
         if after[0] == up_to[0] == self.confirmed[0]:
-            return up_to[1] - after[1]
+            return up_to[1] - after[1] if self._ends_in(up_to[0]) else 0
         total = 0
         for segment in self.segments:
             if not after[0] <= segment.ledger_id <= up_to[0]:

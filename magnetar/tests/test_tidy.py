@@ -62,6 +62,7 @@ COVERED_ELSEWHERE = {
     "magnetar/settings/server.py": "magnetar/settings/tests/test_registry.py",
     "magnetar/settings/storage.py": "magnetar/settings/tests/test_registry.py",
     "core/entry/pulsar_metadata.py": "wire/pulsar/tests/test_core_metadata.py",
+    "core/link/limits.py": "magnetar/tests/test_shares.py",
     "core/ports/ledger_store.py": "core/ports/tests/contract_ledger_store.py",
     "core/ports/metadata_store.py": "core/ports/tests/contract_metadata_store.py",
 }

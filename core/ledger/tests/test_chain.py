@@ -26,6 +26,14 @@ def sparse(ids: list[set[int]], start: Position) -> Chain:
     return chain
 
 
+def trimmed(entries: list[int], gone: int, start: Position) -> Chain:
+    """As many ledgers at the front are gone, maybe all; the log had begun at `start` before."""
+    chain = chain_of(entries)
+    del chain.segments[:gone]
+    chain.start = start
+    return chain
+
+
 def all_of(chain: Chain) -> list[Position]:
     """Every entry that is there."""
     known = [
@@ -43,12 +51,15 @@ CHAINS = st.one_of(
     st.lists(st.integers(0, 4), max_size=5).map(chain_of),
     st.builds(sparse, st.lists(LEFT, min_size=1, max_size=5), st.just(START)),
     st.builds(sparse, st.lists(LEFT, min_size=1, max_size=5), POSITIONS),
+    st.builds(trimmed, st.lists(st.integers(0, 4), max_size=5), st.integers(0, 5), POSITIONS),
 )
 
 
 @given(CHAINS, POSITIONS)
 @example(chain_of([0, 1]), (2, -1))
 @example(chain_of([0]), (2, -1))
+@example(trimmed([3], 1, (2, 1)), START)
+@example(trimmed([3, 0], 1, (2, 1)), START)
 def test_normal_is_the_next_entry_there_is_or_the_one_to_come(
     chain: Chain, wanted: Position
 ) -> None:

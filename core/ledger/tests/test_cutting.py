@@ -80,6 +80,25 @@ async def test_retention_goes_on_where_a_cut_was() -> None:
         assert (await made.ledger()).first_index == 12
 
 
+async def test_a_ledger_may_go_whole_that_the_log_began_in_the_middle_of() -> None:
+    """Until the next append there was no other, and readers were sent into the deleted one."""
+    async with bench(NO_AGE) as made:
+        ledger, places = await filled(made)
+        await ledger.cut(13, places[6])
+        cursor = Cursor(made.storage, ledger, "s", START, durable=True)
+        await ledger.roll()
+        await ledger.trim([places[6][0]])
+        assert made.ledgers.ledgers == {}
+        for again in (ledger, await made.ledger()):
+            assert again.first_index == 16
+            assert not again.chain.has(again.chain.first)
+            assert again.chain.entries == 0
+            assert await read(again) == []
+        assert cursor.backlog == 0
+        await stored(ledger, b"new")
+        assert await read(ledger) == [b"new"]
+
+
 @pytest.mark.parametrize("trim", [True, False], ids=["trim", "cut"])
 async def test_what_could_not_be_stored_has_not_happened(
     trim: bool, monkeypatch: pytest.MonkeyPatch
