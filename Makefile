@@ -10,12 +10,13 @@ dev:            ## make .venv, with all that tests and checks need
 native:         ## build the compiled twins in place, after changing a .pyx
 	$(BIN)/python setup.py -q build_ext --inplace
 
-check:          ## style, types, architecture and the quick tests: a minute, before each commit
+check:          ## style, types, architecture and the quick tests: before each commit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -m "not slow and not heavy and not java and not bookshell" magnetar core bookie wire
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow and not heavy and not java and not bookshell" \
+		magnetar core bookie wire
 
 format:         ## write what `check` would have said about style
 	$(BIN)/ruff check --fix .

@@ -4,6 +4,7 @@ A machine without JDK or Maven fails the tests and says so: they are a promise, 
 skipped is not kept.
 """
 
+import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -15,7 +16,15 @@ BUILD_SECONDS = 600
 
 
 def build(folder: Path) -> Path:
-    """Compile what is in `folder` and gather its jars; where Maven put all that."""
+    """Compile what is in `folder` and gather its jars; where Maven put all that. One at a time, as
+    tests run in several processes.
+    """
+    with (folder / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _built(folder)
+
+
+def _built(folder: Path) -> Path:
     digest = hashlib.sha256()
     for source in sorted([folder / "pom.xml", *folder.glob("src/**/*.java")]):
         digest.update(source.read_bytes())

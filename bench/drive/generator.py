@@ -4,6 +4,7 @@ Invariant: a run that lost, doubled or reordered a message, or met an error, is 
 shown, never dropped.
 """
 
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Iterable
@@ -81,11 +82,17 @@ TROUBLES = (
 
 
 def build(names: Iterable[str]) -> None:
-    """Make what is not up to date; says what is missing, as `make` does."""
+    """Make what is not up to date; says what is missing, as `make` does. Tests run in several
+    processes: one makes at a time.
+    """
     if shutil.which("make") is None:
         raise GeneratorError("`make` and a C compiler are needed to build the load generators")
     targets = [f"out/{name}" for name in dict.fromkeys(names)]
-    if subprocess.run(["make", "-s", "-C", str(HERE), *targets], check=False).returncode:
+    OUT.mkdir(exist_ok=True)
+    with (OUT / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = subprocess.run(["make", "-s", "-C", str(HERE), *targets], check=False)
+    if made.returncode:
         raise GeneratorError("a load generator could not be built; why is said above")
 
 

@@ -1,17 +1,11 @@
 """The generator against a broker that protobuf judges, and that misbehaves on purpose."""
 
-import shutil
 import subprocess
 
 import pytest
 
 from bench.drive import generator
 from bench.tests.broker import Broker
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("cc") is None or shutil.which("make") is None,
-    reason="the load generator is built with make and a C compiler",
-)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -1,6 +1,5 @@
 """The generator over librdkafka against our own server, and topics that others have spoiled."""
 
-import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator, Sequence
@@ -12,12 +11,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import magnetar
 from bench.drive import generator
 from bench.tests.payloads import head_of, payload
-
-HEADERS = Path("/usr/include/librdkafka/rdkafka.h")
-pytestmark = pytest.mark.skipif(
-    shutil.which("cc") is None or shutil.which("make") is None or not HEADERS.exists(),
-    reason="it is built with make, a C compiler and librdkafka's headers",
-)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The generator by hand against a broker whose batches kafka-python judges."""
 
-import shutil
 from collections import Counter
 
 import pytest
@@ -8,11 +7,6 @@ import pytest
 from bench.drive import generator
 from bench.tests.kafka_broker import KafkaBroker
 from bench.tests.payloads import head_of
-
-pytestmark = pytest.mark.skipif(
-    shutil.which("cc") is None or shutil.which("make") is None,
-    reason="the load generator is built with make and a C compiler",
-)
 
 
 @pytest.fixture(scope="module", autouse=True)

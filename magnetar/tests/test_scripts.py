@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NEEDS = ("sh", "id", "dirname", "cat")
 """What the scripts use themselves, besides what they look for."""
+LIBRDKAFKA = Path("/usr/include/librdkafka/rdkafka.h")
 
 
 @pytest.fixture
@@ -42,6 +43,9 @@ def _say(bare: Path, commands: str, **environment: str) -> subprocess.CompletedP
     )
 
 
+FIND = "find_python; bring; install_magnetar ''"
+
+
 def _sentence(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -49,7 +53,7 @@ def _sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_no_python(bare: Path) -> None:
-    assert _sentence(_say(bare, "install_magnetar ''")) == (
+    assert _sentence(_say(bare, FIND)) == (
         "magnetar: missing: Python 3.11 or newer; run 'apt-get install -y --no-install-recommends "
         "python3 python3-venv' as root, or give leave with --apt"
     )
@@ -57,7 +61,7 @@ def test_no_python(bare: Path) -> None:
 
 def test_an_old_python(bare: Path) -> None:
     _add(bare, "python3", 'case "$1" in -V) echo Python 3.9.2 ;; *) exit 1 ;; esac')
-    assert _sentence(_say(bare, "install_magnetar ''")) == (
+    assert _sentence(_say(bare, FIND)) == (
         "magnetar: Python 3.11 or newer is needed; name one with PYTHON=..., "
         "python3 is Python 3.9.2"
     )
@@ -65,13 +69,13 @@ def test_an_old_python(bare: Path) -> None:
 
 def test_a_python_without_venv(bare: Path) -> None:
     _add(bare, "python3", 'case "$*" in *ensurepip*) exit 1 ;; esac')
-    said = _sentence(_say(bare, "install_magnetar ''"))
+    said = _sentence(_say(bare, FIND))
     assert said.startswith("magnetar: missing: Python's venv module; run 'apt-get install")
     assert "python3-venv" in said
 
 
 def test_leave_on_another_system(bare: Path) -> None:
-    said = _sentence(_say(bare, "install_magnetar ''", MAGNETAR_APT="1"))
+    said = _sentence(_say(bare, FIND, MAGNETAR_APT="1"))
     assert said == "magnetar: missing: Python 3.11 or newer; there is no apt-get to bring it"
 
 
@@ -80,7 +84,9 @@ def test_leave_is_made_use_of(bare: Path) -> None:
     _add(bare, "apt-get", 'echo "apt-get $*" >> asked')
     _add(bare, "env", 'shift; "$@"')
     _add(bare, "sudo", 'echo "sudo $*" >> asked; "$@"')
-    done = _say(bare, "bring 'a thing' one two", MAGNETAR_APT="1")
+    for name in ("sleep", "kill"):
+        _add(bare, name, "")
+    done = _say(bare, "lack 'a thing' one; lack another two; bring", MAGNETAR_APT="1")
     assert done.returncode == 0, done.stderr
     asked = (bare / "asked").read_text().splitlines()
     assert asked[-1] == "apt-get install -y --no-install-recommends one two"
@@ -88,11 +94,28 @@ def test_leave_is_made_use_of(bare: Path) -> None:
     assert any(line.startswith("sudo ") for line in asked) == (os.geteuid() != 0)
 
 
+def test_what_compiles_is_brought_where_it_is_missing_whatever_was_installed_before(
+    bare: Path,
+) -> None:
+    """A stamp that said "pure" kept code from being compiled for ever."""
+    _add(bare, "apt-get", 'echo "apt-get $*" >> asked')
+    _add(bare, "env", 'shift; "$@"')
+    _add(bare, "sudo", '"$@"')
+    for name in ("sleep", "kill"):
+        _add(bare, name, "")
+    _add(bare, "python3", 'case "$*" in *Python.h*) exit 1 ;; esac')
+    done = _say(bare, "find_python; lack_compiler; bring", MAGNETAR_APT="1")
+    assert done.returncode == 0, done.stderr
+    asked = (bare / "asked").read_text().splitlines()
+    assert asked[-1].endswith("gcc libc6-dev python3-dev")
+
+
 def test_a_test_run_names_all_that_it_lacks_at_once(bare: Path) -> None:
     """The script up to its first check, as if it had found its place and installed all else."""
     lines = (ROOT / "scripts" / "test").read_text().splitlines()
     lines = [line for line in lines if not line.startswith(("cd ", ". ", "install_magnetar"))]
     said = _sentence(_say(bare, "\n".join(lines[: lines.index("failed=")])))
-    lacks = "a JDK, Maven, a C compiler, librdkafka's headers, kcat"
-    assert said.startswith(f"magnetar: missing: {lacks}; run 'apt-get install")
+    lacks = ["Python 3.11 or newer", "a JDK", "Maven", "a C compiler", "Python's headers", "make"]
+    lacks += ["kcat"] if LIBRDKAFKA.exists() else ["librdkafka's headers", "kcat"]
+    assert said.startswith(f"magnetar: missing: {', '.join(lacks)}; run 'apt-get install")
     assert said.endswith("or leave out the tests with Java clients with --no-java")

@@ -137,21 +137,23 @@ async def test_a_stop_lets_everybody_hear_what_is_packed() -> None:
         bench.link.stop_reading()
         with pytest.raises(OSError, match="all attempts to connect"):
             await bench.dial()
+        sent = trio.Event()
+
+        async def talk() -> None:
+            await talker.send_all(b"too late\n" + MUCH)
+            sent.set()
+
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(talker.send_all, b"too late\n" + MUCH)
+            nursery.start_soon(talk)
             for connection in bench.connections:
                 connection.session.quiet()
             nursery.start_soon(bench.link.stop)
             for stream in (talker, quiet):
                 assert await receive_end(stream) == b"ping\n"
             await quiet.aclose()
-            nursery.start_soon(close_after_sending, talker)
+            await sent.wait()
+            await talker.aclose()
         assert bench.told == ["quiet", "quiet", "the server stops", "the server stops"]
-
-
-async def close_after_sending(stream: trio.SocketStream) -> None:
-    await trio.testing.wait_all_tasks_blocked()
-    await stream.aclose()
 
 
 async def test_a_stop_of_nobody_is_over_at_once() -> None:
