@@ -30,6 +30,11 @@ NONE: Final = 0
 LZ4: Final = 1
 """Pulsar's number for it."""
 
+
+class Oversized(Corrupted):
+    """What is compressed has more bytes than whoever asks wants to see."""
+
+
 _Failures = (cramjam.DecompressionError, zlib.error, zstandard.ZstdError)
 
 # -- Pulsar's -------------------------------------------------------------------------------------
@@ -110,66 +115,66 @@ _GUESS: Final = 8
 """Records rarely take more than so many times what they take compressed."""
 
 
-def _too_large() -> Corrupted:
-    return Corrupted(f"the records have more than {RECORDS_BYTES_MAX} bytes uncompressed")
+def _oversized(size_max: int) -> Oversized:
+    return Oversized(f"the records have more than {size_max} bytes uncompressed")
 
 
-def _gunzip(payload: bytes) -> bytes:
+def _gunzip(payload: bytes | memoryview, size_max: int) -> bytes:
     found = b""
     while payload:
         undo = zlib.decompressobj(_GZIP_WINDOW)
-        found += undo.decompress(payload, RECORDS_BYTES_MAX + 1 - len(found))
-        if len(found) > RECORDS_BYTES_MAX:
-            raise _too_large()
+        found += undo.decompress(payload, size_max + 1 - len(found))
+        if len(found) > size_max:
+            raise _oversized(size_max)
         if not undo.eof:
             raise Corrupted("the records are cut off")
         payload = undo.unused_data
     return found
 
 
-def _unframe_lz4(payload: bytes) -> bytes:
+def _unframe_lz4(payload: bytes | memoryview, size_max: int) -> bytes:
     size = max(len(payload) * _GUESS, 4096)
     while True:
-        room = bytearray(min(size, RECORDS_BYTES_MAX))
+        room = bytearray(min(size, size_max))
         try:
-            return bytes(room[: cramjam.lz4.decompress_into(payload, room)])
+            return bytes(memoryview(room)[: cramjam.lz4.decompress_into(payload, room)])
         except cramjam.DecompressionError as error:
             if "write whole buffer" not in str(error):
                 raise
-            if size >= RECORDS_BYTES_MAX:
-                raise _too_large() from error
+            if size >= size_max:
+                raise _oversized(size_max) from error
         size *= _GUESS
 
 
-def _unzstd(payload: bytes) -> bytes:
+def _unzstd(payload: bytes | memoryview, size_max: int) -> bytes:
     undo = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
     with undo.stream_reader(payload, read_across_frames=True) as reader:
-        found = reader.read(RECORDS_BYTES_MAX + 1)
-    if len(found) > RECORDS_BYTES_MAX:
-        raise _too_large()
+        found = reader.read(size_max + 1)
+    if len(found) > size_max:
+        raise _oversized(size_max)
     return found
 
 
-def _unsnappy(payload: bytes) -> bytes:
-    if not payload.startswith(_XERIAL_HEAD):
-        return _bare_snappy(payload, RECORDS_BYTES_MAX)
+def _unsnappy(payload: bytes | memoryview, size_max: int) -> bytes:
+    if payload[: len(_XERIAL_HEAD)] != _XERIAL_HEAD:
+        return _bare_snappy(payload, size_max, size_max)
     found, at = [], _XERIAL_HEAD_BYTES
-    left = RECORDS_BYTES_MAX
+    left = size_max
     while at < len(payload):
         if at + _SIZE.size > len(payload):
             raise Corrupted("the records are cut off")
         end = at + _SIZE.size + _SIZE.unpack_from(payload, at)[0]
         if end > len(payload):
             raise Corrupted("the records are cut off")
-        found.append(_bare_snappy(payload[at + _SIZE.size : end], left))
+        found.append(_bare_snappy(payload[at + _SIZE.size : end], left, size_max))
         left -= len(found[-1])
         at = end
     return b"".join(found)
 
 
-def _bare_snappy(payload: bytes, size_max: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(payload) > size_max:
-        raise _too_large()
+def _bare_snappy(payload: bytes | memoryview, left: int, size_max: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(payload) > left:
+        raise _oversized(size_max)
     return bytes(cramjam.snappy.decompress_raw(payload))
 
 
@@ -212,7 +217,8 @@ class Codec(NamedTuple):
 
     name: str
     do: Callable[[bytes], bytes]
-    undo: Callable[[bytes], bytes]
+    undo: Callable[[bytes | memoryview, int], bytes]
+    """Raises `Oversized` for more bytes than that."""
 
 
 KAFKA_CODECS: Final[Mapping[int, Codec]] = {
@@ -229,13 +235,15 @@ def compress_records(records: bytes, codec: int) -> bytes:
     return records if codec == NONE else _codec_of(codec).do(records)
 
 
-def decompress_records(payload: bytes, codec: int) -> bytes:
-    """The records of a Kafka batch."""
+def decompress_records(
+    payload: bytes | memoryview, codec: int, size_max: int | None = None
+) -> bytes:
+    """The records of a Kafka batch; `Oversized` if they are more than that."""
     if codec == NONE:
-        return payload
+        return bytes(payload)
     way = _codec_of(codec)
     try:
-        return way.undo(payload)
+        return way.undo(payload, RECORDS_BYTES_MAX if size_max is None else size_max)
     except _Failures as error:
         raise Corrupted(f"the records are no {way.name}: {error}") from error
 

@@ -98,6 +98,15 @@ def stamped(batch: bytes | memoryview, now_ms: int) -> bytes:
     return _headed(body)
 
 
+def dated(batch: bytes | memoryview, last_ms: int) -> tuple[bytes, BatchHeader]:
+    """The same batch with another time of its last record, and its header."""
+    header = header_of(batch)
+    body = bytearray(memoryview(batch)[CHECKED_AT:])
+    _TIME(body, _LAST_TIME_AT - CHECKED_AT, last_ms)
+    made = _headed(body, header.base_offset, header.leader_epoch)
+    return made, header_of(made)
+
+
 def recompressed(batch: bytes | memoryview, codec: int) -> bytes:
     """The same batch with its records compressed in that way."""
     whole, header = bytes(batch), header_of(batch)

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled twins of `hot.records_in`, `hot.answer` and `batches.sound`, the reference.
+"""The compiled twins of `hot.records_in`, `hot.answer`, `batches.sound` and `contents.spread`.
 
 See `core/native`.
 """
@@ -40,6 +40,12 @@ cdef enum:
     MAGIC = 2
     # What of its attributes a producer may not say.
     NOT_TO_SAY = 8 | 32
+    TRANSACTIONAL = 16
+    # Of a number in a record, and what the last of its bytes may hold.
+    INT_BYTES_MAX = 5
+    INT_TOP = 15
+    LONG_BYTES_MAX = 10
+    LONG_TOP = 1
 
 # -- frames ----------------------------------------------------------------------------------------
 
@@ -124,7 +130,9 @@ cdef object _header_if_sound(const uint8_t *data, Py_ssize_t size):
     records = <int32_t>u32_at(data + 57)
     if records < 1 or last_delta != records - 1 or attributes & NOT_TO_SAY:
         return None
-    if producer >= 0 and first_sequence < 0:
+    if producer >= 0 and (first_sequence < 0 or epoch < 0):
+        return None
+    if producer < 0 and attributes & TRANSACTIONAL:
         return None
     if checksum(data + CHECKED_AT, size - CHECKED_AT, 0, crc32c) != u32_at(data + 17):
         return None
@@ -147,3 +155,107 @@ cdef object _header_if_sound(const uint8_t *data, Py_ssize_t size):
 
 cdef inline uint16_t _u16_at(const uint8_t *data) noexcept:
     return <uint16_t>(data[0] << 8 | data[1])
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+def spread(batch, Py_ssize_t at, Py_ssize_t count, bint keyed):
+    """How much the earliest and the latest time differ from the first, if the records from `at` on
+    are so many, in order, and have keys if they must; None if `each` has something to say.
+    """
+    cdef Py_buffer view
+    cdef int64_t low = 0, high = 0
+    cdef bint good
+    PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE)
+    try:
+        if not 0 <= at <= view.len:
+            return None
+        with nogil:
+            good = _walk(<const uint8_t *>view.buf + at, <const uint8_t *>view.buf + view.len,
+                         count, keyed, &low, &high)
+    finally:
+        PyBuffer_Release(&view)
+    return (low, high) if good else None
+
+
+cdef bint _walk(
+    const uint8_t *data,
+    const uint8_t *end,
+    Py_ssize_t count,
+    bint keyed,
+    int64_t *low,
+    int64_t *high,
+) noexcept nogil:
+    cdef Py_ssize_t place
+    cdef const uint8_t *behind
+    cdef int64_t number
+    for place in range(count):
+        if not _int(&data, end, &number) or number < 1 or number > end - data:
+            return False
+        behind = data + number
+        data += 1
+        if not _number(&data, behind, LONG_BYTES_MAX, LONG_TOP, &number):
+            return False
+        if place == 0:
+            low[0] = high[0] = number
+        elif number < low[0]:
+            low[0] = number
+        elif number > high[0]:
+            high[0] = number
+        if not _int(&data, behind, &number) or number != place:
+            return False
+        if keyed and (data == behind or data[0] & 1):
+            return False
+        if not _string(&data, behind, True) or not _string(&data, behind, True):
+            return False
+        if not _headers(&data, behind) or data != behind:
+            return False
+    return data == end
+
+
+cdef inline bint _headers(const uint8_t **at, const uint8_t *end) noexcept nogil:
+    cdef int64_t count
+    if not _int(at, end, &count) or count < 0 or count > end - at[0]:
+        return False
+    while count:
+        if not _string(at, end, False) or not _string(at, end, True):
+            return False
+        count -= 1
+    return True
+
+
+cdef inline bint _string(const uint8_t **at, const uint8_t *end, bint nullable) noexcept nogil:
+    cdef int64_t size
+    if not _int(at, end, &size):
+        return False
+    if size < 0:
+        return nullable
+    if size > end - at[0]:
+        return False
+    at[0] += size
+    return True
+
+
+cdef inline bint _int(const uint8_t **at, const uint8_t *end, int64_t *number) noexcept nogil:
+    return _number(at, end, INT_BYTES_MAX, INT_TOP, number)
+
+
+cdef inline bint _number(
+    const uint8_t **at, const uint8_t *end, int bytes_max, uint8_t top, int64_t *number
+) noexcept nogil:
+    cdef uint64_t value = 0
+    cdef uint8_t byte
+    cdef int place
+    for place in range(bytes_max):
+        if at[0] == end:
+            return False
+        byte = at[0][0]
+        at[0] += 1
+        value |= <uint64_t>(byte & 127) << 7 * place
+        if byte < 128:
+            if place == bytes_max - 1 and byte > top:
+                return False
+            number[0] = <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
+            return True
+    return False

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import KafkaWire
 
+INSPECTORS_MAX: Final = 2
+"""Batches that are looked through in threads; each may have its records in memory."""
 PARTS: Final = (
     "wire.kafka.codec.declare",
     "wire.kafka.codec.decoding",
@@ -137,6 +139,7 @@ class KafkaFront:
         self.subscriptions = Subscriptions(broker)
         self.offsets = Offsets(broker, self.logs, self.records)
         self.commit_turns = Turns()
+        self.inspectors = trio.CapacityLimiter(INSPECTORS_MAX)
         self.cluster_id = ""
 
     async def open(self) -> None:

@@ -1,5 +1,8 @@
 """Produce: batches are checked and stored, as they came or as their log has them compressed.
 
+What takes longer than the loop has time for (much that is compressed, or is to be) is looked
+through in a thread; a few at a time, since each may have 64 MiB in hand.
+
 Most requests are of one kind, and never come here (`single.py`).
 
 Invariant: batches of one partition go to storage in the order they came on a connection; a response
@@ -8,13 +11,16 @@ says of each partition where its batch is stored, or why it is not, when that is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from core.entry.compression import Oversized
 from core.entry.kafka_batch import CODEC, BatchHeader
 from core.errors import BrokerError
-from wire.kafka.batches import BadRecord, as_compressed, checked
+from wire.kafka.batches import BadRecords, checked, for_the_loop, prepared
+from wire.kafka.configs import Rules
 from wire.kafka.errors import (
     INVALID_REQUIRED_ACKS,
     NONE,
@@ -44,11 +50,12 @@ ZSTD: Final = 4
 ZSTD_VERSION: Final = 7
 """Before it, clients could not read what is compressed with it."""
 ACKS: Final = (-1, 0, 1)
+UNKNOWN: Final = (NOT_LEADER, Refused(NOT_LEADER))
 
 
 def on_produce(session: KafkaSession, asked: Asked) -> None:
-    """Store what can be stored at once; where a topic has to be loaded first, or a batch to be
-    compressed anew, later ones wait.
+    """Store what can be stored at once; where a topic has to be loaded first, or a batch takes its
+    time, later ones wait.
     """
     session.connection.will_write()
     request = asked.request
@@ -62,8 +69,16 @@ def on_produce(session: KafkaSession, asked: Asked) -> None:
 
 async def _load(producing: Producing) -> None:
     await producing.load()
-    await producing.compress()
+    await producing.prepare()
     producing.begin()
+
+
+class Judged(NamedTuple):
+    """A batch that may be stored, by these rules."""
+
+    rules: Rules
+    batch: bytes | memoryview
+    header: BatchHeader
 
 
 class Producing:
@@ -73,6 +88,7 @@ class Producing:
         "_asked",
         "_by_id",
         "_found",
+        "_judged",
         "_left",
         "_now_ms",
         "_request",
@@ -88,6 +104,8 @@ class Producing:
         self._by_id = asked.version >= BY_ID_VERSION
         self._found: list[Log | int] = []
         """Partitions in the order of the request, or why they are not to be had."""
+        self._judged: list[Judged | Refused] = []
+        """And what becomes of the batch for each."""
         self._response = ProduceResponse(responses=[])
         self._now_ms = 0
         self._left = 1
@@ -97,18 +115,26 @@ class Producing:
     # -- where it goes ------------------------------------------------------------------------
 
     def look(self) -> bool:
-        """Find all partitions, if they are loaded and take batches as they come. Plain call."""
-        logs, found = self._session.front.logs, self._found
-        found.clear()
+        """Find all partitions, if they are loaded, and judge the batches, if that does not take
+        long. Plain call.
+        """
+        logs = self._session.front.logs
+        self._found.clear()
+        self._judged.clear()
+        self._now_ms = self._session.broker.clock.wall_ms()
         for topic in self._request.topic_data:
             for part in topic.partition_data:
                 if self._by_id:
                     log = logs.by_id_at_once(topic.topic_id, part.index)
                 else:
                     log = logs.at_once(topic.name, part.index)
-                if log is None or not log.writable or log.rules().codec is not None:
+                if log is None or not log.writable:
                     return False
-                found.append(log)
+                judged = self._at_once(log, part.records or b"")
+                if judged is None:
+                    return False
+                self._found.append(log)
+                self._judged.append(judged)
         return True
 
     async def load(self) -> None:
@@ -127,36 +153,61 @@ class Producing:
                 except (BrokerError, Refused) as error:
                     self._found.append(code_of(error))
 
-    async def compress(self) -> None:
-        """Bring what came otherwise into the form that its log is to have."""
-        parts = [part for topic in self._request.topic_data for part in topic.partition_data]
-        for place, (log, part) in enumerate(zip(self._found, parts, strict=True)):
-            codec = None if isinstance(log, int) else log.rules().codec
-            if codec is None:
+    async def prepare(self) -> None:
+        """Judge the batches, and bring those that came otherwise into the form that their logs are
+        to have.
+        """
+        self._judged.clear()
+        self._now_ms = self._session.broker.clock.wall_ms()
+        for log, part in zip(self._found, self._parts(), strict=True):
+            if isinstance(log, int):
+                self._judged.append(Refused(log))
                 continue
-            try:
-                part.records = await trio.to_thread.run_sync(
-                    as_compressed, part.records or b"", codec
-                )
-            except Refused as refused:
-                self._found[place] = refused.code
+            batch = part.records or b""
+            self._judged.append(self._at_once(log, batch) or await self._in_time(log, batch))
+
+    def _parts(self) -> Iterator[ProducePartition]:
+        return (part for topic in self._request.topic_data for part in topic.partition_data)
+
+    def _at_once(self, log: Log, batch: bytes | memoryview) -> Judged | Refused | None:
+        """What becomes of a batch, if that is quickly told."""
+        rules = log.rules()
+        if rules.codec is not None or not for_the_loop(batch):
+            return None
+        try:
+            return Judged(rules, *checked(batch, rules, self._now_ms))
+        except Oversized:
+            return None
+        except Refused as refused:
+            return refused
+
+    async def _in_time(self, log: Log, batch: bytes | memoryview) -> Judged | Refused:
+        rules, front = log.rules(), self._session.front
+        try:
+            found = await trio.to_thread.run_sync(
+                prepared, batch, rules, self._now_ms, limiter=front.inspectors
+            )
+        except Refused as refused:
+            return refused
+        return Judged(rules, *found)
 
     # -- storing ------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        self._now_ms = self._session.broker.clock.wall_ms()
-        found = iter(self._found)
+        found = zip(self._found, self._judged, strict=True)
         for topic in self._request.topic_data:
             told = ProducedTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
             self._response.responses.append(told)
             for part in topic.partition_data:
-                told.partition_responses.append(self._store(next(found, NOT_LEADER), part))
+                told.partition_responses.append(self._store(part, *next(found, UNKNOWN)))
         self._session.connection.storing(self._size)
         if self._request.acks == 0:
             self._session.answer(self._asked, None)
         self.one_less()
 
-    def _store(self, log: Log | int, part: ProducePartition) -> ProducedPartition:
+    def _store(
+        self, part: ProducePartition, log: Log | int, judged: Judged | Refused
+    ) -> ProducedPartition:
         told = ProducedPartition(index=part.index, error_code=NONE, base_offset=-1)
         if self._request.acks not in ACKS:
             told.error_code = INVALID_REQUIRED_ACKS
@@ -165,18 +216,19 @@ class Producing:
             told.error_code = log
             return told
         try:
-            batch, header = self._checked(log, part.records or b"")
+            batch, header = self._checked(log, judged)
             self._append(log, told, batch, header)
         except (BrokerError, Refused) as refused:
             told.error_code, told.error_message = code_of(refused), str(refused) or None
-            if isinstance(refused, BadRecord):
+            if isinstance(refused, BadRecords):
                 told.record_errors = [
-                    RefusedRecord(batch_index=refused.place, batch_index_error_message=str(refused))
+                    RefusedRecord(batch_index=place, batch_index_error_message=reason)
+                    for place, reason in refused.faults
                 ]
         return told
 
     def _checked(
-        self, log: Log, batch: bytes | memoryview
+        self, log: Log, judged: Judged | Refused
     ) -> tuple[bytes | memoryview, BatchHeader]:
         """What may be stored there."""
         if log.topic.fenced:
@@ -185,7 +237,11 @@ class Producing:
         rules = log.rules()
         if rules.insync > 1 and self._request.acks == -1:
             raise Refused(NOT_ENOUGH_REPLICAS, "there is one replica, and more are wanted")
-        batch, header = checked(batch, rules, self._now_ms)
+        if isinstance(judged, Refused):
+            raise judged
+        if judged.rules is not rules:
+            raise Refused(NOT_LEADER)  # other rules than a moment ago: likewise
+        _, batch, header = judged
         if header.attributes & CODEC == ZSTD and self._asked.version < ZSTD_VERSION:
             raise Refused(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
         if header.producer_id >= 0:

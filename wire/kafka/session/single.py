@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from core.entry import kafka_form
 from core.entry.kafka_batch import BatchHeader
 from core.errors import BrokerError
-from wire.kafka.batches import checked
+from wire.kafka.batches import checked, for_the_loop
 from wire.kafka.errors import NONE, Refused
 from wire.kafka.hot import answer_now
 from wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
@@ -36,12 +36,14 @@ def begin(session: KafkaSession, asked: AskedAgain) -> bool:
     if log is None or not log.writable or shape.acks not in WAITING_ACKS:
         return False
     rules = log.rules()
-    if not rules.plain:
+    if not rules.plain or not for_the_loop(batch):
         return False
     now_ms = session.broker.clock.wall_ms()
     try:
         log.topic.check_producer()
-        _, header = checked(batch, rules, now_ms)
+        taken, header = checked(batch, rules, now_ms)
+        if taken is not batch:
+            return False
         single = Single(session, asked, log, header, now_ms)
         if header.producer_id >= 0:
             check_transaction(session, log, header)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import struct
 
 from core.checksum import crc32c
+from core.entry.kafka_batch import zigzag
 
 NO_PRODUCER = (-1, -1, -1)
 
 
 def record(place: int, value: bytes | None, key: bytes | None = None) -> bytes:
-    """One record of less than 64 bytes."""
+    """One record."""
 
     def sized(data: bytes | None) -> bytes:
-        return b"\x01" if data is None else bytes((len(data) << 1,)) + data
+        return b"\x01" if data is None else zigzag(len(data)) + data
 
-    inside = b"\0\0" + bytes((place << 1,)) + sized(key) + sized(value) + b"\0"
-    return bytes((len(inside) << 1,)) + inside
+    inside = b"\0\0" + zigzag(place) + sized(key) + sized(value) + b"\0"
+    return zigzag(len(inside)) + inside
 
 
 def batch(
@@ -28,15 +29,19 @@ def batch(
 ) -> bytes:
     """A batch of version 2; `producer` is id, epoch and first sequence number."""
     records = b"".join(record(place, value) for place, value in enumerate(values))
-    inside = struct.pack(
-        ">hiqqqhii",
-        attributes,
-        len(values) - 1,
-        timestamp_ms,
-        timestamp_ms,
-        *producer,
-        len(values),
-    )
+    return headed(records, len(values), producer, attributes, (timestamp_ms, base_offset))
+
+
+def headed(
+    records: bytes,
+    count: int,
+    producer: tuple[int, int, int] = NO_PRODUCER,
+    attributes: int = 0,
+    begins: tuple[int, int] = (1_700_000_000_000, 0),
+) -> bytes:
+    """A batch of whatever is to be its records; `begins` is its first time and base offset."""
+    time_ms, base_offset = begins
+    inside = struct.pack(">hiqqqhii", attributes, count - 1, time_ms, time_ms, *producer, count)
     inside += records
     head = struct.pack(">qiibI", base_offset, len(inside) + 9, 0, 2, crc32c(inside))
     return head + inside

@@ -10,6 +10,7 @@ import trio.lowlevel
 
 from core import administration
 from core.entry import kafka_batch
+from core.entry.compression import compress_records
 from core.errors import StorageFailed
 from core.names import TopicName
 from core.policies import TopicPolicies
@@ -23,7 +24,7 @@ from wire.kafka.messages.records import (
     ProduceTopic,
 )
 from wire.kafka.session.tests.conftest import Client, Stage, produce_request
-from wire.kafka.tests.batch import batch
+from wire.kafka.tests.batch import batch, headed, record
 
 WAYS = ["first", "again", "large"]
 
@@ -177,7 +178,7 @@ async def test_batches_are_compressed_as_the_topic_has_it(stage: Stage) -> None:
         client.ask(produce_request("t", each), 9)
     told = await answered(client)
     assert [one.base_offset for one in told] == [0, 0, -1, -1]
-    assert [one.error_code for one in told] == [0, 0, *[errors.CORRUPT_MESSAGE] * 2]
+    assert [one.error_code for one in told] == [0, 0, errors.CORRUPT_MESSAGE, errors.INVALID_RECORD]
     stored = (await client.fetch("t", 0)).records
     assert stored is not None
     header = kafka_batch.header_of(stored)
@@ -185,6 +186,28 @@ async def test_batches_are_compressed_as_the_topic_has_it(stage: Stage) -> None:
     assert header.producer_id == 9
     batches.check(stored, header)
     assert [one.value for one in kafka_batch.records_of(stored)] == values
+
+
+async def test_every_bad_record_is_named(stage: Stage) -> None:
+    client = await stage.client("t")
+    bad = headed(record(0, b"a") + record(5, b"b") + record(2, b"c") + record(9, b"d"), 4)
+    told = await client.produce("t", bad)
+    assert told.error_code == errors.INVALID_RECORD
+    assert [one.batch_index for one in told.record_errors] == [1, 3]
+    assert (await client.produce("t", batch(b"a"))).base_offset == 0
+
+
+async def test_what_is_much_uncompressed_is_looked_through_meanwhile(stage: Stage) -> None:
+    client = await stage.client("t")
+    much = record(0, bytes(batches.AT_ONCE_BYTES_MAX))
+    good, bad = much + record(1, b"x"), much + record(7, b"x")
+    for records in (good, bad, good):
+        packed = compress_records(records, 3)
+        client.ask(produce_request("t", headed(packed, 2, attributes=3)), 9)
+    client.ask(produce_request("t", batch(b"a")), 9)
+    told = await answered(client)
+    assert [one.error_code for one in told] == [0, errors.INVALID_RECORD, 0, 0]
+    assert [one.base_offset for one in told] == [0, -1, 2, 4], "in their order"
 
 
 async def test_what_waits_to_be_compressed_is_overtaken_by_nothing(stage: Stage) -> None:

@@ -114,7 +114,7 @@ async def test_a_mistake_of_ours_while_a_topic_is_loaded_ends_the_connection(
 ) -> None:
     client, other = await stage.client("t"), await stage.client("other")
     with monkeypatch.context() as patch:
-        patch.setattr(produce.Producing, "compress", None)
+        patch.setattr(produce.Producing, "prepare", None)
         client.ask(produce_request("t", batch(b"a")), 9)
         client.ask(produce_request("t", batch(b"b")), 9)
         await settled()

@@ -1,0 +1,126 @@
+"""Whether what stands behind the header of a batch is what the header says. Pure.
+
+Consumers take a batch apart only when they read it, and the checksum vouches for what a producer
+sent, not for its sense: one record that lies, and Kafka's clients stop at its offset for ever. So
+all are walked through before they are stored, as Kafka's broker does (`LogValidator`,
+`DefaultRecord.readFrom` of 4.3). Beyond that the offsets inside have to count from 0: Kafka mends
+or stores those that do not, and clients read some of such records twice, or never.
+
+Invariant: what is in order here is read by `kafka_batch.records_of`. `spread` has a compiled twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from core.errors import Corrupted
+from core.native import quickest
+
+INT_BYTES_MAX: Final = 5
+LONG_BYTES_MAX: Final = 10
+_INT_TOP: Final = 15
+_LONG_TOP: Final = 1
+"""What the last of so many bytes may hold."""
+
+
+class Found(NamedTuple):
+    """One record: what the rules of a topic ask of it, and what is wrong with it."""
+
+    time_delta: int
+    has_key: bool
+    fault: str = ""
+
+
+class _Lies(Exception):
+    """Why a record cannot be taken apart."""
+
+
+def spread(
+    batch: bytes | bytearray | memoryview, at: int, count: int, keyed: bool
+) -> tuple[int, int] | None:
+    """How much the earliest and the latest time differ from the first, if the records from `at` on
+    are so many, in order, and have keys if they must; None if `each` has something to say.
+    """
+    low, high = 0, 0
+    try:
+        for place, found in enumerate(each(batch, at, count)):
+            if found.fault or (keyed and not found.has_key):
+                return None
+            delta = found.time_delta
+            low, high = (min(low, delta), max(high, delta)) if place else (delta, delta)
+    except Corrupted:
+        return None
+    return low, high
+
+
+spread_now = quickest(spread, "wire.kafka.compiled")
+
+
+def each(batch: bytes | bytearray | memoryview, at: int, count: int) -> Iterator[Found]:
+    """All records, one by one; raises `Corrupted` where it cannot be told where the next begins."""
+    data = memoryview(batch)
+    for place in range(count):
+        try:
+            size, at = _int(data, at, len(data))
+        except _Lies as lies:
+            raise Corrupted(f"a batch of {count} records ends in record {place}") from lies
+        if not 0 <= size <= len(data) - at:
+            raise Corrupted(f"record {place} has {size} bytes, and its batch {len(data) - at}")
+        yield _found(data[at : at + size], place)
+        at += size
+    if at != len(data):
+        raise Corrupted(f"there are {len(data) - at} bytes behind {count} records")
+
+
+def _found(record: memoryview, place: int) -> Found:
+    end = len(record)
+    try:
+        if not end:
+            raise _Lies("it is empty")
+        time_delta, at = _number(record, 1, end, LONG_BYTES_MAX, _LONG_TOP)
+        delta, at = _int(record, at, end)
+        has_key = at < end and not record[at] & 1
+        at = _behind_string(record, _behind_string(record, at))
+        count, at = _int(record, at, end)
+        if not 0 <= count <= end - at:
+            raise _Lies(f"it cannot have {count} headers")
+        for _ in range(count):
+            at = _behind_string(record, _behind_string(record, at, nullable=False))
+        if at != end:
+            raise _Lies("it does not end where it says")
+        if delta != place:
+            raise _Lies(f"it says that it is number {delta}")
+    except _Lies as lies:
+        return Found(0, has_key=False, fault=str(lies))
+    return Found(time_delta, has_key)
+
+
+def _behind_string(record: memoryview, at: int, *, nullable: bool = True) -> int:
+    size, at = _int(record, at, len(record))
+    if size < 0:
+        if nullable:
+            return at
+        raise _Lies("a header has no name")
+    if size > len(record) - at:
+        raise _Lies("a part of it is longer than itself")
+    return at + size
+
+
+def _int(data: memoryview, at: int, end: int) -> tuple[int, int]:
+    return _number(data, at, end, INT_BYTES_MAX, _INT_TOP)
+
+
+def _number(data: memoryview, at: int, end: int, bytes_max: int, top: int) -> tuple[int, int]:
+    """A zigzag number, and what is behind it."""
+    value = 0
+    for place in range(bytes_max):
+        if at + place >= end:
+            break
+        byte = data[at + place]
+        value |= (byte & 127) << 7 * place
+        if byte < 128:
+            if place == bytes_max - 1 and byte > top:
+                break
+            return (value >> 1) ^ -(value & 1), at + place + 1
+    raise _Lies("a number in it does not end")
