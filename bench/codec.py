@@ -1,6 +1,6 @@
 """CPU per message of what runs for each of them, in microseconds: best of several rounds.
 
-    .venv/bin/python -m bench.codec [ONLY-NAMES-WITH-THIS]
+    .venv/bin/python -m bench.codec [ONLY-NAMES-WITH-THIS]           (`look` for what batches cost)
     MAGNETAR_PURE=1 .venv/bin/python -m bench.codec                  (without what is compiled)
 
 Frames are made by protobuf, as clients make them. The second figure is the goal, if there is one.
@@ -11,13 +11,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from bookie import entries
 from core import native
-from core.entry import header
+from core.entry import header, kafka_batch
+from core.entry.record import Record
 from core.ledger.tail_cache import Slice
+from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from wire.kafka import batches
+from wire.kafka.configs import rules
 from wire.pulsar import events, hot
+from wire.pulsar.hot import contents
+from wire.pulsar.hot.tests.test_contents import packed
 from wire.pulsar.tests import peer
 from wire.pulsar.wire import PulsarWire, Recipient, WireOptions
 
@@ -180,8 +187,39 @@ def storage_measures() -> dict[str, Measure]:
     }
 
 
+def looking_measures() -> dict[str, Measure]:
+    """What it takes to see that a batch is one, before it is stored."""
+    words = [b"alpha", b"beta", b"gamma", b"delta", b"sensor", b"temperature", b"12.5"]
+    values = [
+        b" ".join(words[i * j * 7 % 11 % 7] for j in range(20))[:100] for i in range(MESSAGES)
+    ]
+    records = [Record(place, NOW_MS, None, value, ()) for place, value in enumerate(values)]
+    plain = kafka_batch.batch_of(records, 0, MESSAGES)
+    policies = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+    taken = rules(policies, {})
+    found: dict[str, Measure] = {}
+
+    def look(name: str, run: Callable[[], object]) -> None:
+        found[f"look into 1000 x 100 B, {name}"] = (run, MESSAGES, None)
+
+    look("Kafka, header alone", lambda: batches.sound_now(plain))
+    for number, name in enumerate(["plain", "gzip", "snappy", "lz4", "zstd"]):
+        made = kafka_batch.recompressed(plain, number) if number else plain
+        look(f"Kafka, {name}", partial(batches.checked, made, taken, NOW_MS))
+    payload = peer.batch(values)
+    for number, name in enumerate(["plain", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]):
+        look(f"Pulsar, {name}", partial(contents.malformed, [packed(payload, MESSAGES, number)]))
+    return found
+
+
 def measures() -> dict[str, Measure]:
-    return {**send_measures(), **reply_measures(), **ack_measures(), **storage_measures()}
+    return {
+        **send_measures(),
+        **reply_measures(),
+        **ack_measures(),
+        **storage_measures(),
+        **looking_measures(),
+    }
 
 
 def main() -> None:

@@ -93,7 +93,7 @@ cdef inline uint32_t checksum(
     return crc32c(PyMemoryView_FromMemory(<char *>data, size, PyBUF_READ), value)
 
 
-cdef inline uint32_t u32_at(const uint8_t *data) noexcept:
+cdef inline uint32_t u32_at(const uint8_t *data) noexcept nogil:
     return <uint32_t>data[0] << 24 | <uint32_t>data[1] << 16 | <uint32_t>data[2] << 8 | data[3]
 
 
@@ -132,7 +132,7 @@ cdef inline uint8_t *put_varint(uint8_t *to, uint64_t number) noexcept:
     return to + 1
 
 
-cdef inline Py_ssize_t varint_end(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept:
+cdef inline Py_ssize_t varint_end(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
     """The offset behind the varint at `at`; 0 when it is not whole there, or is too long."""
     if end - at > VARINT_BYTES_MAX:
         end = at + VARINT_BYTES_MAX
@@ -143,7 +143,7 @@ cdef inline Py_ssize_t varint_end(const uint8_t *data, Py_ssize_t at, Py_ssize_t
     return 0
 
 
-cdef inline uint64_t number_at(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept:
+cdef inline uint64_t number_at(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
     """The number whose varint is exactly `data[at:end]`."""
     cdef uint64_t number = 0
     while end > at:

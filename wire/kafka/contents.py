@@ -42,16 +42,23 @@ def spread(
     """How much the earliest and the latest time differ from the first, if the records from `at` on
     are so many, in order, and have keys if they must; None if `each` has something to say.
     """
+    data = bytes(batch)
     low, high = 0, 0
     try:
-        for place, found in enumerate(each(batch, at, count)):
-            if found.fault or (keyed and not found.has_key):
+        for place in range(count):
+            size, at = _int(data, at)
+            end = at + size
+            if size < 1 or end > len(data):
                 return None
-            delta = found.time_delta
+            delta, at = _number(data, at + 1, LONG_BYTES_MAX, _LONG_TOP)
             low, high = (min(low, delta), max(high, delta)) if place else (delta, delta)
-    except Corrupted:
+            number, at = _int(data, at)
+            if number != place or (keyed and data[at] & 1) or _behind(data, at, end) != end:
+                return None
+            at = end
+    except (_Lies, IndexError):
         return None
-    return low, high
+    return (low, high) if at == len(data) else None
 
 
 spread_now = quickest(spread, "wire.kafka.compiled")
@@ -59,11 +66,11 @@ spread_now = quickest(spread, "wire.kafka.compiled")
 
 def each(batch: bytes | bytearray | memoryview, at: int, count: int) -> Iterator[Found]:
     """All records, one by one; raises `Corrupted` where it cannot be told where the next begins."""
-    data = memoryview(batch)
+    data = bytes(batch)
     for place in range(count):
         try:
-            size, at = _int(data, at, len(data))
-        except _Lies as lies:
+            size, at = _int(data, at)
+        except (_Lies, IndexError) as lies:
             raise Corrupted(f"a batch of {count} records ends in record {place}") from lies
         if not 0 <= size <= len(data) - at:
             raise Corrupted(f"record {place} has {size} bytes, and its batch {len(data) - at}")
@@ -73,50 +80,52 @@ def each(batch: bytes | bytearray | memoryview, at: int, count: int) -> Iterator
         raise Corrupted(f"there are {len(data) - at} bytes behind {count} records")
 
 
-def _found(record: memoryview, place: int) -> Found:
-    end = len(record)
+def _found(record: bytes, place: int) -> Found:
     try:
-        if not end:
-            raise _Lies("it is empty")
-        time_delta, at = _number(record, 1, end, LONG_BYTES_MAX, _LONG_TOP)
-        delta, at = _int(record, at, end)
-        has_key = at < end and not record[at] & 1
-        at = _behind_string(record, _behind_string(record, at))
-        count, at = _int(record, at, end)
-        if not 0 <= count <= end - at:
-            raise _Lies(f"it cannot have {count} headers")
-        for _ in range(count):
-            at = _behind_string(record, _behind_string(record, at, nullable=False))
-        if at != end:
+        time_delta, at = _number(record, 1, LONG_BYTES_MAX, _LONG_TOP)
+        delta, at = _int(record, at)
+        has_key = not record[at] & 1
+        if _behind(record, at, len(record)) != len(record):
             raise _Lies("it does not end where it says")
         if delta != place:
             raise _Lies(f"it says that it is number {delta}")
     except _Lies as lies:
         return Found(0, has_key=False, fault=str(lies))
+    except IndexError:
+        return Found(0, has_key=False, fault="it ends too soon")
     return Found(time_delta, has_key)
 
 
-def _behind_string(record: memoryview, at: int, *, nullable: bool = True) -> int:
-    size, at = _int(record, at, len(record))
-    if size < 0:
-        if nullable:
-            return at
-        raise _Lies("a header has no name")
-    if size > len(record) - at:
-        raise _Lies("a part of it is longer than itself")
-    return at + size
+def _behind(data: bytes, at: int, end: int) -> int:
+    """What is behind the key, the value and the headers of a record that ends there."""
+    for _ in range(2):
+        size, at = _int(data, at)
+        if size > 0:
+            at += size
+    count, at = _int(data, at)
+    if not 0 <= count <= end - at:
+        raise _Lies(f"it cannot have {count} headers")
+    for _ in range(count):
+        size, at = _int(data, at)
+        if size < 0:
+            raise _Lies("a header has no name")
+        size, at = _int(data, at + size)
+        if size > 0:
+            at += size
+    return at
 
 
-def _int(data: memoryview, at: int, end: int) -> tuple[int, int]:
-    return _number(data, at, end, INT_BYTES_MAX, _INT_TOP)
+def _int(data: bytes, at: int) -> tuple[int, int]:
+    low = data[at]
+    if low < 128:
+        return (low >> 1) ^ -(low & 1), at + 1
+    return _number(data, at, INT_BYTES_MAX, _INT_TOP)
 
 
-def _number(data: memoryview, at: int, end: int, bytes_max: int, top: int) -> tuple[int, int]:
+def _number(data: bytes, at: int, bytes_max: int, top: int) -> tuple[int, int]:
     """A zigzag number, and what is behind it."""
     value = 0
     for place in range(bytes_max):
-        if at + place >= end:
-            break
         byte = data[at + place]
         value |= (byte & 127) << 7 * place
         if byte < 128:

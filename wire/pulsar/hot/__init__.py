@@ -24,6 +24,7 @@ from wire.pulsar.hot import messages as _messages
 from wire.pulsar.hot import receipts as _receipts
 from wire.pulsar.hot import sends as _sends
 from wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
+from wire.pulsar.hot.contents import malformed
 from wire.pulsar.hot.messages import Suffix, suffix_of
 from wire.pulsar.hot.receipts import receipts_without_id
 from wire.pulsar.hot.sends import SEND_HEAD, Limits, echo_of, sequence_of
@@ -44,6 +45,7 @@ __all__ = [
     "Limits",
     "Suffix",
     "echo_of",
+    "malformed",
     "messages",
     "parse_acks",
     "parse_flow",

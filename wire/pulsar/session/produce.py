@@ -161,8 +161,8 @@ def on_sends(session: PulsarSession, event: events.Sends) -> None:
         _refuse_each(session, event, NotAllowed("Transactions are not enabled."))
     elif attached.encrypted_only and not _all_encrypted(event.payloads):
         _refuse_each(session, event, Invalid("Messages must be encrypted"))
-    elif attached.topic.looks_at_messages:
-        attached.publish_checked(event, session.broker.clock.wall_ms())
+    elif (malformed := hot.malformed(event.payloads)) or attached.topic.looks_at_messages:
+        attached.publish_checked(event, session.broker.clock.wall_ms(), malformed)
     else:
         attached.publish(event)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core.errors import BrokerError, Invalid, NotReady, Unavailable
+from core.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
 from core.ledger.chain import Position
 from core.topic import checks, deduplication
 from core.topic.deduplication import Verdict
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 PRODUCERS_LEFT_MAX: Final = 1_000
 """Remembered per connection, the last ones."""
+
+MALFORMED: Final = NotAllowed("What is in a message is not what its metadata says")
+"""Clients give up such a message, and no other."""
 
 
 class Attached:
@@ -186,14 +189,16 @@ class Attached:
         """Something it sent is on its way to storage."""
         return self.runs_done < self.runs_sent
 
-    def publish_checked(self, run: events.Sends, now_ms: int) -> None:
-        """As `publish`, but for messages that the topic's policies refuse each by itself, and for
-        those that are stored already.
+    def publish_checked(
+        self, run: events.Sends, now_ms: int, malformed: Sequence[int] = ()
+    ) -> None:
+        """As `publish`, but for messages that are refused each by itself, because the topic's
+        policies say so or nobody could read them, and for those that are stored already.
 
         Each is told when what came before it has its receipt: clients look for it at the head of
         what they wait for.
         """
-        found: dict[int, BrokerError | None] = {}
+        found: dict[int, BrokerError | None] = dict.fromkeys(malformed, MALFORMED)
         if self.topic.policies.checks_messages:
             found.update(checks.refused(run.payloads, self.topic.policies, now_ms))
         sightings = self._sightings(run, found)

@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""The compiled twins of `sends.parse_sends` and `acks.parse_acks`, which are the reference.
+"""The compiled twins of `sends.parse_sends`, `contents.suspects`, `contents.holds` and
+`acks.parse_acks`, which are the reference.
 
 Invariant: every offset and size that comes out of a buffer is compared with the bytes that are
 there before it is used.
@@ -15,7 +16,7 @@ from core.native.octets cimport (
     varint_end,
 )
 from libc.stdint cimport uint8_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memchr, memcmp
 
 from core.checksum import crc32c
 from wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Acks, Sends
@@ -33,6 +34,16 @@ cdef enum:
     # Two numbers and a tag between them.
     ECHO_BYTES_MAX = 19
     CONSECUTIVE_IDS_MIN = 64
+    # Tags of a message's metadata, and of what is said about one message of a batch.
+    COUNT = 11 << 3
+    COMPRESSION = 8 << 3
+    ENCRYPTION_KEYS = 13 << 3 | 2
+    CHUNKS = 27 << 3
+    PAYLOAD_SIZE = 3 << 3
+    PAYLOAD_BYTES_MAX = 0x7FFFFFFF
+
+cdef uint64_t NEGATIVE = <uint64_t>1 << 63
+cdef uint64_t NO_NUMBER = NEGATIVE
 
 # -- SEND ------------------------------------------------------------------------------------------
 
@@ -159,6 +170,134 @@ cdef bytes _echo(const uint8_t *data, Frame *frame, Rest *rest):
     to[0] = 0x20
     to = put_bytes(to + 1, data + rest.highest_at, frame.tail_at - rest.highest_at)
     return cut_out(echo, 0, to - echo)
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+# One field of a protobuf message.
+cdef struct Field:
+    uint64_t tag
+    uint64_t number
+    Py_ssize_t behind
+
+
+def suspects(list payloads not None):
+    """The places of messages that say they are batches and are not, or that are compressed."""
+    cdef list found = []
+    cdef Py_ssize_t place
+    cdef bytes payload
+    for place in range(len(payloads)):
+        payload = payloads[place]
+        if payload is None:
+            raise TypeError("a payload is expected")
+        if _is_suspect(bytes_of(payload), len(payload)):
+            found.append(place)
+    return found
+
+
+def holds(bytes data not None, Py_ssize_t at, uint64_t count) -> bool:
+    """Whether so many messages are there; what is behind them is nobody's concern."""
+    _check_offset(at, len(data))
+    return _holds(bytes_of(data), at, len(data), count)
+
+
+cdef bint _is_suspect(const uint8_t *tail, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t at = CHECKED_AT if size >= 2 and tail[0] == 0x0E and tail[1] == 0x01 else 0
+    cdef Py_ssize_t end
+    cdef uint64_t count = 0, codec = 0
+    cdef Field field
+    if size < at + 4 or u32_at(tail + at) > size - at - 4:
+        return False
+    end = at + 4 + u32_at(tail + at)
+    at += 4
+    if memchr(tail + at, COUNT, end - at) == NULL:
+        if memchr(tail + at, COMPRESSION, end - at) == NULL:
+            return False
+    while at < end:
+        if not _field(tail, at, end, &field) or field.tag == ENCRYPTION_KEYS:
+            return False
+        if field.tag == CHUNKS and field.number:
+            return False
+        if field.tag == COUNT:
+            count = field.number
+        elif field.tag == COMPRESSION:
+            codec = field.number
+        at = field.behind
+    if codec or count > PAYLOAD_BYTES_MAX:
+        return True
+    return count > 0 and not _holds(tail, end, size, count)
+
+
+cdef bint _holds(
+    const uint8_t *tail, Py_ssize_t at, Py_ssize_t size, uint64_t count
+) noexcept nogil:
+    cdef Py_ssize_t end
+    cdef uint64_t bytes_of_it
+    cdef Field field
+    while count:
+        if size - at < 4 or u32_at(tail + at) > size - at - 4:
+            return False
+        end = at + 4 + u32_at(tail + at)
+        at += 4
+        bytes_of_it = NO_NUMBER
+        while at < end:
+            if not _field(tail, at, end, &field):
+                return False
+            if field.tag == PAYLOAD_SIZE:
+                bytes_of_it = field.number
+            at = field.behind
+        if bytes_of_it > PAYLOAD_BYTES_MAX or bytes_of_it > <uint64_t>(size - end):
+            return False
+        at = end + bytes_of_it
+        count -= 1
+    return True
+
+
+cdef bint _field(const uint8_t *data, Py_ssize_t at, Py_ssize_t end, Field *field) noexcept nogil:
+    """Whether there is a whole field, and which."""
+    cdef Py_ssize_t behind = varint_end(data, at, end)
+    cdef int kind
+    if not behind:
+        return False
+    field.tag = number_at(data, at, behind)
+    field.number = 0
+    kind = field.tag & 7
+    if field.tag < 8:
+        return False
+    if kind == 0 or kind == 2:
+        at = behind
+        behind = varint_end(data, at, end)
+        if behind:
+            field.number = number_at(data, at, behind)
+        else:
+            behind = _behind_negative(data, at, end)
+            field.number = NEGATIVE
+        if not behind:
+            return False
+        if kind == 2:
+            if field.number > <uint64_t>(end - behind):
+                return False
+            behind += field.number
+    elif kind == 1:
+        behind += 8
+    elif kind == 5:
+        behind += 4
+    else:
+        return False
+    field.behind = behind
+    return behind <= end
+
+
+cdef inline Py_ssize_t _behind_negative(
+    const uint8_t *data, Py_ssize_t at, Py_ssize_t end
+) noexcept nogil:
+    cdef Py_ssize_t place
+    if end - at < 10 or data[at + 9] != 1:
+        return 0
+    for place in range(9):
+        if data[at + place] < 128:
+            return 0
+    return at + 10
 
 
 # -- ACK -------------------------------------------------------------------------------------------

@@ -113,6 +113,24 @@ async def test_what_a_topic_refuses_comes_in_its_place(slow_stage: Stage) -> Non
     assert first.kind == "SEND_ERROR", "at once where nothing comes before"
 
 
+async def test_what_no_consumer_can_read_is_refused_by_itself(stage: Stage) -> None:
+    client = await writer(stage)
+    about = peer.metadata(1, num_messages_in_batch=3)
+    empty = peer.send(7, 1, peer.batch([b"a", b"b"]), about=about, num_messages=3)
+    garbage = peer.metadata(2, compression=1, uncompressed_size=50)
+    packed = peer.send(7, 2, b"garbage", about=garbage)
+    heard = await client.says(peer.send(7, 0, b"x"), empty, packed, peer.send_batch(7, 3, [b"a"]))
+    told = [(each.kind, each.body.sequence_id) for each in heard]
+    receipt, refusal = "SEND_RECEIPT", "SEND_ERROR"
+    assert sorted(told, key=lambda one: one[1]) == [
+        (receipt, 0),
+        (refusal, 1),
+        (refusal, 2),
+        (receipt, 3),
+    ]
+    assert {each.body.error for each in heard if each.kind == refusal} == {pb.NotAllowedError}
+
+
 async def test_too_many_lookups(stage: Stage) -> None:
     """In the words of each question's own answer."""
     client = await stage.player(lookups_max=0)

@@ -1,0 +1,168 @@
+"""Messages that no consumer can read: batches whose messages are not all there or end elsewhere
+than they say, and what is compressed and cannot be undone.
+
+A broker need not look, and Apache's does not. But a consumer takes an entry apart as its metadata
+says: C++'s (and so Python's) reads beyond its memory or crashes, Go's panics, Java's drops the
+connection and comes back for the same entry again and again (3.13, 0.18 and 4.0, tried). What is
+encrypted cannot be looked into, nor can a part of a large message; and what is much uncompressed
+would hold up the loop.
+
+Invariant: what stock clients send is never called malformed; nor is anything whose metadata is not
+understood here. `suspects` and `holds` have compiled twins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from struct import Struct as Layout
+from typing import Final
+
+from core.entry.compression import CODECS, decompress
+from core.errors import Corrupted
+from core.native import quickest
+from core.varints import number_at, varint_end
+
+HOME: Final = "wire.pulsar.hot.compiled.reading"
+UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024
+"""What has more is stored as it came: twice what stock clients put into a batch by themselves."""
+CHECKSUM_PART: Final = b"\x0e\x01"
+CHECKSUM_BYTES: Final = 6
+ENCRYPTION_KEYS: Final = 13 << 3 | 2
+COMPRESSION: Final = 8 << 3
+UNCOMPRESSED_SIZE: Final = 9 << 3
+COUNT: Final = 11 << 3
+"""Tag of how many messages are in a batch; none is in what is no batch."""
+CHUNKS: Final = 27 << 3
+PAYLOAD_SIZE: Final = 3 << 3
+"""Of what is said about one message."""
+PAYLOAD_BYTES_MAX: Final = (1 << 31) - 1
+_TAGS: Final = (bytes((COUNT,)), bytes((COMPRESSION,)))
+_SIZE: Final = Layout(">I").unpack_from
+_KINDS: Final = {0: 0, 1: 8, 2: 0, 5: 4}
+"""Bytes of a field by its kind, where that tells."""
+
+
+def malformed(payloads: Sequence[bytes]) -> list[int]:
+    """The places of messages that no consumer can read."""
+    return [at for at in suspects_now(payloads) if not _is_readable(payloads[at])]
+
+
+def suspects(payloads: Sequence[bytes]) -> list[int]:
+    """The places of messages that say they are batches and are not, or that are compressed."""
+    return [at for at, payload in enumerate(payloads) if _is_suspect(payload)]
+
+
+def _is_suspect(tail: bytes) -> bool:
+    begin, end = _metadata(tail)
+    if not begin or not any(tail.find(tag, begin, end) >= 0 for tag in _TAGS):
+        return False
+    found = _about(tail, begin, end)
+    if found is None:
+        return False
+    count, codec, _ = found
+    return codec > 0 or count > PAYLOAD_BYTES_MAX or (count > 0 and not holds(tail, end, count))
+
+
+def _is_readable(tail: bytes) -> bool:
+    begin, end = _metadata(tail)
+    found = _about(tail, begin, end)
+    if found is None:
+        return True
+    count, codec, size = found
+    if count > PAYLOAD_BYTES_MAX:  # C++'s takes a negative number for none, Java's for a mistake
+        return False
+    if codec in CODECS:
+        if not 0 < size <= UNCOMPRESSED_BYTES_MAX:
+            return True
+        try:
+            tail, end = decompress(tail[end:], codec, size), 0
+        except Corrupted:
+            return False
+    elif codec:
+        return True
+    return not count or holds_now(tail, end, count)
+
+
+def _metadata(tail: bytes) -> tuple[int, int]:
+    """Where it begins and ends; it never begins at 0, which stands for none."""
+    at = CHECKSUM_BYTES if tail.startswith(CHECKSUM_PART) else 0
+    if len(tail) < at + 4:
+        return 0, 0
+    end = at + 4 + _SIZE(tail, at)[0]
+    return (at + 4, end) if end <= len(tail) else (0, 0)
+
+
+def _about(tail: bytes, begin: int, end: int) -> tuple[int, int, int] | None:
+    """How many messages are in it (0 for no batch), how it is compressed, and what it is without
+    that; None if it is not to be looked into.
+    """
+    count = codec = size = 0
+    for tag, number in _fields(tail, begin, end):
+        if tag < 0 or tag == ENCRYPTION_KEYS or (tag == CHUNKS and number):
+            return None
+        if tag == COUNT:
+            count = number
+        elif tag == COMPRESSION:
+            codec = number
+        elif tag == UNCOMPRESSED_SIZE:
+            size = number
+    return count, codec, size
+
+
+def holds(data: bytes, at: int, count: int) -> bool:
+    """Whether so many messages are there; what is behind them is nobody's concern."""
+    for _ in range(count):
+        if len(data) - at < 4:
+            return False
+        begin = at + 4
+        end = begin + _SIZE(data, at)[0]
+        if end > len(data):
+            return False
+        size = -1
+        for tag, number in _fields(data, begin, end):
+            if tag < 0:
+                return False
+            if tag == PAYLOAD_SIZE:
+                size = number
+        if not 0 <= size <= min(len(data) - end, PAYLOAD_BYTES_MAX):
+            return False
+        at = end + size
+    return True
+
+
+suspects_now = quickest(suspects, HOME)
+holds_now = quickest(holds, HOME)
+
+
+def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Tags, and numbers where there are any; a tag of -1 if it cannot be read on."""
+    while at < end:
+        behind = varint_end(data, at, end)
+        tag = number_at(data, at, behind) if behind else -1
+        kind, number = tag & 7, 0
+        at = behind
+        if tag < 8 or kind not in _KINDS:
+            yield -1, 0
+            return
+        if kind in (0, 2):
+            number, at = _number(data, at, end)
+            if at and kind == 2:
+                at += number
+        else:
+            at += _KINDS[kind]
+        if not at or at > end:
+            yield -1, 0
+            return
+        yield tag, number
+
+
+def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """A number, and what is behind it; 0 for none. Negative ones have ten bytes, and count as the
+    largest.
+    """
+    behind = varint_end(data, at, end)
+    if behind:
+        return number_at(data, at, behind), behind
+    if end - at >= 10 and min(data[at : at + 9]) > 127 and data[at + 9] == 1:
+        return 1 << 63, at + 10
+    return 0, 0
