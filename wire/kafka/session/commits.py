@@ -93,7 +93,7 @@ async def _committed(
             code, name = await _named(session, topic.topic_id)
         named.append((code, name))
         for part in topic.partitions:
-            if (code or _refusal_of(part)) == NONE:
+            if (code or note_refusal(part)) == NONE:
                 commit = commit_of(part, now_ms, request.retention_time_ms)
                 wanted[name, part.partition_index] = commit
     codes = await kept(session.front, request.group_id, wanted, turn)
@@ -106,7 +106,7 @@ async def _committed(
                     PartitionError(
                         partition_index=part.partition_index,
                         error_code=code
-                        or _refusal_of(part)
+                        or note_refusal(part)
                         or codes.get((name, part.partition_index), NONE),
                     )
                     for part in topic.partitions
@@ -162,10 +162,6 @@ def _refusal(session: KafkaSession, request: OffsetCommitRequest, version: int) 
     )
 
 
-def _refusal_of(part: CommitPartition) -> int:
-    return note_refusal(part) or (NONE if part.committed_offset >= 0 else INVALID_REQUEST)
-
-
 def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
     """Whether what clients note beside an offset is short enough."""
     note = (part.committed_metadata or "").encode()
@@ -175,7 +171,9 @@ def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
 def commit_of(
     part: CommitPartition | TxnCommitPartition, now_ms: int, retention_ms: int = -1
 ) -> Commit:
-    """What a client wants kept, for so long if it says so."""
+    """What a client wants kept, for so long if it says so. Whatever offset it says: KafkaJS resets
+    a group to the earliest by -2 and to the latest by -1, which its consumers know when they ask.
+    """
     return Commit(
         offset=part.committed_offset,
         epoch=part.committed_leader_epoch,
@@ -241,17 +239,16 @@ async def _of_group(
 
 
 def _stale(session: KafkaSession, asked: FetchOffsetsGroup) -> int:
-    """Whether a member that says its epoch is one, and up to date.
+    """Whether a member that says its epoch is one, and up to date, in a group where that counts.
 
-    A group that is not there, or a member, may be forgotten since a restart. Members hear of that
-    at their next heartbeat; until then they try again, while Java's, told here, end with an error.
+    Classic members say their generation here, as current Go clients do, and nobody judges it
+    (`ClassicGroup.validateOffsetFetch` of 4.3); nor is anybody judged by a group that is not there,
+    which hears at its next heartbeat that it is none.
     """
     if asked.member_id is None and asked.member_epoch < 0:
         return NONE
     group = session.front.groups.consumer(asked.group_id)
-    if group is None:
-        return COORDINATOR_LOAD_IN_PROGRESS if asked.member_epoch >= 0 else NONE
-    return group.check_commit(asked.member_id or "", asked.member_epoch)
+    return NONE if group is None else group.check_commit(asked.member_id or "", asked.member_epoch)
 
 
 async def _of_topic(

@@ -6,6 +6,7 @@ import pytest
 
 from core.errors import StorageFailed
 from core.ledger.chain import START
+from core.names import TopicName
 from core.testing.bench import settled
 from core.testing.client import attached
 from core.topic.subscription import SubscriptionType
@@ -126,13 +127,43 @@ async def test_many_partitions_wait_for_storage_together(slow_stage: Stage) -> N
 
 async def test_what_cannot_be_committed(stage: Stage) -> None:
     client = await stage.client("t")
-    assert await code(client, commit(-1)) == errors.INVALID_REQUEST
     request = commit(0)
     for name in ("", ".", "pulsar.dedup", "__compaction"):
         request.group_id = name
         assert await code(client, request) == errors.INVALID_GROUP_ID
     assert await stage.front.records.names() == []
     assert await committed(client, "") == (-1, "")
+
+
+async def test_an_offset_may_be_less_than_nothing(stage: Stage) -> None:
+    client = await stage.client("t")
+    await client.produce("t", batch(b"a"), batch(b"b"))
+    for offset in (2, -2, -1):
+        assert await code(client, commit(offset, metadata="as KafkaJS resets")) == 0
+        assert await committed(client) == (offset, "as KafkaJS resets")
+    await stage.broker.unload(loaded(stage).name)
+    assert await committed(client) == (-1, "as KafkaJS resets")
+
+
+@pytest.mark.parametrize("version", [9, 10])
+async def test_classic_members_may_say_their_generation(stage: Stage, version: int) -> None:
+    client = await stage.client("t")
+    await client.produce("t", batch(b"a"))
+    assert await code(client, commit(1)) == 0
+    topic_id = await stage.broker.topic_ids.of(TopicName.parse("t"))
+    part = FetchOffsetsTopic(name="t", topic_id=topic_id, partition_indexes=[0])
+
+    async def told(member_id: str, generation: int) -> tuple[int, int]:
+        asked = FetchOffsetsGroup(
+            group_id="g", member_id=member_id, member_epoch=generation, topics=[part]
+        )
+        (group,) = (await client.hears(OffsetFetchRequest(groups=[asked]), version)).groups
+        return group.error_code, group.topics[0].partitions[0].committed_offset
+
+    assert await told("forgotten", 4) == (0, 1), "nobody is in"
+    joined = await member(client)
+    assert await told(joined.member_id, joined.generation_id) == (0, 1)
+    assert await told(joined.member_id, joined.generation_id + 1) == (0, 1), "as in Kafka"
 
 
 async def test_storage_that_fails_is_worth_another_try(stage: Stage) -> None:
