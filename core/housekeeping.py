@@ -15,7 +15,7 @@ import trio
 
 from core.compaction.service import Compacting
 from core.errors import BrokerError, QuotaExceeded, QuotaHeld
-from core.ledger.trim import asked, beyond, trimmable
+from core.ledger.trim import beyond, trimmable
 from core.policies import BacklogQuota, LogLimits
 from core.topic.backlog import backlog_bytes, needed_from, slowest
 from core.topic.beginning import pass_over
@@ -64,17 +64,10 @@ class Housekeeping:
             await self.check_quota(topic)
             topic.forget_readers()
             await self.expire_subscriptions(topic)
-            await self.roll(topic)
+            await topic.ledger.roll_if_old()
             await self.trim(topic)
             self.compacting.consider(topic)
         await self.delete_if_idle(topic)
-
-    async def roll(self, topic: Topic) -> None:
-        """End the ledger being written, if it is old enough."""
-        wanted, compaction = topic.policies.ledger_limits, topic.policies.compaction
-        lag_ms = -1 if compaction is None else compaction.max_lag_ms
-        topic.ledger.roll_limits = asked(topic.env.storage.roll, wanted, lag_ms)
-        await topic.ledger.roll_if_old()
 
     async def expire(self, topic: Topic) -> None:
         """Messages older than their time to live count as acknowledged."""

@@ -32,6 +32,7 @@ from core.ledger.appends import Appended
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
+from core.ledger.trim import asked
 from core.ledger.trouble import NO_WRITES
 from core.names import TopicName
 from core.policies import Effective
@@ -77,6 +78,7 @@ class Topic:
         self.env = env
         self.policies = policies
         self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
+        self._set_roll()
         self.subscriptions: dict[str, Subscription] = {}
         self.producers = Producers()
         self._watchers: list[Callable[[], None]] = []
@@ -173,9 +175,17 @@ class Topic:
         self.ledger.tailed = True
         return subscription
 
+    def _set_roll(self) -> None:
+        """How large and how old ledgers become: from the first on."""
+        compaction = self.policies.compaction
+        lag_ms = -1 if compaction is None else compaction.max_lag_ms
+        usual, wanted = self.env.storage.roll, self.policies.ledger_limits
+        self.ledger.roll_limits = asked(usual, wanted, lag_ms)
+
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed, for those who are here as well."""
         self.policies = policies
+        self._set_roll()
         for subscription in self.subscriptions.values():
             subscription.set_limits(limits_of(policies), policies.max_unacked_per_consumer)
         self._set_rates()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from core import listing
 from core.errors import AlreadyExists, BrokerError, TopicNotFound
@@ -26,7 +27,7 @@ from wire.kafka.messages.basics import (
     MetadataResponse,
     TopicCursor,
 )
-from wire.kafka.names import called, topic_of
+from wire.kafka.names import called, new_topic_of, topic_of
 from wire.kafka.session import creation
 from wire.kafka.session.logs import EPOCH
 
@@ -85,7 +86,9 @@ async def _found(
         if wanted.name is None:
             told.name = await session.front.logs.name_of(wanted.topic_id)
         name = topic_of(told.name or "")
-        count = await _partitions(session, name, create=create)
+        count = await _partitions(session, name)
+        if not count:
+            await _make(session, told.name or "", create=create)
         told.topic_id = await session.broker.topic_ids.of(name)
     except (BrokerError, Refused) as error:
         told.error_code = code_of(error)
@@ -105,21 +108,23 @@ async def _found(
     return told
 
 
-async def _partitions(session: KafkaSession, name: TopicName, *, create: bool) -> int:
-    """How many partitions a topic has for Kafka's clients; it may be created by being asked for."""
+async def _partitions(session: KafkaSession, name: TopicName) -> int:
+    """How many partitions a topic has for Kafka's clients; 0 if it is not there."""
     broker = session.broker
-    count = await broker.catalog.partitions(name)
-    if count or await broker.exists(name):
-        return count or 1
-    policies = await broker.catalog.effective(name)
+    return await broker.catalog.partitions(name) or int(await broker.exists(name))
+
+
+async def _make(session: KafkaSession, text: str, *, create: bool) -> NoReturn:
+    """A topic may be made by being asked for, if it may be called so. Whoever asked is not told of
+    it yet, as by Kafka, whose controller makes it meanwhile: clients ask again.
+    """
+    name = new_topic_of(text)
+    policies = await session.broker.catalog.effective(name)
     if not create or not policies.auto_topic_creation.allowed:
         raise TopicNotFound(f"topic {called(name)} does not exist")
-    wanted = session.front.options.partitions
-    try:
-        await creation.create(session.front, name, wanted, {})
-    except AlreadyExists:
-        return await broker.catalog.partitions(name) or 1
-    return wanted
+    with suppress(AlreadyExists):
+        await creation.create(session.front, name, session.front.options.partitions, {})
+    raise TopicNotFound(f"topic {called(name)} is about to be made")
 
 
 async def on_describe_topic_partitions(

@@ -130,10 +130,11 @@ class Stage:
         """Whether their batches come as large ones do."""
 
     async def client(self, *topics: str) -> Client:
-        """A client that has asked for topics, so that they are there."""
+        """A client that has asked for topics until it was told of them, so that they are there."""
         made = Client(self.front, known=self.known, large=self.large)
         if topics:
             wanted = [FindTopic(name=name) for name in topics]
+            await made.hears(MetadataRequest(topics=wanted), 9)
             heard = await made.hears(MetadataRequest(topics=wanted), 9)
             assert [topic.error_code for topic in heard.topics] == [0] * len(topics)
         return made

@@ -21,6 +21,7 @@ from wire.kafka.messages.configs import (
 )
 from wire.kafka.messages.parts import ConfigValue
 from wire.kafka.session.tests.conftest import Client, Stage
+from wire.kafka.tests.batch import batch
 
 
 async def described(
@@ -101,6 +102,21 @@ async def test_some_are_changed_and_the_others_stay(stage: Stage) -> None:
     assert await value_of(client, "segment.ms") == ("5", 1)
     topic = await stage.broker.topic(TopicName.parse("t-partition-0"))
     assert topic.policies.configs == {"segment.ms": "5"}
+
+
+async def test_how_large_ledgers_become_holds_from_the_first_batch_on(stage: Stage) -> None:
+    client = await stage.client("t")
+    large = batch(*[b"x" * 10_000] * 60)
+    configs = ("segment.bytes", 0, str(1 << 20)), ("max.message.bytes", 0, str(1 << 20))
+    assert await changed(client, *configs) == 0
+    for _ in range(2):
+        for _ in range(4):
+            assert (await client.produce("t", large)).error_code == 0
+            stage.stores.clock.forward(2)
+        topic = await stage.broker.topic(TopicName.parse("t-partition-0"))
+        sizes = [one.size for one in topic.ledger.chain.segments]
+        assert max(sizes) < 3 * len(large), sizes
+        await stage.broker.unload(topic.name)
 
 
 async def test_lists_grow_and_shrink(stage: Stage) -> None:

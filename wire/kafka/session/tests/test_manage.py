@@ -177,8 +177,25 @@ async def test_topics_by_their_ids(stage: Stage) -> None:
     ]
     (gone,) = (await client.hears(by_id, 12)).topics
     assert gone.error_code == errors.UNKNOWN_TOPIC_ID
-    (new,) = (await client.hears(MetadataRequest(topics=[FindTopic(name="t")]), 12)).topics
+    by_name = MetadataRequest(topics=[FindTopic(name="t")])
+    (not_yet,) = (await client.hears(by_name, 12)).topics
+    assert (not_yet.error_code, not_yet.partitions) == (errors.UNKNOWN_TOPIC, [])
+    (new,) = (await client.hears(by_name, 12)).topics
     assert new.topic_id not in (found.topic_id, NO_UUID)
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "x" * 250, "..", "t-partition-0", "a\u00e4"])
+async def test_what_may_not_be_made_is_not_made_by_asking(stage: Stage, name: str) -> None:
+    client = await stage.client()
+    refused, _ = await create(client, name=name)
+    assert refused == errors.INVALID_TOPIC
+    for version, may in ((9, True), (9, False), (12, True)):
+        asked = MetadataRequest(topics=[FindTopic(name=name)], allow_auto_topic_creation=may)
+        (told,) = (await client.hears(asked, version)).topics
+        assert told.error_code == errors.INVALID_TOPIC
+    told = await client.produce(name, batch(b"a"))
+    assert told.error_code in (errors.UNKNOWN_TOPIC, errors.INVALID_TOPIC)
+    assert (await client.hears(MetadataRequest(topics=None), 9)).topics == []
 
 
 async def test_topics_described_some_partitions_at_a_time(stage: Stage) -> None:
