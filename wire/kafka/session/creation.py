@@ -18,6 +18,7 @@ from core.names import TopicName
 from core.policies import InactiveTopics, TopicPolicies
 from wire.kafka import configs
 from wire.kafka.names import called
+from wire.kafka.session import internal
 
 if TYPE_CHECKING:
     from core.broker import Broker
@@ -30,8 +31,8 @@ async def is_there(broker: Broker, name: TopicName) -> bool:
 
 
 async def check_is_new(front: KafkaFront, name: TopicName) -> None:
-    """`AlreadyExists` for a topic that is there."""
-    if await is_there(front.broker, name):
+    """`AlreadyExists` for a topic that is there, or is the server's to show."""
+    if called(name) == internal.OFFSETS or await is_there(front.broker, name):
         raise AlreadyExists(f"Topic '{called(name)}' already exists.")
 
 

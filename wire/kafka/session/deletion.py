@@ -19,6 +19,7 @@ from wire.kafka.messages.records import (
     DeleteRecordsRequest,
     DeleteRecordsResponse,
 )
+from wire.kafka.session import internal
 
 if TYPE_CHECKING:
     from wire.kafka.session.logs import Log
@@ -50,6 +51,7 @@ async def _delete(
         partition_index=part.partition_index, low_watermark=-1, error_code=NONE
     )
     try:
+        internal.refuse_change(name)
         log = await session.front.logs.get(name, part.partition_index)
         await _delete_before(log, log.end if part.offset == ALL else part.offset)
         told.low_watermark = log.start

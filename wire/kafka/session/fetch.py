@@ -36,6 +36,7 @@ from wire.kafka.messages.records import (
     FetchResponse,
     FetchTopic,
 )
+from wire.kafka.session import internal
 from wire.kafka.session.gathering import Gathering
 from wire.kafka.session.logs import EPOCH, Log
 
@@ -65,6 +66,7 @@ class Wanted:
         "committed",
         "end_seen",
         "error",
+        "is_view",
         "log",
         "part",
         "size",
@@ -76,6 +78,8 @@ class Wanted:
         self.part = part
         self.log = log
         self.error = error
+        self.is_view = False
+        """Of a topic in which there never is anything."""
         self.committed = committed
         """Only what is decided; what came to nothing is named in `aborted`."""
         self.aborted: list[AbortedTransaction] | None = None
@@ -258,6 +262,12 @@ async def _wanted(
     assert isinstance(request, FetchRequest)
     log, error = None, NONE
     try:
+        if internal.is_meant(topic.topic, topic.topic_id):
+            await internal.check_is_there(session, part.partition)
+            error = OFFSET_OUT_OF_RANGE if part.fetch_offset else NONE
+            one = Wanted(part, None, error, committed=False)
+            one.is_view = True
+            return one
         if asked.version >= BY_ID_VERSION:
             log = await logs.by_id(topic.topic_id, part.partition)
         else:
@@ -299,7 +309,9 @@ async def _read_all(every_one: list[Wanted], left: int) -> None:
 
 def _answer(one: Wanted) -> FetchedPartition:
     log = one.log
-    end, stable, start = (log.end, log.stable, log.start) if log is not None else (-1, -1, -1)
+    end = stable = start = 0 if one.is_view else -1
+    if log is not None:
+        end, stable, start = log.end, log.stable, log.start
     return FetchedPartition(
         partition_index=one.part.partition,
         error_code=one.error,

@@ -38,7 +38,7 @@ from wire.kafka.messages.topics import (
     DeleteTopicsResponse,
 )
 from wire.kafka.names import new_topic_of, topic_of
-from wire.kafka.session import creation, resources
+from wire.kafka.session import creation, internal, resources
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -146,6 +146,7 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
     told = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
     broker = session.broker
     try:
+        internal.refuse_change(topic.name, topic.topic_id)
         if topic.name is None:
             told.name = await session.front.logs.name_of(topic.topic_id)
         elif topic.topic_id != NO_UUID:
@@ -179,6 +180,7 @@ async def _enlarged(
     told = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
     broker = session.broker
     try:
+        internal.refuse_change(topic.name)
         name = topic_of(topic.name)
         present = len(await administration.partitions_of(broker, name))
         if topic.count <= present or topic.count > PARTITIONS_MAX:

@@ -39,6 +39,7 @@ from wire.kafka.messages.records import (
     ProduceResponse,
     RefusedRecord,
 )
+from wire.kafka.session import internal
 from wire.kafka.session.logs import Log
 from wire.kafka.session.storing import Storing, check_transaction
 
@@ -144,6 +145,7 @@ class Producing:
         for topic in self._request.topic_data:
             for part in topic.partition_data:
                 try:
+                    internal.refuse_change(topic.name, topic.topic_id)
                     if self._by_id:
                         log = await logs.by_id(topic.topic_id, part.index)
                     else:

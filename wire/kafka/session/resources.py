@@ -19,6 +19,7 @@ from wire.kafka.configs import Config, Kind
 from wire.kafka.errors import INVALID_REQUEST, Refused
 from wire.kafka.groups.configs import GROUP, of_all
 from wire.kafka.names import topic_of
+from wire.kafka.session import internal
 from wire.kafka.session.creation import is_there
 from wire.kafka.session.topics import all_names
 
@@ -78,6 +79,9 @@ def _shown_topic(
 
 
 async def _of_topic(session: KafkaSession, text: str) -> list[Shown]:
+    if internal.is_meant(text):
+        await internal.check_is_there(session)
+        return of_new_topic(session.front, internal.CONFIGS)
     name = await _named(session, text)
     effective = await session.broker.catalog.effective(name)
     own = effective.configs
@@ -92,6 +96,7 @@ async def _named(session: KafkaSession, text: str) -> TopicName:
 
 
 async def _change_topic(session: KafkaSession, text: str, change: Change, for_real: bool) -> None:
+    internal.refuse_change(text)
     name = await _named(session, text)
     catalog = session.broker.catalog
     async with catalog.changing(name.namespace):

@@ -28,7 +28,7 @@ from wire.kafka.messages.basics import (
     TopicCursor,
 )
 from wire.kafka.names import called, new_topic_of, topic_of
-from wire.kafka.session import creation
+from wire.kafka.session import creation, internal
 from wire.kafka.session.logs import EPOCH
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ async def all_names(session: KafkaSession) -> list[str]:
     """Topics of the namespace that needs no prefix, partitions as one."""
     names = await listing.topics_of(session.broker, NamespaceName.parse(DEFAULT_NAMESPACE))
     parsed = (TopicName.parse(name) for name in names)
-    return sorted({called(name.base) for name in parsed if name.persistent})
+    found = {called(name.base) for name in parsed if name.persistent}
+    return sorted({*found, *await internal.names(session)})
 
 
 async def _found(
@@ -83,13 +84,16 @@ async def _found(
         topic_authorized_operations=operations,
     )
     try:
-        if wanted.name is None:
-            told.name = await session.front.logs.name_of(wanted.topic_id)
-        name = topic_of(told.name or "")
-        count = await _partitions(session, name)
-        if not count:
-            await _make(session, told.name or "", create=create)
-        told.topic_id = await session.broker.topic_ids.of(name)
+        if internal.is_meant(wanted.name, wanted.topic_id):
+            await internal.check_is_there(session)
+            told.name, told.topic_id, count = (
+                internal.OFFSETS,
+                internal.TOPIC_ID,
+                internal.PARTITIONS,
+            )
+            told.is_internal = True
+        else:
+            count = await _find(session, told, create=create)
     except (BrokerError, Refused) as error:
         told.error_code = code_of(error)
         return told
@@ -106,6 +110,18 @@ async def _found(
         for index in range(count)
     ]
     return told
+
+
+async def _find(session: KafkaSession, told: FoundTopic, *, create: bool) -> int:
+    """How many partitions it has; what it is called and its id are told."""
+    if told.name is None:
+        told.name = await session.front.logs.name_of(told.topic_id)
+    name = topic_of(told.name)
+    count = await _partitions(session, name)
+    if not count:
+        await _make(session, told.name, create=create)
+    told.topic_id = await session.broker.topic_ids.of(name)
+    return count
 
 
 async def _partitions(session: KafkaSession, name: TopicName) -> int:
@@ -179,6 +195,7 @@ async def _described(session: KafkaSession, name: str) -> DescribedTopic:
             for part in found.partitions
         ],
         topic_authorized_operations=found.topic_authorized_operations,
+        is_internal=found.is_internal,
     )
 
 

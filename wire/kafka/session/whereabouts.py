@@ -19,6 +19,7 @@ from wire.kafka.messages.records import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from wire.kafka.session import internal
 from wire.kafka.session.logs import EPOCH, Log
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ async def _find(
         told.error_code = UNSUPPORTED_VERSION
         return told
     try:
+        if internal.is_meant(name):
+            await internal.check_is_there(session, part.partition_index)
+            if part.timestamp in (LATEST, EARLIEST, EARLIEST_HERE):
+                told.offset, told.leader_epoch = 0, EPOCH
+            return told
         log = await session.front.logs.get(name, part.partition_index)
         end = log.stable if request.isolation_level == READ_COMMITTED else log.end
         if part.current_leader_epoch > EPOCH:
@@ -113,14 +119,18 @@ async def on_offset_for_leader_epoch(
 async def _epoch(session: KafkaSession, name: str, part: EndEpochPartition) -> EndedEpochPartition:
     told = EndedEpochPartition(partition=part.partition, error_code=NONE)
     try:
-        log = await session.front.logs.get(name, part.partition)
+        if internal.is_meant(name):
+            await internal.check_is_there(session, part.partition)
+            end = 0
+        else:
+            end = (await session.front.logs.get(name, part.partition)).end
     except BrokerError as error:
         told.error_code = code_of(error)
         return told
     if part.current_leader_epoch > EPOCH:
         told.error_code = UNKNOWN_LEADER_EPOCH
     elif part.leader_epoch >= EPOCH:
-        told.leader_epoch, told.end_offset = EPOCH, log.end
+        told.leader_epoch, told.end_offset = EPOCH, end
     return told
 
 
