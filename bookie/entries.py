@@ -37,8 +37,14 @@ OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
 """What an entry has before its payload."""
 DIGEST_AT: Final = LENGTH_BYTES + HEADER_BYTES
 RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
-ENTRY_BYTES_MAX: Final = 5 * 1024 * 1024 + 10 * 1024 - 500
-"""The frame that Pulsar gives its bookies, less what wraps an entry: a message of 5 MiB fits."""
+ENTRY_BYTES_MAX: Final = 16 * 1024 * 1024 + 64 * 1024
+"""A message of 16 MiB fits, with what Pulsar and we put around it.
+
+What bounds it: half a write cache (16 MiB by default) takes one such entry without refusing the
+next; and the longer a group of the journal may be, the further behind a break it is looked for
+(`journal/scan.py`), which a file of 64 MiB has to be much longer than. Apache's bookies take frames
+of 5 MiB unless their `nettyMaxFrameSizeBytes` says otherwise.
+"""
 NOTHING_CONFIRMED: Final = -1
 APART_BYTES: Final = 64 * 1024
 """A payload of this size is worth a run of its own."""

@@ -19,7 +19,7 @@ class BookieSettings(Struct, frozen=True):
     """Old journal files kept, zeroed, to be written again."""
     journal_queue_bytes_max: int = 16 * MIB
     """Waiting for the sync: beyond it `congested`."""
-    burst_bytes_max: int = 37 * MIB
+    burst_bytes_max: int = 48 * MIB
     """What may come in spite of that, for it was on its way already; of entries twice as much, as
     they are larger than what they hold. Beyond it appends fail."""
 

@@ -93,6 +93,7 @@ def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> Ka
         node_id=kafka.broker_id,
         partitions=kafka.num_partitions,
         batch_bytes_max=kafka.message_max_bytes,
+        message_bytes_max=settings.broker.max_message_size,
         retention_ms=kafka.log_retention_ms,
         transaction_ms_max=kafka.transaction_max_timeout_ms,
         transactional_id_ms_max=kafka.transactional_id_expiration_ms,

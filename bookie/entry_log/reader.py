@@ -105,10 +105,10 @@ class EntryLogReader:
             if position:
                 offset += position
                 window = SCAN_BYTES
-            elif len(data) < window or window > 2 * entries.ENTRY_BYTES_MAX:
+            elif len(data) < window or window > entries.ENTRY_BYTES_MAX:
                 break
             else:
-                window = 4 * entries.ENTRY_BYTES_MAX
+                window = 2 * entries.ENTRY_BYTES_MAX
         if map_offset and offset != end:
             raise Corrupted(f"entry log {log_id:x}: there is no record at {offset}")
 

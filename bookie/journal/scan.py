@@ -13,11 +13,11 @@ from bookie import entries
 from bookie.journal import format
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024
-TEAR_BYTES_MAX: Final = 16 * 1024 * 1024
+TEAR_BYTES_MAX: Final = 24 * 1024 * 1024
 """More than any group has. Bytes further behind a break than this were written after it."""
 LEFT_OVER_BYTES: Final = 1024 * 1024
 """So far behind its end a journal is looked at, which costs a start nothing that shows."""
-RECORD_BYTES_MAX: Final = 8 * 1024 * 1024
+RECORD_BYTES_MAX: Final = entries.ENTRY_BYTES_MAX + 1024
 
 Read = Callable[[int, int], bytes]
 """(offset, size) -> bytes, fewer only at the end of the file."""

@@ -33,7 +33,7 @@ LATER = {
     "unknown type": pack(">II", 7, 3) + b"\x08\xff\x07",
     "not for a server": peer.frame("SUCCESS", pb.CommandSuccess(request_id=1)),
     "type and body differ": pack(">II", 8, 4) + b"\x08\x06\x2a\x00",
-    "too large": pack(">II", 6 * 1024 * 1024, 20) + bytes(100),
+    "too large": pack(">II", 17 * 1024 * 1024, 20) + bytes(100),
     "no permits": peer.flow(1, 0),
     "size zero": pack(">I", 0),
     "required fields missing": pack(">II", 8, 4) + b"\x08\x04\x22\x00",

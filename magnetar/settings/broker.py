@@ -19,9 +19,14 @@ class Broker(Struct, frozen=True):
     )
     max_message_size: Annotated[
         int,
-        # storage takes no larger entries; larger messages come in chunks
-        Meta(description="Bytes of one message, or of one batch.", ge=1, le=5 * 1024 * 1024),
-    ] = 5 * 1024 * 1024
+        # storage takes no larger entries; larger messages come in chunks. Clients leave out what is
+        # larger than they are told, so it is the limit of all protocols
+        Meta(
+            description="Bytes of one message or batch, also of Kafka's; 5242880 in Pulsar.",
+            ge=1,
+            le=16 * 1024 * 1024,
+        ),
+    ] = 16 * 1024 * 1024
 
     allow_auto_topic_creation: Annotated[
         bool, Meta(description="Topics come into being when a client names them.")

@@ -24,7 +24,11 @@ class Kafka(Struct, frozen=True):
     message_max_bytes: Annotated[
         int,
         # storage takes no larger entries
-        Meta(description="Bytes of one batch of records.", ge=1, le=5 * 1024 * 1024),
+        Meta(
+            description="Bytes of one batch of records; broker.max_message_size is the most.",
+            ge=1,
+            le=16 * 1024 * 1024,
+        ),
     ] = 1_048_588
     log_retention_ms: Annotated[
         int, Meta(description="What topics made by Kafka's clients keep; -1 for ever.", ge=-1)

@@ -55,7 +55,7 @@ CODECS: Final[Mapping[str, int]] = {
     **{codec.name: number for number, codec in KAFKA_CODECS.items()},
 }
 """The numbers that batches have for them."""
-BATCH_BYTES_MAX: Final = 5 * 1024 * 1024
+BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
 """Storage takes no larger entries."""
 
 
@@ -274,15 +274,17 @@ class Rules(Struct, frozen=True):
     """Whoever sends a sound batch in time has it stored as it is."""
 
 
-def rules(effective: Effective, defaults: Mapping[str, str]) -> Rules:
-    """As values."""
+def rules(
+    effective: Effective, defaults: Mapping[str, str], bytes_max: int = BATCH_BYTES_MAX
+) -> Rules:
+    """As values; no batch may have more than `bytes_max`, whatever its topic says."""
     found = shown(effective, defaults)
     append_time = found[TIMESTAMP_TYPE] == LOG_APPEND_TIME
     insync = int(found[MIN_INSYNC])
     keyed = "compact" in found[CLEANUP_POLICY]
     codec = CODECS.get(found[COMPRESSION_TYPE])
     return Rules(
-        bytes_max=int(found[MAX_MESSAGE_BYTES]),
+        bytes_max=min(int(found[MAX_MESSAGE_BYTES]), bytes_max),
         append_time=append_time,
         before_ms=int(found[TIMESTAMP_BEFORE_MS]),
         after_ms=int(found[TIMESTAMP_AFTER_MS]),

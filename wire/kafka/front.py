@@ -22,7 +22,7 @@ from core.link.connection import Connection
 from core.ports.metadata_store import ABSENT
 from core.transactions.coordinator import Coordinator
 from core.transactions.transaction import Promise
-from wire.kafka.configs import MAX_MESSAGE_BYTES, RETENTION_MS
+from wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
 from wire.kafka.groups.configured import Configured
 from wire.kafka.groups.consumer.lookups import Lookups
 from wire.kafka.groups.coordinator import Groups
@@ -85,6 +85,9 @@ class KafkaOptions(Struct, frozen=True):
     partitions: int = 1
     """Of a topic that is created because somebody asks for it."""
     batch_bytes_max: int = 1_048_588
+    """Where a topic does not decide it."""
+    message_bytes_max: int = BATCH_BYTES_MAX
+    """Of all that is stored: Pulsar's clients are told so, and leave out what is larger."""
     retention_ms: int = 604_800_000
     """Of topics that Kafka's clients make; -1 for ever."""
     transaction_ms_max: int = 900_000
@@ -122,7 +125,7 @@ class KafkaFront:
             MAX_MESSAGE_BYTES: str(options.batch_bytes_max),
         }
         """Configs of topics that have not decided, as far as an operator may."""
-        self.logs = Logs(broker, self.defaults)
+        self.logs = Logs(broker, self.defaults, options.message_bytes_max)
         self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
         self.records = Records(broker.metadata)
         self.keeper = Keeper(broker.metadata)

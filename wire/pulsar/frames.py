@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from core.checksum import crc32c
 from core.errors import WireError
 
-MESSAGE_BYTES_MAX: Final = 5 * 1024 * 1024
+MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 FRAME_SLACK_BYTES: Final = 10 * 1024
 """What a frame may hold beside the largest message."""
 

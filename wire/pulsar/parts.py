@@ -19,8 +19,8 @@ def signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-ACK_SET_WORDS_MAX: Final = 16_384
-"""Of 64 messages each: no batch of 5 MiB has more."""
+ACK_SET_WORDS_MAX: Final = 49_152
+"""Of 64 messages each: no batch of 16 MiB has more."""
 
 
 def mask_of(words: Sequence[int]) -> int:

@@ -150,7 +150,7 @@ def test_long_runs_go_in_pieces_and_are_told_once(bench):
 
 
 def test_an_entry_may_be_too_large(bench):
-    bench.append(b"x" * 6_000_000)
+    bench.append(b"x" * 17_000_000)
     bench.append(b"next")
     bench.turn()
     assert len(bench.told) == 1

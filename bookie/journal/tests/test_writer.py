@@ -7,7 +7,8 @@ import trio
 from bookie import entries
 from bookie.journal import format
 from bookie.journal.files import JournalFiles
-from bookie.journal.groups import BATCH_BYTES_MAX
+from bookie.journal.format import PADDING_BYTES_MAX
+from bookie.journal.groups import BATCH_BYTES_MAX, GROUP_BYTES
 from bookie.journal.scan import TEAR_BYTES_MAX
 from bookie.journal.tests.records import broken_file, found, record, stop
 from core.errors import StorageFull
@@ -164,6 +165,22 @@ async def test_groups_have_a_bound_however_much_comes_at_once(make, tmp_path):
     assert len(sizes) >= 2
     assert max(sizes) < TEAR_BYTES_MAX
     assert journal.queue_bytes == 0
+
+
+def test_nor_is_a_group_with_the_largest_entry():
+    largest = GROUP_BYTES + max(BATCH_BYTES_MAX, entries.ENTRY_BYTES_MAX) + PADDING_BYTES_MAX
+    assert largest < TEAR_BYTES_MAX
+
+
+async def test_the_largest_entry_is_found_again(make, tmp_path):
+    journal = make(size_max=64 * MIB)
+    told = []
+    size = entries.ENTRY_BYTES_MAX - entries.OVERHEAD_BYTES
+    for number, each in enumerate((100, size, 100)):
+        journal.append(record(number, each), told.append)
+    await stop(journal, make)
+    assert told == [None] * 3
+    assert found(tmp_path) == [0, 1, 2]
 
 
 async def test_a_record_in_two_pieces_stays_in_one_group(make, tmp_path):

@@ -42,7 +42,7 @@ def test_chunks(client, topic, keys):
     producer = client.create_producer(
         topic, encryption_key="k", crypto_key_reader=reader, chunking_enabled=True
     )
-    body = os.urandom(10 * 1024 * 1024)
+    body = os.urandom(18 * 1024 * 1024)
     producer.send(body)
     assert consumer.receive(RECEIVE_MS).data() == body
 

@@ -129,7 +129,7 @@ def test_one_partition_by_name(client, topic):
 def test_chunks_and_batches(client, topic):
     consumer = client.subscribe(topic, "s")
     chunked = client.create_producer(topic, chunking_enabled=True)
-    large = bytes(range(256)) * 4096 * 6
+    large = bytes(range(256)) * 4096 * 18
     chunked.send(large)
     assert drain(consumer, 1) == [large]
     batched = client.create_producer(topic, batching_enabled=True)

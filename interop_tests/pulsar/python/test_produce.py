@@ -95,10 +95,10 @@ def test_compression(client, topic, codec, batched):
 
 
 @pytest.mark.parametrize("codec", [CompressionType.NONE, CompressionType.LZ4], ids=["plain", "lz4"])
-def test_chunks_of_ten_megabytes(client, topic, codec):
+def test_chunks_of_many_megabytes(client, topic, codec):
     consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
     producer = client.create_producer(topic, chunking_enabled=True, compression_type=codec)
-    large = os.urandom(10 * MIB)
+    large = os.urandom(34 * MIB)
     message_id = producer.send(large)
     producer.send(b"small")
     message = consumer.receive(RECEIVE_MS)
@@ -111,7 +111,7 @@ def test_chunks_of_ten_megabytes(client, topic, codec):
 def test_too_big_without_chunks(client, topic):
     producer = client.create_producer(topic)
     with pytest.raises(pulsar.MessageTooBig):
-        producer.send(bytes(6 * MIB))
+        producer.send(bytes(17 * MIB))
     producer.send(b"still there")
 
 
@@ -119,7 +119,7 @@ def test_largest_message(client, topic):
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, batching_enabled=False)
     # the limit is for metadata and payload together
-    body = os.urandom(5 * MIB - 1024)
+    body = os.urandom(16 * MIB - 1024)
     producer.send(body)
     assert consumer.receive(RECEIVE_MS).data() == body
 

@@ -36,6 +36,7 @@ class Log:
     """One partition: a loaded topic, and what readers by offset want to know of it."""
 
     __slots__ = (
+        "_bytes_max",
         "_defaults",
         "_forget",
         "_policies",
@@ -55,6 +56,7 @@ class Log:
         topic: Topic,
         topic_id: bytes,
         defaults: Mapping[str, str],
+        bytes_max: int,
         forget: Callable[[Log], None],
     ) -> None:
         self.topic = topic
@@ -62,9 +64,10 @@ class Log:
         self.names: list[tuple[str, int]] = []
         """By which clients have asked for it."""
         self._defaults = defaults
+        self._bytes_max = bytes_max
         self._forget = forget
         self._policies = topic.policies
-        self._rules = rules(topic.policies, defaults)
+        self._rules = rules(topic.policies, defaults, bytes_max)
         self.writable = False
         """It is stored that batches are among the entries, and known who has brought some."""
         self.places = Places(topic.ledger)
@@ -92,7 +95,7 @@ class Log:
         """What holds for batches that are written here, as of now."""
         if self._policies is not self.topic.policies:
             self._policies = self.topic.policies
-            self._rules = rules(self._policies, self._defaults)
+            self._rules = rules(self._policies, self._defaults, self._bytes_max)
         return self._rules
 
     async def begin_writing(self) -> None:
@@ -131,9 +134,10 @@ class Log:
 class Logs:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker, defaults: Mapping[str, str]) -> None:
+    def __init__(self, broker: Broker, defaults: Mapping[str, str], bytes_max: int) -> None:
         self._broker = broker
         self._defaults = defaults
+        self._bytes_max = bytes_max
         self._known: dict[tuple[str, int], Log] = {}
         """By the names that clients use, which may be several for one."""
         self._of_topics: dict[Topic, Log] = {}
@@ -184,7 +188,9 @@ class Logs:
             raise NotReady(f"{name} is being unloaded")
         found = self._of_topics.get(topic)
         if found is None:
-            found = self._of_topics[topic] = Log(topic, topic_id, self._defaults, self._forget)
+            found = self._of_topics[topic] = Log(
+                topic, topic_id, self._defaults, self._bytes_max, self._forget
+            )
             topic.attendants.append(found)
         if (name, partition) not in self._known:
             self._known[name, partition] = found

@@ -40,7 +40,7 @@ def test_every_default_may_be_set(name: str) -> None:
         ("compression.type", "zip"),
         ("message.timestamp.type", "mine"),
         ("min.cleanable.dirty.ratio", "1.5"),
-        ("max.message.bytes", str(6 * 1024 * 1024)),
+        ("max.message.bytes", str(16 * 1024 * 1024 + 1)),
         ("min.insync.replicas", "0"),
     ],
 )

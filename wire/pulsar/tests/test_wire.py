@@ -140,15 +140,15 @@ def test_what_only_brokers_say_is_refused():
 def test_a_frame_over_the_limit_is_refused_before_it_has_arrived():
     wire = connected()
     with pytest.raises(WireError, match="over the limit"):
-        wire.feed(pack(">I", 5 * 1024 * 1024 + 10 * 1024 + 1))
-    connected().feed(pack(">I", 5 * 1024 * 1024 + 10 * 1024))
+        wire.feed(pack(">I", 16 * 1024 * 1024 + 10 * 1024 + 1))
+    connected().feed(pack(">I", 16 * 1024 * 1024 + 10 * 1024))
     with pytest.raises(WireError, match="over the limit"):
         connected(message_bytes_max=1000).feed(peer.send(1, 1, b"x" * 12_000))
 
 
 def test_the_largest_message_passes():
     wire = connected()
-    data = peer.send(1, 1, b"x" * (5 * 1024 * 1024))
+    data = peer.send(1, 1, b"x" * (16 * 1024 * 1024))
     assert wire.feed(data) == len(data)
 
 

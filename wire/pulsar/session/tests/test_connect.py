@@ -11,7 +11,7 @@ async def test_introductions(stage: Stage) -> None:
     heard = await client.says_one(peer.connect(protocol_version=12))
     assert (heard.kind, heard.body.server_version) == ("CONNECTED", "M-1")
     assert heard.body.protocol_version == 12, "the lower of both"
-    assert heard.body.max_message_size == 5 * 1024 * 1024
+    assert heard.body.max_message_size == 16 * 1024 * 1024
 
 
 async def test_whoever_comes_through_a_proxy_is_welcome(stage: Stage) -> None:

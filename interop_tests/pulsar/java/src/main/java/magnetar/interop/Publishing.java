@@ -118,7 +118,7 @@ final class Publishing {
 
     /** Large messages of two producers at once, for several consumers if the type allows. */
     private static Object chunks(Scene scene) throws Exception {
-        byte[] large = new byte[10 * 1024 * 1024];
+        byte[] large = new byte[34 * 1024 * 1024];
         new Random(1).nextBytes(large);
         SubscriptionType type = scene.type("Exclusive");
         var one = scene.consumer(type).subscribe();
@@ -176,14 +176,14 @@ final class Publishing {
 
     private static Object tooBig(Scene scene) throws Exception {
         try (var consumer = scene.consumer().subscribe(); var producer = scene.producer().create()) {
-            String error = errorOf(() -> producer.send(new byte[6 * 1024 * 1024]));
+            String error = errorOf(() -> producer.send(new byte[17 * 1024 * 1024]));
             return map("error", error, "left", leftovers(consumer, producer));
         }
     }
 
     /** The limit is for metadata and payload together. */
     private static Object largest(Scene scene) throws Exception {
-        byte[] body = new byte[5 * 1024 * 1024 - 1024];
+        byte[] body = new byte[16 * 1024 * 1024 - 1024];
         new Random(3).nextBytes(body);
         try (var consumer = scene.consumer().subscribe(); var producer = scene.producer().create()) {
             producer.send(body);

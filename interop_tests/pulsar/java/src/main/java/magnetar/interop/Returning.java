@@ -117,9 +117,9 @@ final class Returning {
         return goesOn(scene, scene.consumer().subscribe(), scene.producer().compressionType(codec).create());
     }
 
-    /** Ten megabytes are under way, and the consumer may have got some of them. */
+    /** Some megabytes are under way, and the consumer may have got some of them. */
     private static Object chunks(Scene scene) throws Exception {
-        byte[] large = new byte[10 * 1024 * 1024];
+        byte[] large = new byte[34 * 1024 * 1024];
         new Random(2).nextBytes(large);
         try (var consumer = scene.consumer().ackTimeout(5, TimeUnit.SECONDS).subscribe();
                 var producer = scene.producer().enableChunking(true).sendTimeout(0, TimeUnit.SECONDS).create()) {
