@@ -105,6 +105,8 @@ class FetchPartition(Message):
     log_start_offset: Annotated[Int64, since(5)] = -1
     partition_max_bytes: Int32
     replica_directory_id: Annotated[Uuid, since(17), tagged(0)] = NO_UUID
+    high_watermark: Annotated[Int64, since(18), tagged(1)] = 9223372036854775807
+    """As far as a follower knows; 4.3's check of replicas speaks as one (KIP-1166)."""
 
 
 class FetchTopic(Message):
@@ -127,7 +129,7 @@ class FetchRequest(Request):
     """Send me records: wait so long for so many bytes."""
 
     KEY = 1
-    VERSIONS = (4, 17)
+    VERSIONS = (4, 18)
     FLEXIBLE = 12
 
     cluster_id: Annotated[String | None, since(12), tagged(0)] = None

@@ -18,7 +18,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII
 
 SERVED: Final[Mapping[int, tuple[int, int]]] = {
     0: (0, 13),  # 0 to 2 are refused; clients of old compress nothing where they are not listed
-    1: (4, 17),
+    1: (4, 18),
     2: (1, 10),
     3: (0, 13),
     8: (2, 10),

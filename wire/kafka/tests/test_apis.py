@@ -67,7 +67,7 @@ def test_a_client_without_a_name():
         ("0004 0000 00000007 ffff", "no request has the key 4"),
         ("ffff 0000 00000007 ffff", "no request has the key -1"),
         ("0001 0003 00000007 ffff", "Fetch has no version 3"),
-        ("0001 0012 00000007 ffff 00", "Fetch has no version 18"),
+        ("0001 0013 00000007 ffff 00", "Fetch has no version 19"),
         ("0001 ffff 00000007 ffff", "Fetch has no version -1"),
         ("0001 0004 00000007 0003 6d65", "client_id does not end"),
         ("0001 0004 00000007 0001 ff", "header of a request"),
