@@ -18,7 +18,14 @@ class Console:
 
     def run(self, tool: str, *words: str, said: str = "") -> str:
         """What a tool prints, given what it is `said` to read; it fails the test if it fails."""
-        done = subprocess.run(
+        done = self.tried(tool, *words, said=said)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "Error" not in done.stdout, done.stdout
+        return done.stdout
+
+    def tried(self, tool: str, *words: str, said: str = "") -> subprocess.CompletedProcess[str]:
+        """Likewise, however it ends."""
+        return subprocess.run(
             command(tool, "--bootstrap-server", self._bootstrap_servers, *words, heap="128m"),
             input=said,
             capture_output=True,
@@ -26,6 +33,3 @@ class Console:
             timeout=TOOL_SECONDS,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "Error" not in done.stdout, done.stdout
-        return done.stdout

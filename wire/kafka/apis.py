@@ -20,12 +20,14 @@ from wire.kafka.codec.declare import Request, Response
 from wire.kafka.codec.decoding import Decode, decoder
 from wire.kafka.codec.encoding import Encode, encoder
 from wire.kafka.messages import (
+    acls,
     basics,
     configs,
     consumer_groups,
     groups,
     offsets,
     places,
+    quorum,
     records,
     sasl,
     topics,
@@ -80,6 +82,9 @@ _LIST: Final = (
     Api(transactions.EndTxnRequest, transactions.EndTxnResponse),
     Api(transactions.WriteTxnMarkersRequest, transactions.WriteTxnMarkersResponse),
     Api(transactions.TxnOffsetCommitRequest, transactions.TxnOffsetCommitResponse),
+    Api(acls.DescribeAclsRequest, acls.DescribeAclsResponse),
+    Api(acls.CreateAclsRequest, acls.CreateAclsResponse),
+    Api(acls.DeleteAclsRequest, acls.DeleteAclsResponse),
     Api(configs.DescribeConfigsRequest, configs.DescribeConfigsResponse),
     Api(configs.AlterConfigsRequest, configs.AlterConfigsResponse),
     Api(places.AlterReplicaLogDirsRequest, places.AlterReplicaLogDirsResponse),
@@ -92,6 +97,7 @@ _LIST: Final = (
     Api(places.AlterPartitionReassignmentsRequest, places.AlterPartitionReassignmentsResponse),
     Api(places.ListPartitionReassignmentsRequest, places.ListPartitionReassignmentsResponse),
     Api(offsets.OffsetDeleteRequest, offsets.OffsetDeleteResponse),
+    Api(quorum.DescribeQuorumRequest, quorum.DescribeQuorumResponse),
     Api(basics.DescribeClusterRequest, basics.DescribeClusterResponse),
     Api(transactions.DescribeProducersRequest, transactions.DescribeProducersResponse),
     Api(transactions.DescribeTransactionsRequest, transactions.DescribeTransactionsResponse),

@@ -10,6 +10,7 @@ them.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -114,6 +115,12 @@ def _policy(text: str) -> None:
         raise ValueError(f"{text!r} is not delete, compact, both, or empty")
 
 
+def _replicas(text: str) -> None:
+    if text not in ("", "*") and not _REPLICAS.fullmatch(text):
+        raise ValueError(f"{text!r} is not [partition]:[broker],... or *")
+
+
+_REPLICAS: Final = re.compile(r"\d+:\d+(,\d+:\d+)*", re.ASCII)
 _ANY: Final = within(0)
 _INT: Final = within(0, INT32_MAX)
 _NOTHING: Final = "Kept and shown; there is no such thing here."
@@ -165,6 +172,8 @@ _ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = 
     ("index.interval.bytes", Kind.INT, "4096", _INT, _NOTHING),
     ("segment.index.bytes", Kind.INT, "10485760", within(4, INT32_MAX), _NOTHING),
     ("segment.jitter.ms", Kind.LONG, "0", _ANY, _NOTHING),
+    ("leader.replication.throttled.replicas", Kind.LIST, "", _replicas, _NOTHING),
+    ("follower.replication.throttled.replicas", Kind.LIST, "", _replicas, _NOTHING),
     ("preallocate", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
 )
 TOPIC: Final[Mapping[str, Config]] = {row[0]: Config(*row) for row in _ROWS}

@@ -49,6 +49,8 @@ PARTS: Final = (
         f"wire.kafka.messages.{name}"
         for name in (
             "parts",
+            "acls",
+            "quorum",
             "basics",
             "records",
             "topics",

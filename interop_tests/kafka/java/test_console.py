@@ -12,6 +12,10 @@ TOPICS = f"{TOOLS}.TopicCommand"
 OFFSETS = f"{TOOLS}.GetOffsetShell"
 CONFIGS = "kafka.admin.ConfigCommand"
 TRANSACTIONS = f"{TOOLS}.TransactionsCommand"
+REASSIGN = f"{TOOLS}.reassign.ReassignPartitionsCommand"
+QUORUM = f"{TOOLS}.MetadataQuorumCommand"
+ACLS = f"{TOOLS}.AclCommand"
+FORWARD = ["--reset-offsets", "--to-earliest", "--execute"]
 
 
 @pytest.fixture
@@ -100,3 +104,42 @@ def test_transactions(console, kafka_java, server, topic):
     told = console.run(TRANSACTIONS, "describe-producers", *where)
     assert told.splitlines()[1].split()[0] == line[2]
     assert len(console.run(TRANSACTIONS, "find-hanging", "--broker-id", "0").splitlines()) == 1
+
+
+def test_the_end_of_a_move_of_partitions(console, tmp_path, topic):
+    """Verifying takes back the throttles of the broker and of the topics."""
+    console.run(TOPICS, "--topic", topic, "--create", "--partitions", "2")
+    partitions = [{"topic": topic, "partition": number, "replicas": [0]} for number in range(2)]
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    told = console.run(REASSIGN, "--reassignment-json-file", str(plan), "--verify")
+    assert told.count("is completed.") == 2
+    assert "Clearing broker-level throttles on broker 0" in told
+
+
+def test_the_quorum(console):
+    status = console.run(QUORUM, "describe", "--status")
+    lines = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    assert lines["LeaderId"].strip() == "0"
+    assert lines["MaxFollowerLag"].strip() == "0"
+    replication = console.run(QUORUM, "describe", "--replication").splitlines()
+    assert replication[1].split()[0] == "0"
+    assert replication[1].split()[-1] == "Leader"
+
+
+def test_rules_of_access(console):
+    """As with a broker of Kafka's that has no authorizer; the tool adds its own stack to that."""
+    done = console.tried(ACLS, "--list")
+    assert done.returncode == 1
+    assert "No Authorizer is configured." in done.stdout
+    assert "UnsupportedVersion" not in done.stdout
+
+
+def test_what_is_internal(console, topic):
+    console.run(TOPICS, "--topic", topic, "--create")
+    console.run(GROUPS, "--topic", topic, "--group", topic, *FORWARD)
+    assert "__consumer_offsets" in console.run(TOPICS, "--list").split()
+    assert "__consumer_offsets" not in console.run(TOPICS, "--list", "--exclude-internal").split()
+    described = console.run(TOPICS, "--topic", "__consumer_offsets", "--describe")
+    assert "PartitionCount: 50" in described
+    assert "cleanup.policy=compact" in described

@@ -72,6 +72,7 @@ def tagged(number: int) -> Tagged:
 Bool = Annotated[bool, Kind("bool", "?")]
 Int8 = Annotated[int, Kind("int8", "b")]
 Int16 = Annotated[int, Kind("int16", "h")]
+UInt16 = Annotated[int, Kind("uint16", "H")]
 Int32 = Annotated[int, Kind("int32", "i")]
 Int64 = Annotated[int, Kind("int64", "q")]
 Uuid = Annotated[bytes, Kind("uuid", "16s")]

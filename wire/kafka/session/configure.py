@@ -110,7 +110,7 @@ async def _described(
         told.error_code, told.error_message = code_of(error), str(error)
         return told
     told.configs = [
-        _described_config(request, one, known.table[one.name], read_only=known.change is None)
+        _described_config(request, one, known.table[one.name], read_only=one.name in known.fixed)
         for one in found
         if not keys or one.name in keys
     ]
@@ -212,8 +212,6 @@ async def _altered(
         code, message = NONE, None
         try:
             known = _resource(kind, place)
-            if known.change is None:
-                raise Refused(INVALID_REQUEST, "clients configure topics and groups only")
             if times[kind, name] > 1:
                 raise Refused(INVALID_REQUEST, f"{known.kind} {name} is named more than once")
             change = change_of(known, resource)

@@ -51,10 +51,12 @@ class Resource(NamedTuple):
     kind: str
     table: Mapping[str, Config]
     show: Callable[[KafkaSession, str], Awaitable[list[Shown]]]
-    change: Callable[[KafkaSession, str, Change, bool], Awaitable[None]] | None
-    """None where clients may only look; the last argument says whether it is meant."""
+    change: Callable[[KafkaSession, str, Change, bool], Awaitable[None]]
+    """The last argument says whether it is meant."""
     names: Callable[[KafkaSession], Awaitable[list[str]]]
     """What there is of the kind; of groups, those that were told something."""
+    fixed: frozenset[str] = frozenset()
+    """Configs that clients may only look at."""
 
 
 # -- topics ---------------------------------------------------------------------------------------
@@ -112,6 +114,17 @@ async def _change_topic(session: KafkaSession, text: str, change: Change, for_re
 # -- the broker -----------------------------------------------------------------------------------
 
 
+THROTTLES: Final = frozenset(
+    (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+)
+"""What tools take back when partitions have been moved."""
+UNTHROTTLED: Final = str(configs.INT64_MAX)
+
+
 def _broker_row(name: str, kind: Kind, documentation: str) -> tuple[str, Config]:
     return name, Config(name, kind, "", str, documentation)
 
@@ -129,17 +142,18 @@ BROKER: Final[Mapping[str, Config]] = dict(
         _broker_row("log.cleanup.policy", Kind.LIST, "What ends a log."),
         _broker_row("log.message.timestamp.type", Kind.STRING, "Whose clock a time is."),
         _broker_row("delete.topic.enable", Kind.BOOLEAN, "Topics can be deleted."),
+        _broker_row("log.dirs", Kind.STRING, "Where partitions are."),
+        _broker_row("offsets.topic.num.partitions", Kind.INT, "As many as it is shown with."),
+        _broker_row("offsets.topic.replication.factor", Kind.INT, "There is one broker."),
+        *(_broker_row(name, Kind.LONG, "Nothing is moved here.") for name in THROTTLES),
     )
 )
+FIXED: Final = frozenset(BROKER) - THROTTLES
 
 
 async def _of_broker(session: KafkaSession, name: str) -> list[Shown]:
+    _check_broker(session, name)
     front, options = session.front, session.front.options
-    if name not in ("", str(options.node_id)):
-        raise Refused(
-            INVALID_REQUEST,
-            f"Unexpected broker id, expected {options.node_id}, but received {name}",
-        )
     host, port = session.address
     creation = session.broker.settings.defaults.auto_topic_creation
     values = {
@@ -154,8 +168,32 @@ async def _of_broker(session: KafkaSession, name: str) -> list[Shown]:
         "log.cleanup.policy": "delete",
         "log.message.timestamp.type": configs.CREATE_TIME,
         "delete.topic.enable": "true",
+        "log.dirs": options.data_dir,
+        "offsets.topic.num.partitions": str(internal.PARTITIONS),
+        "offsets.topic.replication.factor": "1",
     }
-    return [Shown(name, values[name], FROM_SERVER) for name in BROKER]
+    known = [Shown(name, values[name], FROM_SERVER) for name in BROKER if name in values]
+    return known + [Shown(name, UNTHROTTLED, FROM_DEFAULT) for name in sorted(THROTTLES)]
+
+
+async def _change_broker(session: KafkaSession, name: str, change: Change, _for_real: bool) -> None:
+    """Throttles may be taken back, which they are; nothing can be set."""
+    _check_broker(session, name)
+    before = dict.fromkeys(FIXED, "")
+    after = change(dict(before))
+    touched = sorted({one for one in {*before, *after} if before.get(one) != after.get(one)})
+    if touched:
+        raise Refused(
+            INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(touched)}"
+        )
+
+
+def _check_broker(session: KafkaSession, name: str) -> None:
+    node = session.front.options.node_id
+    if name not in ("", str(node)):
+        raise Refused(
+            INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
+        )
 
 
 async def _brokers(session: KafkaSession) -> list[str]:
@@ -197,7 +235,7 @@ async def _configured_groups(session: KafkaSession) -> list[str]:
 
 RESOURCES: Final[Mapping[int, Resource]] = {
     2: Resource("topic", configs.TOPIC, _of_topic, _change_topic, all_names),
-    4: Resource("broker", BROKER, _of_broker, None, _brokers),
+    4: Resource("broker", BROKER, _of_broker, _change_broker, _brokers, FIXED),
     32: Resource("group", GROUP, _of_group, _change_group, _configured_groups),
 }
 """By the number that requests have for it."""

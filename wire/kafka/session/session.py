@@ -27,6 +27,7 @@ from core.link.connection import PAUSE_PUBLISHES, Connection
 from wire.kafka import hot
 from wire.kafka.codec.declare import Response
 from wire.kafka.session import (
+    acls,
     commits,
     configure,
     consumer_groups,
@@ -39,6 +40,7 @@ from wire.kafka.session import (
     manage,
     produce,
     promises,
+    quorum,
     rights,
     sasl,
     single,
@@ -73,6 +75,8 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     **transact.HANDLERS,
     **promises.HANDLERS,
     **inspection.HANDLERS,
+    **acls.HANDLERS,
+    **quorum.HANDLERS,
     **sasl.HANDLERS,
 }
 """By the number of the API; each answers later. Produce is not among them.

@@ -77,6 +77,7 @@ def _one(field: Field, version: int) -> SearchStrategy[Any]:
         half = 1 << (INTEGERS[kind] - 1)
         return st.integers(-half, half - 1)
     return {
+        "uint16": st.integers(0, 65_535),
         "bool": st.booleans(),
         "uuid": st.binary(min_size=16, max_size=16),
         "string": TEXTS,

@@ -8,6 +8,7 @@ PLAIN = {
     "bool": True,
     "int8": 1,
     "int16": 2,
+    "uint16": 40_000,
     "int32": 3,
     "int64": 4,
     "uuid": bytes(range(16)),

@@ -20,6 +20,7 @@ from wire.kafka.messages.configs import (
     ListConfigResourcesRequest,
 )
 from wire.kafka.messages.parts import ConfigValue
+from wire.kafka.session import resources
 from wire.kafka.session.tests.conftest import Client, Stage
 from wire.kafka.tests.batch import batch
 
@@ -76,7 +77,23 @@ async def test_the_broker(stage: Stage) -> None:
     client = await stage.client("t")
     told = await described(client, "0", kind=4)
     assert {one.name: one.value for one in told.configs}["num.partitions"] == "1"
-    assert all(one.read_only for one in told.configs)
+    changeable = {one.name for one in told.configs if not one.read_only}
+    assert changeable == resources.THROTTLES
+
+
+async def test_throttles_of_the_broker_may_be_taken_back(stage: Stage) -> None:
+    """As tools do that have moved partitions, here and in topics."""
+    client = await stage.client("t")
+    gone = [(name, 1, None) for name in sorted(resources.THROTTLES)]
+    assert await changed(client, *gone, kind=4, name="0") == 0
+    replicas = "leader.replication.throttled.replicas"
+    assert await changed(client, (replicas, 0, "0:0,1:0")) == 0
+    assert await value_of(client, replicas) == ("0:0,1:0", 1)
+    assert await changed(client, (replicas, 1, None)) == 0
+    assert await changed(client, (replicas, 0, "all")) == errors.INVALID_CONFIG
+    for wrong in (("log.dirs", 1, None), ("broker.id", 0, "7"), (gone[0][0], 0, "100")):
+        assert await changed(client, wrong, kind=4, name="0") == errors.INVALID_REQUEST
+    assert await changed(client, *gone, kind=4, name="7") == errors.INVALID_REQUEST
 
 
 @pytest.mark.parametrize(
@@ -148,7 +165,7 @@ async def test_what_may_not_be_changes_nothing(
 @pytest.mark.parametrize(
     ("changes", "more", "code"),
     [
-        ([("retention.ms", 0, "1")], {"kind": 4, "name": "0"}, errors.INVALID_REQUEST),
+        ([("retention.ms", 0, "1")], {"kind": 4, "name": "0"}, errors.INVALID_CONFIG),
         ([("retention.ms", 0, "1")], {"name": "none"}, errors.UNKNOWN_TOPIC),
         ([("retention.ms", 0, "1")] * 2, {}, errors.INVALID_REQUEST),
         ([("retention.ms", 4, "1")], {}, errors.INVALID_REQUEST),

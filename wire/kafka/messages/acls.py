@@ -1,0 +1,138 @@
+"""Who may do what: listed, added and taken away by rules."""
+
+from __future__ import annotations
+
+from wire.kafka.codec.declare import Int8, Int16, Int32, Message, Request, Response, String
+
+LITERAL = 3
+"""A rule for what is called exactly so."""
+
+
+class DescribeAclsRequest(Request):
+    """Which rules are there that look so?"""
+
+    KEY = 29
+    VERSIONS = (1, 3)
+    FLEXIBLE = 2
+
+    resource_type_filter: Int8
+    resource_name_filter: String | None
+    pattern_type_filter: Int8 = LITERAL
+    principal_filter: String | None
+    host_filter: String | None
+    operation: Int8
+    permission_type: Int8
+
+
+class AclDescription(Message):
+    """Who, from where, may do what, or may not."""
+
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8
+
+
+class AclResource(Message):
+    """The rules for one thing."""
+
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8 = LITERAL
+    acls: list[AclDescription]
+
+
+class DescribeAclsResponse(Response):
+    """Those that look so."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    error_message: String | None
+    resources: list[AclResource]
+
+
+class AclCreation(Message):
+    """A rule to be."""
+
+    resource_type: Int8
+    resource_name: String
+    resource_pattern_type: Int8 = LITERAL
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8
+
+
+class CreateAclsRequest(Request):
+    """Add these."""
+
+    KEY = 30
+    VERSIONS = (1, 3)
+    FLEXIBLE = 2
+
+    creations: list[AclCreation]
+
+
+class AclCreationResult(Message):
+    """What became of one, in the order of the request."""
+
+    error_code: Int16
+    error_message: String | None
+
+
+class CreateAclsResponse(Response):
+    """What became of each."""
+
+    throttle_time_ms: Int32 = 0
+    results: list[AclCreationResult]
+
+
+class DeleteAclsFilter(Message):
+    """What rules look like that are to go."""
+
+    resource_type_filter: Int8
+    resource_name_filter: String | None
+    pattern_type_filter: Int8 = LITERAL
+    principal_filter: String | None
+    host_filter: String | None
+    operation: Int8
+    permission_type: Int8
+
+
+class DeleteAclsRequest(Request):
+    """Take away whatever looks so."""
+
+    KEY = 31
+    VERSIONS = (1, 3)
+    FLEXIBLE = 2
+
+    filters: list[DeleteAclsFilter]
+
+
+class DeleteAclsMatchingAcl(Message):
+    """One that went."""
+
+    error_code: Int16
+    error_message: String | None
+    resource_type: Int8
+    resource_name: String
+    pattern_type: Int8 = LITERAL
+    principal: String
+    host: String
+    operation: Int8
+    permission_type: Int8
+
+
+class DeleteAclsFilterResult(Message):
+    """What went because of one filter."""
+
+    error_code: Int16
+    error_message: String | None
+    matching_acls: list[DeleteAclsMatchingAcl]
+
+
+class DeleteAclsResponse(Response):
+    """What became of each filter."""
+
+    throttle_time_ms: Int32 = 0
+    filter_results: list[DeleteAclsFilterResult]

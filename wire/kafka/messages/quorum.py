@@ -1,0 +1,96 @@
+"""Who keeps the cluster's metadata, as tools ask."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from wire.kafka.codec.declare import (
+    NO_UUID,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    Request,
+    Response,
+    String,
+    UInt16,
+    Uuid,
+    since,
+)
+
+
+class AskedQuorumPartition(Message):
+    """A partition of the log of metadata; there is one."""
+
+    partition_index: Int32
+
+
+class AskedQuorumTopic(Message):
+    """The log of metadata, by its name."""
+
+    topic_name: String
+    partitions: list[AskedQuorumPartition]
+
+
+class DescribeQuorumRequest(Request):
+    """Who votes, who leads, and how far is everybody?"""
+
+    KEY = 55
+    VERSIONS = (0, 2)
+    FLEXIBLE = 0
+
+    topics: list[AskedQuorumTopic]
+
+
+class QuorumReplica(Message):
+    """How far one of them is, and when it was heard of."""
+
+    replica_id: Int32
+    replica_directory_id: Annotated[Uuid, since(2)] = NO_UUID
+    log_end_offset: Int64
+    last_fetch_timestamp: Annotated[Int64, since(1)] = -1
+    last_caught_up_timestamp: Annotated[Int64, since(1)] = -1
+
+
+class QuorumPartition(Message):
+    """Those of one partition."""
+
+    partition_index: Int32
+    error_code: Int16
+    error_message: Annotated[String | None, since(2)] = None
+    leader_id: Int32
+    leader_epoch: Int32
+    high_watermark: Int64
+    current_voters: list[QuorumReplica]
+    observers: list[QuorumReplica]
+
+
+class QuorumTopic(Message):
+    """Those of the log."""
+
+    topic_name: String
+    partitions: list[QuorumPartition]
+
+
+class QuorumListener(Message):
+    """Where one is reached."""
+
+    name: String
+    host: String
+    port: UInt16
+
+
+class QuorumNode(Message):
+    """One of those who vote."""
+
+    node_id: Int32
+    listeners: list[QuorumListener]
+
+
+class DescribeQuorumResponse(Response):
+    """All that were asked for."""
+
+    error_code: Int16
+    error_message: Annotated[String | None, since(2)] = None
+    topics: list[QuorumTopic]
+    nodes: Annotated[list[QuorumNode], since(2)] = []

@@ -1,0 +1,54 @@
+"""Rules of who may do what: there are none here, and everybody may do everything.
+
+A Kafka broker without an authorizer says so by a code of its own, and so do we: tools then tell
+their users that security is off. Not to serve these would end them in a trace of their stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from wire.kafka.errors import SECURITY_DISABLED
+from wire.kafka.messages.acls import (
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+    DescribeAclsResponse,
+)
+
+if TYPE_CHECKING:
+    from wire.kafka.session.session import KafkaSession
+    from wire.kafka.wire import Asked
+
+REASON: Final = "No Authorizer is configured."
+
+
+async def on_describe_acls(_session: KafkaSession, _asked: Asked) -> DescribeAclsResponse:
+    return DescribeAclsResponse(error_code=SECURITY_DISABLED, error_message=REASON, resources=[])
+
+
+async def on_create_acls(_session: KafkaSession, asked: Asked) -> CreateAclsResponse:
+    request = asked.request
+    assert isinstance(request, CreateAclsRequest)
+    refused = AclCreationResult(error_code=SECURITY_DISABLED, error_message=REASON)
+    return CreateAclsResponse(results=[refused] * len(request.creations))
+
+
+async def on_delete_acls(_session: KafkaSession, asked: Asked) -> DeleteAclsResponse:
+    request = asked.request
+    assert isinstance(request, DeleteAclsRequest)
+    refused = DeleteAclsFilterResult(
+        error_code=SECURITY_DISABLED, error_message=REASON, matching_acls=[]
+    )
+    return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    29: on_describe_acls,
+    30: on_create_acls,
+    31: on_delete_acls,
+}
