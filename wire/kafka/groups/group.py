@@ -61,6 +61,13 @@ from wire.kafka.groups.rounds import Round, Rules, begun
 
 ID_SECONDS: Final = 60.0
 """Who is given an id comes back with it at once, or not at all."""
+TRICKLE_SECONDS: Final = 0.1
+"""So long the first round waits for those who were given ids, where it does not gather members.
+
+Kafka's waits for nobody then (`prepareRebalance` of 4.3: a delay of 0 is a timer of 0 ms); who
+comes a moment later has all others come again, at their next heartbeat. Later rounds wait for them
+as long as for members.
+"""
 
 
 class State(enum.Enum):
@@ -229,8 +236,11 @@ class Group:
         if self.state is not State.JOINING:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
-            delay = self._rules.first_delay_seconds if self.state is State.EMPTY else 0.0
+            first = self.state is State.EMPTY
+            delay = self._rules.first_delay_seconds if first else 0.0
             self._round = begun(now, self._rebalance_seconds(), delay)
+            if first and not self._round.gathers:
+                self._round.ends = min(self._round.ends, now + TRICKLE_SECONDS)
             self.state, self._sync_ends = State.JOINING, NEVER
         self._end_round_if_complete(now)
 

@@ -276,6 +276,16 @@ def test_a_round_waits_for_ids_that_are_out() -> None:
     assert waiting[0][0].generation == 2, "whoever got the id has not come back"
 
 
+def test_the_first_round_does_not_wait_long_for_them() -> None:
+    desk = Desk()
+    first, _ = desk.join(id_required=True)[0], desk.join(id_required=True)[0]
+    waiting = desk.join(first.member_id, id_required=True)
+    desk.wait(0.05)
+    assert waiting == []
+    desk.wait(0.1)
+    assert (waiting[0].generation, len(waiting[0].members)) == (1, 1)
+
+
 def test_an_id_may_be_given_back() -> None:
     desk = Desk()
     (out,) = desk.join(id_required=True)
