@@ -15,7 +15,6 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 import cramjam
-import zstandard
 
 from core.errors import Corrupted
 
@@ -23,9 +22,6 @@ SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
 """What a payload may claim to be uncompressed."""
 RECORDS_BYTES_MAX: Final = 64 * 1024 * 1024
 """Of the records of a Kafka batch, uncompressed."""
-WINDOW_BYTES_MAX: Final = 64 * 1024 * 1024
-"""What a Zstandard frame may claim to look back on."""
-UNKNOWN_SIZE: Final = -1
 NONE: Final = 0
 LZ4: Final = 1
 """Pulsar's number for it."""
@@ -35,7 +31,7 @@ class Oversized(Corrupted):
     """What is compressed has more bytes than whoever asks wants to see."""
 
 
-_Failures = (cramjam.DecompressionError, zlib.error, zstandard.ZstdError)
+_Failures = (cramjam.DecompressionError, zlib.error)
 
 # -- Pulsar's -------------------------------------------------------------------------------------
 
@@ -50,13 +46,12 @@ def _zlib(payload: bytes, size: int) -> bytes:
     return zlib.decompressobj().decompress(payload, size + 1)  # one more, to see that it is more
 
 
-# of these two the size within the payload decides what is allocated, so that must be right as well
-
-
 def _zstd(payload: bytes, size: int) -> bytes:
-    if zstandard.frame_content_size(payload) not in (size, UNKNOWN_SIZE):
-        return b""
-    return zstandard.ZstdDecompressor().decompress(payload, max_output_size=size)
+    room = bytearray(size)
+    return bytes(memoryview(room)[: cramjam.zstd.decompress_into(payload, room)])
+
+
+# of this one the size within the payload decides what is allocated, so that must be right as well
 
 
 def _snappy(payload: bytes, size: int) -> bytes:
@@ -111,6 +106,8 @@ _LZ4_SIZE: Final = Struct("<I")
 _LZ4_AS_IT_IS: Final = 1 << 31
 _SIZE: Final = Struct(">I")
 _GZIP_WINDOW: Final = 31
+_ZSTD_LEVEL: Final = 3
+"""Kafka's own."""
 _GUESS: Final = 8
 """Records rarely take more than so many times what they take compressed."""
 
@@ -132,12 +129,17 @@ def _gunzip(payload: bytes | memoryview, size_max: int) -> bytes:
     return found
 
 
-def _unframe_lz4(payload: bytes | memoryview, size_max: int) -> bytes:
+def _into_room(
+    undo: Callable[[bytes | memoryview, bytearray], int],
+    payload: bytes | memoryview,
+    size_max: int,
+) -> bytes:
+    """What does not say how large it will be, into ever more room."""
     size = max(len(payload) * _GUESS, 4096)
     while True:
         room = bytearray(min(size, size_max))
         try:
-            return bytes(memoryview(room)[: cramjam.lz4.decompress_into(payload, room)])
+            return bytes(memoryview(room)[: undo(payload, room)])
         except cramjam.DecompressionError as error:
             if "write whole buffer" not in str(error):
                 raise
@@ -146,13 +148,12 @@ def _unframe_lz4(payload: bytes | memoryview, size_max: int) -> bytes:
         size *= _GUESS
 
 
+def _unframe_lz4(payload: bytes | memoryview, size_max: int) -> bytes:
+    return _into_room(cramjam.lz4.decompress_into, payload, size_max)
+
+
 def _unzstd(payload: bytes | memoryview, size_max: int) -> bytes:
-    undo = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
-    with undo.stream_reader(payload, read_across_frames=True) as reader:
-        found = reader.read(size_max + 1)
-    if len(found) > size_max:
-        raise _oversized(size_max)
-    return found
+    return _into_room(cramjam.zstd.decompress_into, payload, size_max)
 
 
 def _unsnappy(payload: bytes | memoryview, size_max: int) -> bytes:
@@ -209,7 +210,7 @@ def _frame_lz4(records: bytes) -> bytes:
 
 
 def _in_zstd(records: bytes) -> bytes:
-    return zstandard.ZstdCompressor().compress(records)
+    return bytes(cramjam.zstd.compress(records, level=_ZSTD_LEVEL))
 
 
 class Codec(NamedTuple):

@@ -15,6 +15,7 @@ def check(settings: Settings, origins: Mapping[str, str]) -> None:
     _check_tls(settings, origins)
     _check_ports(settings)
     _check_order(settings)
+    _check_memory(settings)
     _check_advertised(settings, origins)
     for part in settings.log.levels:
         if part.partition(".")[0] not in PARTS:
@@ -65,3 +66,16 @@ def _check_order(settings: Settings) -> None:
         )
     if ledgers.min_rollover_minutes > ledgers.max_rollover_minutes:
         raise OperatorError("ledgers.min_rollover_minutes is above ledgers.max_rollover_minutes")
+
+
+MESSAGES_IN_BUDGET = 4
+"""So many of the largest messages must fit into the memory that all clients share."""
+
+
+def _check_memory(settings: Settings) -> None:
+    largest = max(settings.broker.max_message_size, settings.kafka.message_max_bytes)
+    if largest * MESSAGES_IN_BUDGET > settings.limits.memory_budget_mb * 1024 * 1024:
+        needed = -(-largest * MESSAGES_IN_BUDGET // (1024 * 1024))
+        raise OperatorError(
+            f"a message may have {largest} bytes: limits.memory_budget_mb must be {needed} or more"
+        )

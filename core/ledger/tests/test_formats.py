@@ -188,7 +188,6 @@ def test_any_bytes_are_read_or_corrupted(data: bytes) -> None:
 
 
 def test_the_generated_module_is_that_of_the_proto_file(tmp_path: Path) -> None:
-    pytest.importorskip("grpc_tools", reason="grpcio-tools is in the dev extra")
     arguments = ["--proto_path=.", f"--python_out={tmp_path}", "core/ledger/formats.proto"]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *arguments], cwd=ROOT, check=True)
     fresh = (tmp_path / "core/ledger/formats_pb2.py").read_text()

@@ -45,6 +45,10 @@ from magnetar.trouble import OperatorError
             "ledgers.min_rollover_minutes is above ledgers.max_rollover_minutes",
         ),
         (
+            "[limits]\nmemory_budget_mb = 63",
+            "a message may have 16777216 bytes: limits.memory_budget_mb must be 64 or more",
+        ),
+        (
             "[log.levels]\nwier = 'debug'",
             "m.toml: log.levels: there is no part wier; "
             "parts begin with magnetar, core, bookie, wire, hypercorn",
