@@ -366,7 +366,7 @@ def decode(body: bytes, kind: type[Kind]) -> Kind:
     try:
         # as lenient as Jackson: numbers and truth values may come as strings
         return msgspec.convert(_decided(msgspec.json.decode(body)), kind, strict=False)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"not a policy: {error}") from error
 
 

@@ -36,7 +36,7 @@ from core.metadata.embedded import EmbeddedMetadata
 from core.metadata.embedded import open_embedded as open_metadata
 from magnetar import measures, memory, shares
 from magnetar.certificates import server_context
-from magnetar.doors import address, open_doors
+from magnetar.doors import address, host_names, open_doors
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
@@ -87,7 +87,12 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
             partial(
                 serve_http,
                 broker,
-                shares.http_options(settings, addresses, partial(_trouble, store)),
+                shares.http_options(
+                    settings,
+                    addresses,
+                    host_names(settings.listen, doors["http"]),
+                    partial(_trouble, store),
+                ),
                 web,
                 extra_metrics=lambda: measures.families(link.statistics(), store.statistics()),
             )

@@ -6,10 +6,13 @@ Invariant: either all doors are open or none is.
 import errno
 import socket
 from contextlib import ExitStack
+from ipaddress import ip_address
 from typing import Final
 
 from magnetar.settings import Settings
+from magnetar.settings.server import Listen
 from magnetar.trouble import OperatorError
+from wire.http.server.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024
 
@@ -34,6 +37,20 @@ def address(sock: socket.socket) -> str:
     """`127.0.0.1:6650` or `[::1]:6650`."""
     host, port = sock.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def on_loopback(sock: socket.socket) -> bool:
+    """Whether only this machine reaches it."""
+    return ip_address(sock.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def host_names(listen: Listen, door: socket.socket) -> HostNames:
+    """By what HTTP may be asked for. Beyond loopback that is any name without a dot as well: what
+    the network of a container or of a pod calls it, it does not know itself.
+    """
+    own = (listen.host, listen.advertised_host, socket.gethostname())
+    names = (*filter(None, own), *listen.http_allowed_hosts)
+    return HostNames(names, single_labels=not on_loopback(door))
 
 
 def _open(name: str, host: str, port: int) -> socket.socket:

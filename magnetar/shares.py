@@ -27,6 +27,7 @@ from magnetar import __version__
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from wire.http.front import HttpOptions
+from wire.http.server.guard import HostNames
 from wire.kafka.front import KafkaOptions
 from wire.kafka.groups.options import GroupOptions
 from wire.pulsar import metadata
@@ -113,15 +114,19 @@ def kafka_options(settings: Settings, room: Callable[[], tuple[int, int]]) -> Ka
 
 
 def http_options(
-    settings: Settings, listeners: Mapping[str, str], readiness: Callable[[], str | None]
+    settings: Settings,
+    listeners: Mapping[str, str],
+    hosts: HostNames,
+    readiness: Callable[[], str | None],
 ) -> HttpOptions:
-    """`readiness` says why the server cannot take writes now; None while it can."""
+    """`hosts` are the server's names; `readiness` says why it cannot take writes now, if so."""
     return HttpOptions(
         version=f"Magnetar {__version__}",
         broker_url=_advertised("pulsar://", settings, listeners.get("pulsar")),
         broker_url_tls=_advertised("pulsar+ssl://", settings, listeners.get("pulsar_tls")),
         http_url=_advertised("http://", settings, listeners.get("http")),
         http_url_tls=_advertised("https://", settings, listeners.get("https")),
+        hosts=hosts,
         connections_max=settings.limits.http_connections,
         body_bytes_max=settings.limits.http_body_bytes,
         configuration={

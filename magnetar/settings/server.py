@@ -40,6 +40,14 @@ class Listen(Struct, frozen=True):
         str,
         Meta(description="Name that clients are told; empty: the address they came by."),
     ] = ""
+    http_allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names by which HTTP may be asked for, besides addresses, localhost, this "
+            "machine's own name and advertised_host: no web page can then reach it under a name of "
+            "its own. `.example.org` for all below that; `*` for any."
+        ),
+    ] = ()
     ready_file: Annotated[
         str, Meta(description="File that gets the listeners' addresses as JSON; empty: none.")
     ] = ""

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from magnetar.doors import _sentence, address, open_doors
+from magnetar.doors import _sentence, address, host_names, open_doors
 from magnetar.settings import Settings, load
+from magnetar.settings.server import Listen
 from magnetar.trouble import OperatorError
 
 
@@ -98,3 +99,20 @@ def test_what_this_machine_may_refuse(number: int, name: str, sentence: str) -> 
 def test_no_address_at_all(host: str) -> None:
     with pytest.raises(OperatorError, match="is no address of this machine"):
         open_doors(_settings(host=host))
+
+
+def test_a_server_on_loopback_answers_to_no_name_of_a_network() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        names = host_names(Listen(http_allowed_hosts=("mq.example.org",)), door)
+    assert names.include("localhost:8080")
+    assert names.include("mq.example.org")
+    assert names.include(socket.gethostname())
+    assert not names.include("surely-nobody")
+
+
+def test_a_server_of_a_network_answers_to_its_names_without_dots() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as door:
+        names = host_names(Listen(host="0.0.0.0", advertised_host="mq.example.org"), door)
+    assert names.include("magnetar:8080")
+    assert names.include("mq.example.org:8080")
+    assert not names.include("evil.example")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
 import trio
@@ -100,14 +100,24 @@ class Ask:
     # -- the query ----------------------------------------------------------------------------
 
     def flag(self, key: str) -> bool:
-        return self.request.query_params.get(key, "").lower() == "true"
+        return self.text(key).lower() == "true"
 
     def text(self, key: str, default: str = "") -> str:
-        return self.request.query_params.get(key, default)
+        found = self.texts(key)
+        return found[-1] if found else default
+
+    def texts(self, key: str) -> list[str]:
+        """All values: a key may come several times."""
+        raw = self.request.scope["query_string"]
+        try:
+            unquote_to_bytes(raw).decode()
+        except UnicodeDecodeError as error:  # Starlette would put question marks in silence
+            raise Invalid("the query is not UTF-8") from error
+        return self.request.query_params.getlist(key)
 
     def number(self, key: str, default: int) -> int:
-        text = self.request.query_params.get(key)
-        return default if text is None else _number(key, text)
+        text = self.text(key)
+        return _number(key, text) if text or self.texts(key) else default
 
     # -- the body -----------------------------------------------------------------------------
 
@@ -170,6 +180,8 @@ def parsed(body: bytes) -> Any:
     """Any JSON that can be kept: it is read again, elsewhere and by others."""
     try:
         value = msgspec.json.decode(body)
+    except UnicodeDecodeError as error:  # msgspec looks at text only when somebody wants it
+        raise Invalid("the body is not JSON: it is not UTF-8") from error
     except msgspec.DecodeError as error:
         raise Invalid(f"the body is not JSON: {error}") from error
     except RecursionError as error:

@@ -17,6 +17,7 @@ from wire.http.exposition import Family
 from wire.http.pauses import Pauses
 from wire.http.room import Room
 from wire.http.round_trip import HealthCheck
+from wire.http.server.guard import HostNames
 
 
 class MessageMetadata(Protocol):
@@ -91,6 +92,8 @@ class HttpOptions(Struct, frozen=True):
     broker_url_tls: str = ""
     http_url: str = ""
     http_url_tls: str = ""
+    hosts: HostNames = HostNames()
+    """Names by which requests may ask for this server, besides addresses and `localhost`."""
     connections_max: int = 1_000
     """More are refused; idle ones leave after `idle_seconds`."""
     idle_seconds: float = 75.0

@@ -24,6 +24,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from wire.http.asking import Ask
 from wire.http.front import Front
+from wire.http.server.guard import form, headers_of
 
 Handler = Callable[[Ask], Coroutine[Any, Any, object]]
 Table = Sequence[tuple[str, str, Handler]]
@@ -81,6 +82,9 @@ def endpoint(
 
     async def respond(request: Request) -> Response:
         handler = handlers.get(request.method) or handlers["GET"]  # HEAD is a GET without a body
+        reason = form(request.method, headers_of(request.headers.raw))
+        if reason is not None and not isinstance(handler, NotHere):
+            raise HTTPException(415, reason)
         return answer(await front.pauses.of(handler(Ask(front, request))))
 
     return respond
@@ -102,6 +106,16 @@ def plain_text(text: str) -> Response:
 def refusal(status: int, reason: str) -> Response:
     """An error, as all clients read it."""
     return Response(msgspec.json.encode({"reason": reason}), status, media_type=JSON)
+
+
+class NotHere:
+    """A handler for what this server has not: it says so, whatever is sent."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    async def __call__(self, _ask: Ask) -> object:
+        raise not_here(self._reason)
 
 
 def not_here(what: str) -> HTTPException:

@@ -1,8 +1,8 @@
 """The web application and the server below it. Heavy: imported with the first connection.
 
 Hypercorn's own `serve` makes its sockets itself, has no limit of connections and wants TLS as file
-names; so its connection handler, `TCPServer`, is run here under trio's own `serve_listeners`, on
-the sockets and contexts we were given. One connection costs one task; when `connections_max` are
+names; so its connection handler (`server/http1.py`) is run here under trio's own `serve_listeners`,
+on the sockets and contexts we were given. One connection costs one task; when `connections_max` are
 there, further ones are refused (`room.py`). Idle ones are closed.
 """
 
@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import trio
 from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
@@ -33,6 +32,8 @@ from wire.http.admin import tables
 from wire.http.errors import status_of
 from wire.http.front import Front
 from wire.http.routes import mounted, refusal, routes
+from wire.http.server.guard import foreign, headers_of
+from wire.http.server.http1 import Connection
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +42,6 @@ Door = tuple[socket.socket, ssl.SSLContext | None]
 
 READ_SECONDS_MAX: Final = 120.0
 """Without a byte from a client, whatever it is in the middle of, its connection is closed."""
-REQUEST_SECONDS_MAX: Final = 10.0
-"""From the start of a connection, or the end of its handshake, to the end of its first header: a
-place is not for those who say nothing. Between requests it may be idle for longer.
-"""
 HEADER_BYTES_MAX: Final = 16 * 1024
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 
@@ -65,7 +62,7 @@ def application(front: Front) -> ASGIApp:
         },
     )
     app.router.redirect_slashes = False
-    return EncodedPaths(app)
+    return Guarded(EncodedPaths(app), front)
 
 
 class EncodedPaths:
@@ -79,6 +76,24 @@ class EncodedPaths:
             raw = scope.get("raw_path") or quote(scope["path"]).encode()
             path = raw.partition(b"?")[0].decode("ascii", "replace")
             scope = {**scope, "path": path.rstrip("/") + "/"}
+        await self._app(scope, receive, send)
+
+
+class Guarded:
+    """Answers none of what a page of somebody else has a browser send (`server/guard.py`)."""
+
+    def __init__(self, app: ASGIApp, front: Front) -> None:
+        self._app = app
+        self._hosts = front.options.hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = headers_of(scope["headers"])
+            reason = foreign(self._hosts, scope["method"], scope["path"], headers)
+            if reason is not None:
+                log.debug("%s %s refused: %s", scope["method"], scope["path"][:200], reason)
+                await refusal(403, reason)(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
 
@@ -112,31 +127,6 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 
 
 # -- serving -----------------------------------------------------------------------------------
-
-
-class Connection(TCPServer):
-    """One connection, which ends with its client: Hypercorn's would go on to wait for a request of
-    a client that has gone, and keep its place from others for as long as an idle one may stay.
-    One that has not asked for anything yet has less time than that.
-    """
-
-    _gone = False
-    _fresh = True
-
-    async def _read_data(self) -> None:
-        await super()._read_data()
-        self._gone = True
-        await self.idle_task.stop()
-
-    async def _idle_timeout(self) -> None:
-        if self._gone:
-            return
-        if not self._fresh:
-            await super()._idle_timeout()
-            return
-        self._fresh = False
-        await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
-        await self._initiate_server_close()
 
 
 async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> None:

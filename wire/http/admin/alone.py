@@ -78,7 +78,7 @@ async def hash_positions(ask: Ask) -> dict[str, Any]:
     """Where topics fall in the hash space of their namespace."""
     check_bundle(ask)
     await ask.broker.catalog.policies(ask.namespace)
-    asked = ",".join(ask.request.query_params.getlist("topics")).split(",")
+    asked = ",".join(ask.texts("topics")).split(",")
     names = [TopicName.parse(name).full for name in asked if name]
     if not names:
         names = await topics_of(ask.broker, ask.namespace)

@@ -5,12 +5,14 @@ from starlette.requests import Request
 
 from wire.http.front import HttpOptions
 from wire.http.reached import as_reached
+from wire.http.server.guard import HostNames
 from wire.http.tests.visitor import visiting
 
 EVERYWHERE = HttpOptions(
     broker_url="pulsar://0.0.0.0:6650",
     broker_url_tls="pulsar+ssl://[::]:6651",
     http_url="http://0.0.0.0:8080",
+    hosts=HostNames(("here",)),
 )
 
 

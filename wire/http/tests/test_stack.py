@@ -11,7 +11,8 @@ from trio.testing import MockClock
 
 from wire.http.asking import BODY_SECONDS_MAX
 from wire.http.front import Front
-from wire.http.stack import REQUEST_SECONDS_MAX, application, serve
+from wire.http.server.http1 import REQUEST_SECONDS_MAX
+from wire.http.stack import application, serve
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
@@ -59,7 +60,7 @@ async def test_bodies_have_a_limit(visitor: Visitor) -> None:
 
 async def test_bodies_may_be_absent_empty_or_null(visitor: Visitor) -> None:
     for number, body in enumerate((None, b"", b"null", b" null\n", b"{}")):
-        await visitor.does("PUT", f"/admin/v2/tenants/t{number}", body)
+        await visitor.does("POST", "/admin/v2/namespaces/public/default/retention", body)
         await visitor.does("PUT", f"/admin/v2/namespaces/public/n{number}", body)
 
 

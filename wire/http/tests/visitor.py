@@ -18,12 +18,14 @@ from core.topic.topic import Topic
 from wire.http.exposition import Family
 from wire.http.front import Front, HttpOptions
 from wire.http.round_trip import HealthCheck
+from wire.http.server.guard import HostNames
 from wire.http.stack import application
 
 OPTIONS = HttpOptions(
     version="Magnetar 1",
     broker_url="pulsar://127.0.0.1:6650",
     http_url="http://127.0.0.1:8080",
+    hosts=HostNames(("here", "a")),
     body_bytes_max=10_000,
 )
 

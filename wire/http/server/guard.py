@@ -1,0 +1,136 @@
+"""Turns away what a web page of somebody else can have a browser send. Light: no web framework.
+
+A browser that shows a foreign page can reach this server's port, on loopback as well, and has two
+ways to do harm:
+
+- *DNS rebinding.* The page's own name is made to mean 127.0.0.1, so that the browser takes this
+  server for the page's and lets it read and write everything. The `Host` it sends still names the
+  page's host: so requests are served under known names only. An address is always fine, since no
+  attacker can have a page on an address of ours.
+- *Cross-site writes.* Without asking first (CORS), a browser sends any other site a POST that an
+  HTML form could have sent, and only keeps the answer from the page. It says so itself in `Origin`
+  and `Sec-Fetch-Site`; and such a body has one of the three types that forms have. Admin clients
+  send `application/json`, or, without a body, no type at all (Java's, Go's and curl).
+
+PUT, PATCH and DELETE are only sent after a CORS preflight, which is never granted here.
+
+Sources: Fetch standard, "CORS-safelisted request-header" and "append a request Origin header"; W3C
+Fetch Metadata; RFC 9110 7.2 for `Host`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Final
+
+from msgspec import Struct
+
+READS: Final = frozenset(["GET", "HEAD", "OPTIONS"])
+"""Methods that change nothing: a foreign page may have them sent, and does not see the answer."""
+FORM_TYPES: Final = frozenset(
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
+)
+OWN_SITES: Final = frozenset(["same-origin", "none"])
+"""`Sec-Fetch-Site` of a page of ours, and of what was typed into the address bar. `same-site` is
+not ours: to a browser all ports of a host are one site."""
+PROOF: Final = "x-requested-with"
+"""A header that no form can send, for tools whose body cannot say that it is JSON."""
+ANYONES: Final = frozenset(["/healthz", "/readyz"])
+"""Orchestrators ask for these under whatever name they like, and nothing is told there."""
+ANY: Final = "*"
+
+
+class HostNames(Struct, frozen=True):
+    """The names this server answers to."""
+
+    names: tuple[str, ...] = ()
+    """`example.org`, `.example.org` for all names below that, `*` for any."""
+    single_labels: bool = False
+    """Names without a dot as well: those of a container's or a cluster's network. Nobody can own
+    one in the public DNS, so no page that a browser loads has one."""
+
+    def include(self, host: str) -> bool:
+        """Whether a `Host` header, with or without a port, is one of ours."""
+        name = _name(host)
+        if _is_address(name) or name == "localhost" or name.endswith(".localhost"):
+            return True
+        if self.single_labels and name and "." not in name:
+            return True
+        return any(_covers(pattern.lower().rstrip("."), name) for pattern in self.names)
+
+
+def _covers(pattern: str, name: str) -> bool:
+    if pattern.startswith("."):
+        return name.endswith(pattern) or name == pattern[1:]
+    return pattern in (ANY, name)
+
+
+def _name(host: str) -> str:
+    """Without its port; `[::1]` without its brackets."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower().removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+Headers = Mapping[str, Sequence[str]]
+"""All values by name, which is in small letters."""
+
+
+def headers_of(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
+    """From a list as ASGI has it."""
+    found: dict[str, list[str]] = {}
+    for name, value in raw:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str | None:
+    """Why a request is not answered; None for one that is fine."""
+    asked = headers.get("host", ())
+    if path.rstrip("/") not in ANYONES:
+        for host in asked:
+            if not hosts.include(host):
+                return (
+                    f"this server does not go by the name {host[:100]!r}: ask for it by its "
+                    "address, or add the name to listen.http_allowed_hosts"
+                )
+    if method in READS:
+        return None
+    for site in headers.get("sec-fetch-site", ()):
+        if site.lower() not in OWN_SITES:
+            return "a page of another site may not change anything here"
+    for origin in headers.get("origin", ()):
+        if not _same_origin(origin, asked):
+            return f"a page of {origin[:100]!r} may not change anything here"
+    return None
+
+
+def _same_origin(origin: str, asked: Sequence[str]) -> bool:
+    """Whether a page with that origin came from the `Host` that is asked now. Its scheme does not
+    count: a proxy may have taken TLS off.
+    """
+    scheme, _, host = origin.lower().partition("://")
+    port = {"http": ":80", "https": ":443"}.get(scheme, "")
+    return [host] == [name.lower() for name in asked] or [host] == [
+        name.lower().removesuffix(port) for name in asked if port
+    ]
+
+
+def form(method: str, headers: Headers) -> str | None:
+    """Why a write is refused that an HTML form could have sent; None for one that none could."""
+    if method in READS or headers.get(PROOF):
+        return None
+    for value in headers.get("content-type", ()):
+        kind = value.partition(";")[0].strip().lower()
+        if kind in FORM_TYPES:
+            return f"a body of type {kind} is not taken: send it as application/json"
+    return None

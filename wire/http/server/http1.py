@@ -1,0 +1,182 @@
+"""HTTP/1.1 on one connection: Hypercorn's, without what nobody needs here.
+
+What differs from Hypercorn's own connection:
+
+- HTTP/2 is not spoken, neither in the clear (`Upgrade: h2c`, or a client that just begins with it)
+  nor over TLS. No client of this server asks for it, and it would be a second parser of headers
+  under the same access rules. Such an `Upgrade` is ignored, as RFC 9110 7.8 allows, and so is one
+  to a WebSocket, since no path here is one.
+- A request that is not understood hears why: `{"reason": ...}`, as from every path.
+- Content-Length and Transfer-Encoding together are refused. RFC 9112 6.3 lets the second win, but a
+  proxy before us may have counted by the first: then one request is smuggled inside another.
+- A connection ends with its client: Hypercorn's would go on to wait for a request of a client that
+  has gone, and keep its place from others for as long as an idle one may stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import h11
+import msgspec
+import trio
+from hypercorn.events import Event, RawData
+from hypercorn.protocol.events import Request
+from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
+from hypercorn.protocol.http_stream import HTTPStream
+from hypercorn.trio.task_group import TaskGroup
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.typing import ConnectionState
+from hypercorn.utils import parse_socket_addr
+
+REQUEST_SECONDS_MAX: Final = 10.0
+"""From the start of a connection, or the end of its handshake, to the end of its first header: a
+place is not for those who say nothing. Between requests it may be idle for longer.
+"""
+REASONS: Final = {
+    431: "the head of the request is too long",
+    505: "this server speaks HTTP/1.1 only",
+}
+"""By status, where it is not h11 who knows best."""
+
+
+class Requests(h11.Connection):
+    """Requests as h11 reads them, and a little stricter. It keeps why one was refused."""
+
+    refused = ""
+
+    def next_event(self) -> Any:
+        try:
+            event = super().next_event()
+            if isinstance(event, h11.Request):
+                _check(event)
+        except h11.RemoteProtocolError as error:
+            status = error.error_status_hint
+            self.refused = REASONS.get(status) or f"this is no request of HTTP/1.1: {error}"
+            raise
+        return event
+
+
+def _check(request: h11.Request) -> None:
+    names = {name for name, _ in request.headers}  # h11 writes them in small letters
+    if names >= {b"content-length", b"transfer-encoding"}:
+        both = "it has a Content-Length and a Transfer-Encoding"
+        raise h11.RemoteProtocolError(both, error_status_hint=400)
+    if request.http_version not in (b"1.1", b"1.0"):
+        raise h11.RemoteProtocolError("another version", error_status_hint=505)
+
+
+class Http1(H11Protocol):
+    """See the module's docstring."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._requests = Requests(
+            h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size
+        )
+        self.connection = self._requests
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        """There is no other protocol to go over to."""
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        self.stream = HTTPStream(
+            self.app,
+            self.config,
+            self.context,
+            self.task_group,
+            self.ssl,
+            self.client,
+            self.server,
+            self.stream_send,
+            STREAM_ID,
+        )
+        await self.stream.handle(
+            Request(
+                stream_id=STREAM_ID,
+                headers=list(request.headers),
+                http_version=request.http_version.decode(),
+                method=request.method.decode("ascii").upper(),
+                raw_path=request.target,
+                state=self.connection_state,
+            )
+        )
+        self.keep_alive_requests += 1
+        await self.context.mark_request()
+
+    async def _send_error_response(self, status_code: int) -> None:
+        body = msgspec.json.encode({"reason": self._requests.refused})
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            *self.config.response_headers("h11"),
+        ]
+        await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
+        await self._send_h11_event(h11.Data(data=body))
+        await self._send_h11_event(h11.EndOfMessage())
+
+
+class Connection(TCPServer):
+    """One connection, from its handshake to its end."""
+
+    _gone = False
+    _fresh = True
+
+    async def run(self) -> None:
+        """Serve until either side has had enough."""
+        tls = isinstance(self.stream, trio.SSLStream)
+        if tls:
+            try:
+                with trio.fail_after(self.config.ssl_handshake_timeout):
+                    await self.stream.do_handshake()
+            except (trio.BrokenResourceError, trio.TooSlowError):
+                return
+        try:
+            await self._serve(tls)
+        except OSError:
+            pass  # it has gone
+        finally:
+            await self._close()
+
+    async def _serve(self, tls: bool) -> None:
+        stream: Any = self.stream.transport_stream if tls else self.stream
+        socket = stream.socket
+        client = parse_socket_addr(socket.family, socket.getpeername())
+        server = parse_socket_addr(socket.family, socket.getsockname())
+        async with TaskGroup() as group:
+            self._task_group = group
+            protocol: Any = Http1(
+                self.app,
+                self.config,
+                self.context,
+                group,
+                ConnectionState(self.state),
+                tls,
+                client,
+                server,
+                self.protocol_send,
+            )
+            self.protocol = protocol
+            await self.idle_task.restart(group, self._idle_timeout)
+            await self._read_data()
+
+    async def protocol_send(self, event: Event) -> None:
+        if isinstance(event, RawData) and not event.data:
+            return  # the end of a message that has no bytes
+        await super().protocol_send(event)
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        self._gone = True
+        await self.idle_task.stop()
+
+    async def _idle_timeout(self) -> None:
+        if self._gone:
+            return
+        if not self._fresh:
+            await super()._idle_timeout()
+            return
+        self._fresh = False
+        await trio.sleep(REQUEST_SECONDS_MAX)  # cancelled by a request
+        await self._initiate_server_close()

@@ -1,0 +1,74 @@
+"""HTTP/1.1 as a peer hears it, below the application."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from wire.http.tests.test_stack import said, served
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: a\r\n"
+PUT = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\n"
+CHUNKS = b"2\r\n{}\r\n0\r\n\r\n"
+
+
+async def hears(sent: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of what is answered to it, until the server closes."""
+    async with served() as dial, await dial() as stream:
+        await stream.send_all(sent)
+        heard, _ = await said(stream)
+    head, _, body = heard.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    return int(first.split()[1]), headers, body
+
+
+@pytest.mark.parametrize(
+    ("status", "sent"),
+    [
+        (400, b"hello\r\n\r\n"),
+        (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n" * 8),
+        (400, b"GET / HTTP/1.1\r\n\r\n"),
+        (400, b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n"),
+        (400, HEAD + b"bad header\r\n\r\n"),
+        (400, PUT + b"content-length: x\r\n\r\n"),
+        (400, PUT + b"content-length: 1\r\ncontent-length: 2\r\n\r\n"),
+        (400, PUT + b"transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n" + CHUNKS),
+        (400, PUT + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n" + CHUNKS),
+        (501, PUT + b"transfer-encoding: gzip\r\n\r\n"),
+        (431, HEAD + b"x: " + b"y" * 20_000),
+        (505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (505, b"GET / HTTP/3.0\r\nhost: a\r\n\r\n"),
+    ],
+)
+async def test_what_is_not_understood_hears_why(status: int, sent: bytes) -> None:
+    answered, headers, body = await hears(sent)
+    assert answered == status
+    assert headers["content-type"] == "application/json"
+    assert headers["connection"] == "close"
+    assert set(json.loads(body)) == {"reason"}
+
+
+async def test_nothing_is_smuggled_behind_an_ambiguous_length() -> None:
+    """Who counts by Content-Length sees one request, who counts by chunks two."""
+    inner = b"0\r\n\r\n" + HEAD + b"\r\n"
+    head = b"transfer-encoding: chunked\r\ncontent-length: %d\r\n\r\n" % len(inner)
+    status, _, body = await hears(PUT + head + inner)
+    assert status == 400
+    assert body.count(b"HTTP/1.1 ") == 0
+
+
+@pytest.mark.parametrize(
+    "upgrade",
+    [
+        b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n",
+        b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+        b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+    ],
+)
+async def test_other_protocols_are_not_gone_over_to(upgrade: bytes) -> None:
+    close = b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+    status, _, body = await hears(HEAD + upgrade + b"\r\n" + close)
+    assert status == 200
+    assert body.startswith(b"okHTTP/1.1 200")
