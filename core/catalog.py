@@ -176,10 +176,10 @@ class Catalog:
     async def put_tenant(self, name: str, tenant: Tenant, *, create: bool) -> None:
         """Create a tenant or change one."""
         check_entity("tenant", name)
-        known = await self.clusters()
-        for cluster in tenant.allowed_clusters:
-            if cluster not in known:
-                raise Invalid(f"cluster {cluster} does not exist")
+        if not tenant.allowed_clusters or "" in map(str.strip, tenant.allowed_clusters):
+            raise NotAllowed("Clusters can not be empty")
+        if not set(tenant.allowed_clusters) <= set(await self.clusters()):
+            raise NotAllowed("Clusters do not exist")
         if not create:
             await self.get_tenant(name)
         await self._put(f"{TENANTS}/{name}", encode(tenant), ABSENT if create else None)

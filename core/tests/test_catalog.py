@@ -48,7 +48,7 @@ async def test_clusters_and_tenants() -> None:
         await catalog.put_cluster("c", b"", create=True)
     with pytest.raises(NotFound):
         await catalog.put_cluster("d", b"", create=False)
-    with pytest.raises(Invalid):
+    with pytest.raises(NotAllowed):
         await catalog.put_tenant("me", Tenant(allowed_clusters=["nowhere"]), create=True)
     await catalog.put_tenant("me", Tenant(allowed_clusters=["c"]), create=True)
     with pytest.raises(NotAllowed):

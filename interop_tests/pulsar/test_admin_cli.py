@@ -112,7 +112,7 @@ def test_tenants_and_namespaces(admin: Admin) -> None:
     admin.says("tenants create t --admin-roles me")
     assert admin.json("tenants get t") == {"adminRoles": ["me"], "allowedClusters": ["standalone"]}
     assert admin.says("tenants list").split() == ["public", "t"]
-    assert "exists" in admin.fails("tenants create t")
+    assert "Tenant already exists" in admin.fails("tenants create t")
     admin.says("namespaces create t/n --bundles 4")
     assert admin.says("namespaces list t") == "t/n"
     assert admin.json("namespaces policies t/n")["replication_clusters"] == ["standalone"]

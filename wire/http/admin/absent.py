@@ -10,25 +10,18 @@ from typing import Any, Final
 from starlette.exceptions import HTTPException
 
 from wire.http.asking import Ask
-from wire.http.routes import Handler, Table, not_here
+from wire.http.routes import NotHere, Table
 
 ANY: Final = "GET PUT POST DELETE"
 
 
 def _refuses(reason: str) -> Table:
-    async def refuse(_ask: Ask) -> None:
-        raise not_here(reason)
-
-    rows: list[tuple[str, str, Handler]] = [(ANY, "", refuse), (ANY, "/{rest:path}", refuse)]
-    return rows
+    refuse = NotHere(reason)
+    return [(ANY, "", refuse), (ANY, "/{rest:path}", refuse)]
 
 
 async def no_schema(_ask: Ask) -> None:
     raise HTTPException(404, "the topic has no schema")
-
-
-async def schemas_not_kept(_ask: Ask) -> None:
-    raise not_here("schemas are not kept by this server yet")
 
 
 async def no_bookies(_ask: Ask) -> dict[str, Any]:
@@ -42,7 +35,7 @@ async def all_bookies(_ask: Ask) -> dict[str, Any]:
 
 SCHEMAS: Final[Table] = (
     ("GET", "/{rest:path}", no_schema),
-    ("PUT POST DELETE", "/{rest:path}", schemas_not_kept),
+    ("PUT POST DELETE", "/{rest:path}", NotHere("schemas are not kept by this server yet")),
 )
 BOOKIES: Final[Table] = (("GET", "/racks-info", no_bookies), ("GET", "/all", all_bookies))
 OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")
@@ -57,8 +50,8 @@ TABLES: Final = {
     "/admin/v2/worker-stats": FUNCTIONS,
     "/admin/v3/transactions": _refuses("Transactions are not enabled"),
     "/admin/v3/functions": FUNCTIONS,
-    "/admin/v3/sources": FUNCTIONS,
-    "/admin/v3/sinks": FUNCTIONS,
+    # the singular is what pulsar-admin asks for, the plural what Pulsar's documentation says
+    **{f"/admin/v3/{kind}": FUNCTIONS for kind in ("source", "sources", "sink", "sinks")},
     "/admin/v3/packages": FUNCTIONS,
     **{
         f"/admin/{resource}": OLD

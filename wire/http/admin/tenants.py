@@ -24,7 +24,7 @@ async def create(ask: Ask) -> None:
     try:
         await ask.broker.catalog.put_tenant(ask.part("tenant"), tenant, create=True)
     except AlreadyExists as error:
-        raise AlreadyExists(f"tenant {ask.part('tenant')} exists") from error
+        raise AlreadyExists("Tenant already exists") from error
 
 
 async def update(ask: Ask) -> None:

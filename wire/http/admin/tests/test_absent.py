@@ -17,6 +17,8 @@ async def test_no_topic_has_a_schema(visitor: Visitor) -> None:
         "/admin/v3/transactions/coordinatorStats",
         "/admin/v3/functions/public/default",
         "/admin/v2/worker/cluster",
+        *("/admin/v3/sink/public/default", "/admin/v3/source/public/default"),
+        *("/admin/v3/sinks/builtinsinks", "/admin/v3/sources/builtinsources"),
         "/admin/v2/resourcegroups",
         "/admin/persistent/p/c/n/t/stats",
     ],

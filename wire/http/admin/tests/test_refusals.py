@@ -10,7 +10,13 @@ SPACE = "/admin/v2/namespaces/public/default"
 TOPIC = "/admin/v2/persistent/public/default/a"
 S = f"{TOPIC}/subscription/s"
 
-NO_JSON = (b"{", b"\xff\xfe", b"NaN", b"1e400", b"[" * 5_000, b'{"a":' * 70 + b"1" + b"}" * 70)
+NO_JSON = (
+    *(b"{", b"\xff\xfe", b"NaN", b"1e400", b"[" * 5_000, b'{"a":' * 70 + b"1" + b"}" * 70),
+    # not UTF-8, where msgspec does not look unless somebody wants the text
+    *(b'"\xff"', b'{"a":"\xff"}', b'{"\xff":1}', b'["\xc3"]'),
+    # halves of UTF-16's pairs
+    *(b'"\\ud800"', b'{"a":"\\udc00\\ud800"}'),
+)
 TOO_LARGE = b"1" + b"0" * 30
 
 
@@ -21,7 +27,7 @@ async def guest(visitor: Visitor) -> Visitor:
     return visitor
 
 
-@pytest.mark.parametrize("body", [*NO_JSON, TOO_LARGE], ids=lambda body: body[:10].hex())
+@pytest.mark.parametrize("body", [*NO_JSON, TOO_LARGE], ids=lambda body: body[:20].hex())
 @pytest.mark.parametrize(
     ("method", "path"),
     [
@@ -67,12 +73,12 @@ async def test_a_body_that_is_no_json_or_cannot_be_kept(
         (404, "PUT", "/admin/v2/persistent/nobody/n/a", None),
         (404, "GET", "/admin/v2/persistent/public/nothing", None),
         (404, "GET", "/admin/v2/nothing", None),
-        (400, "PUT", "/admin/v2/tenants/t", {"allowedClusters": ["nowhere"]}),
+        (412, "PUT", "/admin/v2/tenants/t", {"allowedClusters": ["nowhere"]}),
         # of names that cannot be
         (412, "PUT", "/admin/v2/tenants/a%20b", {}),
         (412, "PUT", "/admin/v2/persistent/public/default/%FF", None),
         # of what is there
-        (409, "PUT", "/admin/v2/tenants/public", {}),
+        (409, "PUT", "/admin/v2/tenants/public", {"allowedClusters": ["standalone"]}),
         (409, "PUT", "/admin/v2/clusters/standalone", {}),
         (409, "PUT", SPACE, {}),
         (409, "PUT", TOPIC, None),
@@ -93,6 +99,14 @@ async def test_requests_that_are_refused(
 
 
 async def test_reasons_speak_of_what_was_asked_for(guest: Visitor) -> None:
-    assert await guest.fails(409, "PUT", "/admin/v2/tenants/public") == "tenant public exists"
+    body = {"allowedClusters": ["standalone"]}
+    why = await guest.fails(409, "PUT", "/admin/v2/tenants/public", body)
+    assert why == "Tenant already exists"
     assert "cluster standalone" in await guest.fails(409, "PUT", "/admin/v2/clusters/standalone")
     assert "namespace public/default" in await guest.fails(409, "PUT", SPACE)
+
+
+@pytest.mark.parametrize("query", ["?force=%FF", "?x=true&position=%C3", "?x=%ed%a0%80"])
+async def test_a_query_that_is_no_text(guest: Visitor, query: str) -> None:
+    await guest.fails(400, "DELETE", TOPIC + query)
+    assert await guest.get(f"{TOPIC}/subscriptions") == ["s"]

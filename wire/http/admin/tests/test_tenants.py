@@ -18,11 +18,17 @@ async def test_a_tenant_comes_changes_and_goes(visitor: Visitor) -> None:
 
 
 async def test_a_tenant_lives_where_there_is_a_cluster(visitor: Visitor) -> None:
-    await visitor.fails(400, "PUT", f"{HERE}/t", {"allowedClusters": ["nowhere"]})
+    """As Apache's broker says it (`TenantsBase.java`); pulsar-admin names all that there are."""
+    body = {"allowedClusters": ["standalone", "nowhere"]}
+    assert await visitor.fails(412, "PUT", f"{HERE}/t", body) == "Clusters do not exist"
+    assert await visitor.fails(412, "POST", f"{HERE}/public", body) == "Clusters do not exist"
+    for empty in (None, {}, {"allowedClusters": []}, {"allowedClusters": ["standalone", " "]}):
+        why = await visitor.fails(412, "PUT", f"{HERE}/t", empty)
+        assert why == "Clusters can not be empty"
 
 
 async def test_a_tenant_with_namespaces_goes_only_by_force(visitor: Visitor) -> None:
-    await visitor.does("PUT", f"{HERE}/t", None)
+    await visitor.does("PUT", f"{HERE}/t", {"allowedClusters": ["standalone"]})
     await visitor.does("PUT", "/admin/v2/namespaces/t/n", None)
     await visitor.does("PUT", "/admin/v2/persistent/t/n/a", None)
     await visitor.fails(409, "DELETE", f"{HERE}/t")
