@@ -34,6 +34,8 @@ async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -
     """A partitioned topic, and every partition of it at once."""
     if await broker.exists(name):
         raise AlreadyExists(f"topic {name} exists, without partitions")
+    if await broker.catalog.partitions(name):
+        raise AlreadyExists(f"topic {name} exists, with partitions")
     await broker.check_room(name, partitions)
     await broker.catalog.create_partitioned(name, partitions)
     await create_missing_partitions(broker, name)

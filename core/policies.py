@@ -74,7 +74,8 @@ class AutoTopicCreation(Struct, frozen=True, rename="camel"):
     """Whether a topic comes into being by being asked for."""
 
     allow_auto_topic_creation: bool = True
-    topic_type: Literal["partitioned", "non-partitioned"] = "non-partitioned"
+    topic_type: str | None = "non-partitioned"
+    """Or `partitioned`; where none come into being tools may leave it empty."""
     default_num_partitions: int | None = None
 
     @property

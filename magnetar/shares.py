@@ -129,6 +129,7 @@ def http_options(
         hosts=hosts,
         connections_max=settings.limits.http_connections,
         body_bytes_max=settings.limits.http_body_bytes,
+        message_bytes_max=settings.broker.max_message_size,
         configuration={
             f"{section}.{key}": str(value)
             for section, values in msgspec.to_builtins(settings).items()

@@ -100,6 +100,8 @@ class HttpOptions(Struct, frozen=True):
     """A connection is closed that has no further request for so long; for the first it has less."""
     body_bytes_max: int = 1024 * 1024
     """A larger request is refused with 413."""
+    message_bytes_max: int = 5 * 1024 * 1024
+    """What a producer may send: no topic may allow more."""
     configuration: Mapping[str, str] = {}
     """The settings in force, for admin tools to show."""
     readiness: Callable[[], str | None] = always_ready

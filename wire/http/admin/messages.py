@@ -22,10 +22,10 @@ from core.entry.header import read as read_header
 from core.entry.kafka_form import batch_in
 from core.entry.pulsar_metadata import message_count
 from core.errors import EntryNotFound, Invalid, LedgerNotFound
-from core.ledger.chain import Position
+from core.ledger.chain import START, Position
 from core.topic.seeking import find_by_time, mark_before
 from core.topic.topic import Topic
-from wire.http.admin.reaching import MessageId, Target, message_id, stored, subscription_of
+from wire.http.admin.reaching import MessageId, Target, message_id, stored
 from wire.http.asking import Ask
 from wire.http.front import MessageMetadata, StoredMessage
 from wire.http.routes import Table, not_here
@@ -47,9 +47,15 @@ class LastMessageId(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def peek(ask: Ask) -> Response:
-    """The n-th message that a subscription has not acknowledged, from 1 on."""
+    """The n-th message that a subscription has not acknowledged, from 1 on.
+
+    A subscription that is not there comes into being at the beginning of the topic, as on Apache's
+    broker (`PersistentTopicsBase.internalPeekNthMessageAsync`): tools look into a topic that way.
+    """
     topic = await stored(ask)
-    cursor = subscription_of(topic, ask.subscription).cursor
+    name = ask.subscription
+    begin = mark_before(topic.ledger.chain, START)
+    cursor = (await topic.subscription(name, start=begin)).cursor
     wanted = max(ask.path_number("position"), 1)
     chain = topic.ledger.chain
     position = chain.after(cursor.mark_delete)
@@ -63,7 +69,7 @@ async def peek(ask: Ask) -> Response:
         steps += 1
         if steps % ENTRIES_PER_REST == 0:
             await trio.lowlevel.checkpoint()
-    raise HTTPException(404, "the subscription has no such message before it")
+    raise HTTPException(404, "Message not found")
 
 
 async def get(ask: Ask) -> Response:

@@ -1,6 +1,6 @@
 """`/admin/v2/namespaces`: their life, what is in them, and who may do what there.
 
-What they decide is `namespace_policies.py`'s. A namespace is one bundle here, whatever number of
+What they decide is `policies/namespaces.py`'s. A namespace is one bundle here, whatever number of
 them its creator asked for.
 """
 
@@ -20,7 +20,7 @@ from core.listing import topics_of
 from core.names import TopicName
 from core.policies import AuthPolicies, Bundles, NamespacePolicies
 from core.topic.topic import Topic
-from wire.http.admin.namespace_policies import changed, shown, taken
+from wire.http.admin.policies.namespaces import changed, shown, taken
 from wire.http.asking import Ask
 from wire.http.lookup import check_bundle
 from wire.http.routes import Table, alone, not_here, plain_text

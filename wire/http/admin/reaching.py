@@ -76,7 +76,7 @@ def subscription_of(topic: Topic, name: str) -> Subscription:
     """`SubscriptionNotFound` if there is none."""
     found = topic.subscriptions.get(name)
     if found is None:
-        raise SubscriptionNotFound(f"subscription {name} does not exist on {topic.name}")
+        raise SubscriptionNotFound(f"Subscription {name} not found for topic {topic.name}")
     return found
 
 

@@ -74,7 +74,9 @@ async def delete(ask: Ask) -> None:
     force = ask.flag("force")
     present = [topic for topic in topics if ask.subscription in topic.subscriptions]
     if not present:
-        raise SubscriptionNotFound(f"subscription {ask.subscription} does not exist")
+        raise SubscriptionNotFound(
+            f"Subscription {ask.subscription} not found for topic {ask.topic}"
+        )
     for topic in present:
         if topic.subscriptions[ask.subscription].consumers and not force:
             raise NotAllowed(f"subscription {ask.subscription} has active consumers")

@@ -11,16 +11,16 @@ from wire.http.admin import (
     clusters,
     internal_stats,
     messages,
-    namespace_policies,
     namespaces,
     partitions,
     subscriptions,
     tenants,
-    topic_policies,
     topic_properties,
     topic_stats,
     topics,
 )
+from wire.http.admin.policies import namespaces as namespace_policies
+from wire.http.admin.policies import topics as topic_policies
 from wire.http.routes import Table
 
 TOPICS: Final[Table] = (

@@ -10,7 +10,7 @@ from core import administration
 from core.listing import topics_of
 from core.policies import AuthPolicies
 from wire.http.admin import topic_properties
-from wire.http.admin.namespace_policies import changed
+from wire.http.admin.policies.namespaces import changed
 from wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored
 from wire.http.asking import Ask
 from wire.http.routes import Table, alone, not_here

@@ -27,7 +27,7 @@ from typing import Final
 from msgspec import Struct
 
 READS: Final = frozenset(["GET", "HEAD", "OPTIONS"])
-"""Methods that change nothing: a foreign page may have them sent, and does not see the answer."""
+"""Methods that change nothing: a foreign page may link to them, and does not see the answer."""
 FORM_TYPES: Final = frozenset(
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
 )
@@ -38,6 +38,8 @@ PROOF: Final = "x-requested-with"
 """A header that no form can send, for tools whose body cannot say that it is JSON."""
 ANYONES: Final = frozenset(["/healthz", "/readyz"])
 """Orchestrators ask for these under whatever name they like, and nothing is told there."""
+ADMIN: Final = "/admin/"
+"""Below it a GET may change something too: peeking creates a subscription that is not there."""
 ANY: Final = "*"
 
 
@@ -103,14 +105,14 @@ def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str |
                     f"this server does not go by the name {host[:100]!r}: ask for it by its "
                     "address, or add the name to listen.http_allowed_hosts"
                 )
-    if method in READS:
+    if method in READS and not path.startswith(ADMIN):
         return None
     for site in headers.get("sec-fetch-site", ()):
         if site.lower() not in OWN_SITES:
-            return "a page of another site may not change anything here"
+            return "a page of another site may do nothing here"
     for origin in headers.get("origin", ()):
         if not _same_origin(origin, asked):
-            return f"a page of {origin[:100]!r} may not change anything here"
+            return f"a page of {origin[:100]!r} may do nothing here"
     return None
 
 

@@ -113,7 +113,19 @@ async def test_acknowledged_messages_are_stepped_over(visitor: Visitor) -> None:
     ]
     assert peeked == [b"1", b"1", b"4"]
     await visitor.fails(404, "GET", f"{HERE}/subscription/s/position/3")
-    await visitor.fails(404, "GET", f"{HERE}/subscription/other/position/1")
+
+
+async def test_peeking_makes_a_subscription_at_the_beginning(visitor: Visitor) -> None:
+    """As on Apache's broker: that is how its tools look into a topic that nobody reads."""
+    await visitor.publish("a", [stored(b"one"), stored(b"two")])
+    one = f"{HERE}/subscription/new/position"
+    assert (await visitor.ask("GET", f"{one}/2")).content == b"two"
+    assert await visitor.get(f"{HERE}/subscriptions") == ["new"]
+    assert (await visitor.ask("GET", f"{one}/1")).content == b"one"
+    assert await visitor.fails(404, "GET", f"{one}/3") == "Message not found"
+    await visitor.fails(
+        404, "GET", "/admin/v2/persistent/public/default/b/subscription/n/position/1"
+    )
 
 
 async def test_messages_are_got_by_id(visitor: Visitor) -> None:

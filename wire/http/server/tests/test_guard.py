@@ -10,6 +10,7 @@ from wire.http.server.guard import HostNames, foreign, form, headers_of
 from wire.http.tests.visitor import Visitor, visiting
 
 CLEAR = "/admin/v2/namespaces/public/default/clearBacklog"
+TOPIC = "/admin/v2/persistent/public/default/a"
 LOCAL = HostNames(("mq.example.org", ".inside.example.net", "this-machine"))
 NETWORK = HostNames(("mq.example.org",), single_labels=True)
 
@@ -76,6 +77,9 @@ def test_reads_are_refused_under_foreign_names_only() -> None:
     assert foreign(LOCAL, "HEAD", "/metrics", said(REBOUND)) is not None
     assert foreign(LOCAL, "GET", "/", said(OTHER_PORT)) is None
     assert foreign(LOCAL, "GET", "/healthz", said(REBOUND)) is None
+    # peeking creates a subscription, and an image of a foreign page is a GET
+    image = said("Host: localhost:8080\nSec-Fetch-Site: cross-site\nSec-Fetch-Dest: image")
+    assert foreign(LOCAL, "GET", f"{TOPIC}/subscription/s/position/1", image) is not None
     assert foreign(LOCAL, "POST", "/healthz", said(CHROME_FORM)) is not None
 
 
@@ -149,5 +153,5 @@ async def test_no_preflight_is_granted(visitor: Visitor) -> None:
         "access-control-request-headers": "content-type",
     }
     answer = await visitor.ask("OPTIONS", "/admin/v2/tenants/t", headers=asked)
-    assert answer.status_code == 405
+    assert answer.status_code == 403
     assert not [name for name in answer.headers if name.startswith("access-control")]

@@ -22,7 +22,9 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from wire.http.admin.namespace_policies import check, check_rate, check_retention, quota_type
+from wire.http.admin.policies.applied import of_namespace_or_broker
+from wire.http.admin.policies.limits import check_of_topic, check_retention
+from wire.http.admin.policies.namespaces import quota_type
 from wire.http.asking import Ask
 from wire.http.routes import Handler, Table, changing
 
@@ -57,7 +59,9 @@ HELD: Final[dict[str, Held]] = {
     "maxMessageSize": Held("max_message_size", int),
     "inactiveTopicPolicies": Held("inactive_topics", InactiveTopics, "inactive_topics"),
     "delayedDelivery": Held("delayed_delivery", DelayedDelivery, "delayed_delivery"),
-    "autoSubscriptionCreation": Held("auto_subscription_creation", AutoSubscriptionCreation),
+    "autoSubscriptionCreation": Held(
+        "auto_subscription_creation", AutoSubscriptionCreation, "auto_subscription_creation"
+    ),
     "subscriptionTypesEnabled": Held("subscription_types", list[str], "subscription_types"),
     "deduplicationEnabled": Held("deduplication", bool, "deduplication"),
     "deduplication": Held("deduplication", bool, "deduplication"),
@@ -114,14 +118,15 @@ def _held(name: str, held: Held) -> tuple[Handler, Handler, Handler]:
 
     async def get(ask: Ask) -> object:
         if held.applied and ask.flag("applied"):
-            return getattr(await _applied(ask), held.applied)
+            found = getattr(await _applied(ask), held.applied)
+            return held.kind(found) if held.kind is AutoSubscriptionCreation else found
         return getattr(await _policies(ask), held.field)
 
     async def put(ask: Ask) -> None:
         # numbers come in the query from some tools, in the body from others
         sent = ask.text(name)
         value = ask.number(name, 0) if sent else await ask.value(held.kind)
-        check(ask, held.field, value)
+        check_of_topic(ask, name, value)
         await _changed(ask, **{held.field: value})
 
     async def remove(ask: Ask) -> None:
@@ -134,12 +139,14 @@ def _stored(name: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that is only kept."""
 
     async def get(ask: Ask) -> object:
-        return (await _policies(ask)).extra.get(name, UNSET.get(name))
+        found = (await _policies(ask)).extra.get(name)
+        if found is None and ask.flag("applied"):
+            found = await of_namespace_or_broker(ask, name)
+        return UNSET.get(name) if found is None else found
 
     async def put(ask: Ask) -> None:
         value = await ask.value(kind)
-        check_rate(name, value)
-        check(ask, "replication_clusters" if name == "replication" else name, value)
+        check_of_topic(ask, name, value)
         await _keep(ask, name, ABSENT.get(name) if value is None else value)
 
     async def remove(ask: Ask) -> None:
@@ -167,8 +174,13 @@ async def forget(ask: Ask) -> None:
 
 
 async def quotas(ask: Ask) -> object:
-    if ask.flag("applied"):
-        return (await _applied(ask)).backlog_quotas
+    if ask.flag("applied"):  # both kinds, as tools expect it: what is not limited is -1
+        none = BacklogQuota()
+        return {
+            "destination_storage": none,
+            "message_age": none,
+            **(await _applied(ask)).backlog_quotas,
+        }
     return (await _policies(ask)).backlog_quotas
 
 

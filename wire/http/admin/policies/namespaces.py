@@ -10,16 +10,13 @@ right after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
-from starlette.exceptions import HTTPException
 
 from core.errors import Invalid
 from core.policies import (
-    SUBSCRIPTION_TYPES,
     AutoSubscriptionCreation,
     AutoTopicCreation,
     BacklogQuota,
@@ -30,9 +27,9 @@ from core.policies import (
     Retention,
     decode,
 )
-from core.rate_policies import DispatchRate, PublishRate, SubscribeRate
+from wire.http.admin.policies.limits import check, check_auto_creation, check_retention
 from wire.http.asking import Ask
-from wire.http.routes import Handler, Table, changing, not_here, plain_text
+from wire.http.routes import Handler, Table, changing, plain_text
 
 MEBIBYTE: Final = 1024 * 1024
 DEFAULTS: Final = NamespacePolicies()
@@ -119,6 +116,7 @@ def taken(body: Any) -> NamespacePolicies:
     extra = {key: body[key] for key in STORED_FIELDS if body.get(key) is not None}
     policies = msgspec.structs.replace(known, extra=extra)
     _check_quotas(policies)
+    check_auto_creation(policies.auto_topic_creation)
     return policies
 
 
@@ -135,55 +133,7 @@ def _check_quotas(policies: NamespacePolicies) -> None:
     check_retention(policies.retention_policies, policies.backlog_quota_map)
 
 
-def check_retention(retention: Retention | None, quotas: Mapping[QuotaType, BacklogQuota]) -> None:
-    """What is retained must be more than what may wait, or the quota could never be reached."""
-    if retention is None:
-        return
-    size, minutes = retention.retention_size_in_mb, retention.retention_time_in_minutes
-    if (size == 0) != (minutes == 0) or size < -1 or minutes < -1:
-        raise HTTPException(
-            412, "retention needs time and size: both 0, or neither; -1 stands for no limit"
-        )
-    for quota in quotas.values():
-        too_big = size > 0 and quota.limit_size >= size * MEBIBYTE
-        too_old = minutes > 0 and quota.limit_time >= minutes * 60
-        if too_big or too_old:
-            raise HTTPException(412, "the backlog quota must be below what retention keeps")
-
-
-def check(ask: Ask, field: str, value: Any) -> None:
-    """What no type can say of a value that has an effect; namespaces and topics alike."""
-    if isinstance(value, int) and value < 0:
-        raise HTTPException(412, f"{field} must be 0 or more")
-    if isinstance(value, int) and value >= 1 << 31 and not field.endswith("threshold"):
-        raise Invalid(f"{field} has at most 31 bits")
-    if field.startswith("subscription_types") and not set(value or ()) <= set(SUBSCRIPTION_TYPES):
-        raise Invalid(f"types of subscriptions are {', '.join(SUBSCRIPTION_TYPES)}")
-    if field == "replication_clusters" and set(value or ()) - {ask.broker.settings.cluster}:
-        raise not_here("nothing is replicated to other clusters by this server")
-
-
-RATES: Final[Mapping[str, type[Struct]]] = {
-    "publishRate": PublishRate,
-    "dispatchRate": DispatchRate,
-    "subscriptionDispatchRate": DispatchRate,
-    "replicatorDispatchRate": DispatchRate,
-    "subscribeRate": SubscribeRate,
-}
-"""Kept as they come, but not if they could not be read as what they are called."""
-
-
-def check_rate(name: str, value: Any) -> None:
-    """`Invalid` for a rate that would decide nothing when it is looked at."""
-    if name not in RATES or value is None:
-        return
-    try:
-        msgspec.convert(value, RATES[name], strict=False)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"the body is no {name}: {error}") from error
-
-
-def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
+def _held(name: str, field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that has an effect."""
 
     async def get(ask: Ask) -> object:
@@ -191,7 +141,7 @@ def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
 
     async def put(ask: Ask) -> None:
         value = await ask.value(kind)
-        check(ask, field, value)
+        check(ask, name, value)
         await changed(ask, **{field: getattr(DEFAULTS, field) if value is None else value})
 
     async def remove(ask: Ask) -> None:
@@ -200,19 +150,25 @@ def _held(field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     return get, put, remove
 
 
+def decided(stored: Stored, policies: NamespacePolicies, ask: Ask) -> Any:
+    """What a namespace has decided of it, for this cluster; None where it has not."""
+    value = policies.extra.get(stored.field)
+    if stored.per_cluster and isinstance(value, dict):
+        return value.get(ask.broker.settings.cluster)
+    return value
+
+
 def _stored(name: str, stored: Stored) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that is only kept."""
 
     async def get(ask: Ask) -> object:
-        extra = (await ask.broker.catalog.policies(ask.namespace)).extra
-        value = extra.get(stored.field, stored.unset)
-        if stored.per_cluster and isinstance(value, dict):
-            return value.get(ask.broker.settings.cluster)
+        value = decided(stored, await ask.broker.catalog.policies(ask.namespace), ask)
+        value = stored.unset if value is None else value
         return plain_text(value) if stored.plain and value is not None else value
 
     async def put(ask: Ask) -> None:
         value = await ask.words() if stored.plain else await ask.value(stored.kind)
-        check_rate(name, value)
+        check(ask, name, value)
         await _keep(ask, stored, stored.absent if value is None else value)
 
     async def remove(ask: Ask) -> None:
@@ -272,7 +228,7 @@ def _table() -> Table:
         ("DELETE", f"{here}/removeOffloadPolicies", remove_offload_policies),
     ]
     made: dict[str, tuple[Handler, Handler, Handler]] = {
-        **{name: _held(*row) for name, row in HELD.items()},
+        **{name: _held(name, *row) for name, row in HELD.items()},
         **{name: _stored(name, row) for name, row in STORED.items()},
     }
     for name, (get, put, remove) in made.items():

@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from wire.http.admin import topic_policies
-from wire.http.admin.namespace_policies import HELD, STORED
+from wire.http.admin.policies import topics as topic_policies
+from wire.http.admin.policies.namespaces import HELD, STORED
 from wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
@@ -113,7 +113,7 @@ async def test_a_quota_must_be_below_what_is_retained(visitor: Visitor) -> None:
     await visitor.does("POST", f"{HERE}/retention", retention)
     await visitor.fails(412, "POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20})
     await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 1 << 19})
-    await visitor.fails(412, "POST", f"{HERE}/retention", {"retentionTimeInMinutes": 5})
+    await visitor.fails(400, "POST", f"{HERE}/retention", {"retentionTimeInMinutes": 5})
 
 
 async def test_removing_retention_frees_the_quota(visitor: Visitor) -> None:
@@ -134,7 +134,7 @@ async def test_a_group_is_plain_text(visitor: Visitor) -> None:
 
 
 async def test_what_makes_no_sense_is_not_kept(visitor: Visitor) -> None:
-    assert "0 or more" in await visitor.fails(412, "POST", f"{HERE}/messageTTL", -1)
+    assert "must >= 0" in await visitor.fails(412, "POST", f"{HERE}/messageTTL", -1)
     await visitor.fails(400, "POST", f"{HERE}/subscriptionTypesEnabled", ["Any"])
     assert "replicated" in await visitor.fails(405, "POST", f"{HERE}/replication", ["elsewhere"])
     assert await visitor.get(f"{HERE}/replication") == ["standalone"]
@@ -150,7 +150,7 @@ async def test_a_rate_that_is_none_is_not_kept(visitor: Visitor) -> None:
 
 def test_what_has_no_effect_is_documented() -> None:
     with_effect = {"dispatchRate", "subscriptionDispatchRate", "publishRate", "subscribeRate"}
-    text = Path(__file__).parents[4].joinpath("docs/admin.md").read_text()
+    text = Path(__file__).parents[5].joinpath("docs/admin.md").read_text()
     for name in (STORED.keys() | topic_policies.STORED.keys()) - with_effect:
         assert f"`{name}`" in text, name
 
@@ -226,3 +226,67 @@ async def test_a_namespace_that_goes_is_not_brought_back_by_a_policy(visitor: Vi
         await wait_all_tasks_blocked()
         may_go.set()
     await visitor.fails(404, "GET", here)
+
+
+CREATION = "Invalid configuration for autoTopicCreationOverride. the detail is "
+
+
+@pytest.mark.parametrize("kind", ["", None, "partitioned", "non-partitioned", "any"])
+async def test_what_is_not_created_may_be_of_any_kind(visitor: Visitor, kind: str | None) -> None:
+    """pulsar-admin sends an empty type, or null, where it turns creation off."""
+    body = {"allowAutoTopicCreation": False, "topicType": kind}
+    await visitor.does("POST", f"{HERE}/autoTopicCreation", body)
+    assert (await visitor.get(f"{HERE}/autoTopicCreation"))["allowAutoTopicCreation"] is False
+    await visitor.fails(404, "GET", "/admin/v2/persistent/public/default/nobody/stats")
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        ({"topicType": None}, "Unknown topic type [null]"),
+        ({"topicType": ""}, "Unknown topic type []"),
+        ({"topicType": "x"}, "Unknown topic type [x]"),
+        (
+            {"topicType": "partitioned"},
+            "[defaultNumPartitions] cannot be null when the type is partitioned.",
+        ),
+        (
+            {"topicType": "partitioned", "defaultNumPartitions": 0},
+            "[defaultNumPartitions] cannot be less than 1 for partition type.",
+        ),
+    ],
+)
+async def test_what_is_created_is_of_a_kind(visitor: Visitor, sent: Any, why: str) -> None:
+    body = {"allowAutoTopicCreation": True, **sent}
+    assert await visitor.fails(412, "POST", f"{HERE}/autoTopicCreation", body) == CREATION + why
+
+
+REFUSED = [
+    (412, "maxTopicsPerNamespace", -1, "maxTopicsPerNamespace must be 0 or more"),
+    (412, "compactionThreshold", -1, "compactionThreshold must be 0 or more"),
+    (412, "subscriptionExpirationTime", -1, "Invalid value for subscription expiration time"),
+    (
+        400,
+        "persistence",
+        {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 2, "bookkeeperAckQuorum": 1},
+        "Bookkeeper Ensemble (1) >= WriteQuorum (2) >= AckQuorum (1)",
+    ),
+    (
+        400,
+        "retention",
+        {"retentionTimeInMinutes": -2, "retentionSizeInMB": 0},
+        "Invalid retention policy: time limit must be >= -1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "policy", "value", "why"), REFUSED)
+async def test_refusals_are_pulsars(
+    visitor: Visitor, status: int, policy: str, value: Any, why: str
+) -> None:
+    assert await visitor.fails(status, "POST", f"{HERE}/{policy}", value) == why
+
+
+@pytest.mark.parametrize("policy", [name for name, (_, kind) in HELD.items() if kind is int])
+async def test_no_refusal_names_a_field_of_ours(visitor: Visitor, policy: str) -> None:
+    assert "_" not in await visitor.fails(412, "POST", f"{HERE}/{policy}", -1)

@@ -1,0 +1,1 @@
+"""What namespaces and topics decide: one path a policy."""
