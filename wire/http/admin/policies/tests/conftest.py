@@ -11,3 +11,10 @@ from wire.http.tests.visitor import Visitor, visiting
 async def visitor() -> AsyncIterator[Visitor]:
     async with visiting() as made:
         yield made
+
+
+@pytest.fixture
+async def guest(visitor: Visitor) -> Visitor:
+    """A visitor of a broker that has topic a."""
+    await visitor.topic("a")
+    return visitor

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from wire.http.admin.policies.limits import NEGATIVE_OF_TOPIC
 from wire.http.admin.policies.tests.test_namespaces import VALUES
 from wire.http.admin.policies.topics import HELD, STORED, UNSET
 from wire.http.tests.visitor import Visitor
 
-SPACE = "/admin/v2/namespaces/public/default"
 HERE = "/admin/v2/persistent/public/default/a"
 
 
@@ -21,13 +19,6 @@ def value_of(policy: str) -> Any:
     return {bool: True, int: 7, str: "FULL"}.get(kind, {"a": 1})
 
 
-@pytest.fixture
-async def guest(visitor: Visitor) -> Visitor:
-    """A visitor of a broker that has topic a."""
-    await visitor.topic("a")
-    return visitor
-
-
 @pytest.mark.parametrize("policy", [*HELD, *STORED])
 async def test_every_policy_is_set_shown_and_removed(guest: Visitor, policy: str) -> None:
     unset = UNSET.get(policy)
@@ -36,61 +27,6 @@ async def test_every_policy_is_set_shown_and_removed(guest: Visitor, policy: str
     assert await guest.get(f"{HERE}/{policy}") == value_of(policy)
     await guest.does("DELETE", f"{HERE}/{policy}")
     assert await guest.get(f"{HERE}/{policy}") == unset
-
-
-APPLIED = {
-    "dispatchRate": {
-        "dispatchThrottlingRateInMsg": 0,
-        "dispatchThrottlingRateInByte": 0,
-        "relativeToPublishRate": False,
-        "ratePeriodInSecond": 1,
-    },
-    "subscribeRate": {"subscribeThrottlingRatePerConsumer": 0, "ratePeriodInSecond": 30},
-    "persistence": {
-        "bookkeeperEnsemble": 1,
-        "bookkeeperWriteQuorum": 1,
-        "bookkeeperAckQuorum": 1,
-        "managedLedgerMaxMarkDeleteRate": 1.0,
-    },
-    "schemaCompatibilityStrategy": "FULL",
-    "replication": ["standalone"],
-    "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": True},
-    "schemaValidationEnforced": False,
-    "dispatcherPauseOnAckStatePersistent": False,
-}
-APPLIED["subscriptionDispatchRate"] = APPLIED["replicatorDispatchRate"] = APPLIED["dispatchRate"]
-"""As Apache's broker (4.2.4) answers where nobody has decided anything."""
-
-
-@pytest.mark.parametrize("policy", APPLIED)
-async def test_what_holds_where_nobody_has_decided(guest: Visitor, policy: str) -> None:
-    assert await guest.get(f"{HERE}/{policy}?applied=true") == APPLIED[policy]
-
-
-@pytest.mark.parametrize("policy", sorted(STORED.keys() - {"replication"}))
-async def test_the_namespace_is_asked_before_the_broker(guest: Visitor, policy: str) -> None:
-    here, value = f"{SPACE}/{policy}", value_of(policy)
-    await guest.does("POST", here, value)
-    assert await guest.get(f"{HERE}/{policy}?applied=true") == value
-    assert await guest.get(f"{HERE}/{policy}") == UNSET.get(policy)
-    other = False if value is True else value
-    await guest.does("POST", f"{HERE}/{policy}", other)
-    assert await guest.get(f"{HERE}/{policy}?applied=true") == other
-
-
-REFUSED = [
-    ("maxProducers", -1, "maxProducers must be 0 or more"),
-    ("maxSubscriptionsPerTopic", -1, "maxSubscriptionsPerTopic must be 0 or more"),
-    ("maxUnackedMessagesOnConsumer", -1, "maxUnackedNum must be 0 or more"),
-    ("maxMessageSize", 1 << 30, NEGATIVE_OF_TOPIC["maxMessageSize"]),
-    ("messageTTL?messageTTL=-1", None, "Invalid value for message TTL"),
-    ("deduplicationSnapshotInterval", -1, "interval must be 0 or more"),
-]
-
-
-@pytest.mark.parametrize(("policy", "value", "why"), REFUSED)
-async def test_refusals_are_pulsars(guest: Visitor, policy: str, value: Any, why: str) -> None:
-    assert await guest.fails(412, "POST", f"{HERE}/{policy}", value) == why
 
 
 @pytest.mark.parametrize("policy", [name for name, held in HELD.items() if held.applied])
