@@ -30,6 +30,8 @@ from core.ports.metadata_store import ABSENT, MetadataStore
 
 CLUSTERS = "/admin/clusters"
 TENANTS = "/admin/policies"
+SYSTEM = "pulsar"
+"""The tenant of what a broker has for itself, in its one namespace `system`."""
 PARTITIONED = "/admin/partitioned-topics"
 TOPIC_POLICIES = "/magnetar/topic-policies"
 """Pulsar keeps these in a system topic; here they stand with the rest."""
@@ -84,6 +86,13 @@ class Catalog:
             (f"{TENANTS}/public", encode(Tenant(allowed_clusters=[self.cluster]))),
             (
                 f"{TENANTS}/public/default",
+                encode(NamespacePolicies(replication_clusters=[self.cluster])),
+            ),
+            # A client that is to use transactions asks for a topic in there before it asks for a
+            # coordinator: without the namespace it never hears that transactions are off.
+            (f"{TENANTS}/{SYSTEM}", encode(Tenant(allowed_clusters=[self.cluster]))),
+            (
+                f"{TENANTS}/{SYSTEM}/system",
                 encode(NamespacePolicies(replication_clusters=[self.cluster])),
             ),
         ):

@@ -52,7 +52,7 @@ def test_what_is_there_at_once():
     with standalone() as server:
         admin = f"{server.http_url}/admin/v2"
         assert httpx.get(f"{admin}/clusters").json() == ["standalone"]
-        assert httpx.get(f"{admin}/tenants").json() == ["public"]
+        assert httpx.get(f"{admin}/tenants").json() == ["public", "pulsar"]
         assert httpx.get(f"{admin}/namespaces/public").json() == ["public/default"]
 
 

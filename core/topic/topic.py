@@ -256,8 +256,13 @@ class Topic:
             producer.sink.closed_by_broker()
 
     async def terminate(self) -> Position:
-        """Nothing more may be published; returns the last position."""
+        """Nothing more may be published; returns the last position.
+
+        Producers are sent away, as Apache's broker does (`PersistentTopic.terminate`): they come
+        back at once, hear why they may not stay, and fail what their application sends.
+        """
         last = await self.ledger.terminate()
+        self.disconnect_producers()
         for subscription in self.subscriptions.values():
             subscription.look()
         return last

@@ -1,5 +1,7 @@
 """Topics of several partitions, which come into being because the policy says so."""
 
+import time
+
 import httpx
 import pulsar
 import pytest
@@ -165,6 +167,11 @@ def test_terminated(server, connect, topic):
     publish(producer, numbered(5))
     url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/terminate"
     assert httpx.post(url).status_code == 200
+    for _again in range(3):  # the producer was sent away, came back, and heard why it may not stay
+        began = time.monotonic()
+        with pytest.raises(pulsar.TopicTerminated):
+            producer.send(b"too late")
+        assert time.monotonic() - began < 5
     with pytest.raises(pulsar.TopicTerminated):
         client.create_producer(topic)
     assert drain(consumer, 5) == numbered(5)

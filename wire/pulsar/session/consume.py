@@ -35,6 +35,8 @@ class Attached:
     """A consumer of this connection: the protocol's side of a core `Consumer`."""
 
     __slots__ = (
+        "active",
+        "attached",
         "consumer",
         "durable",
         "gave_up",
@@ -57,7 +59,19 @@ class Attached:
         self.partition = topic.name.partition_index
         self.gave_up = False
         """It has acknowledged a message because it cannot read it."""
+        self.attached = False
+        """Its client knows that it is: before the SUCCESS of its SUBSCRIBE nothing is said to it.
+        Go's client knows no consumer of that number until then, and drops what is said of it."""
+        self.active: bool | None = None
+        """What it is to be told then, if anything."""
         self.consumer: Consumer
+
+    def welcome(self, request_id: int) -> None:
+        """It is attached."""
+        self.attached = True
+        self.session.reply(replies.success(request_id))
+        if self.active is not None:
+            self.activity(self.active)
 
     @property
     def congested(self) -> bool:
@@ -77,6 +91,9 @@ class Attached:
         self.session.connection.packed(sum(map(len, part.payloads)))
 
     def activity(self, active: bool) -> None:
+        if not self.attached:
+            self.active = active
+            return
         self.session.reply(replies.active_consumer_change(self.id, active))
 
     def end_of_topic(self) -> None:

@@ -82,15 +82,15 @@ async def on_partitioned_metadata(
 
 
 async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfNamespace) -> None:
-    """All of them: the client applies its pattern itself.
+    """All of them: the client applies its pattern itself. A namespace that is not there has none,
+    as on Apache's broker: whoever waits for topics of a pattern may wait for their namespace too.
 
     Patterns are the client's own and may take for ever to match here, on the one loop; every client
     filters what it gets unless it is told that this was done.
     """
     namespace = NamespaceName.parse(event.namespace)
-    if not await session.broker.catalog.has_namespace(namespace):
-        raise NamespaceNotFound(f"namespace {namespace} does not exist")
-    names = await topics_of(session.broker, namespace)
+    known = await session.broker.catalog.has_namespace(namespace)
+    names = await topics_of(session.broker, namespace) if known else []
     if event.mode is not events.TopicsMode.ALL:
         persistent = event.mode is events.TopicsMode.PERSISTENT
         names = [name for name in names if TopicName.parse(name).persistent is persistent]

@@ -135,7 +135,7 @@ def _attach(
         raise
     session.consumers[event.consumer_id] = attached
     session.away.over(event.consumer_id)
-    session.reply(replies.success(event.request_id))
+    attached.welcome(event.request_id)
 
 
 async def _subscription(event: events.Subscribe, topic: Topic | VolatileTopic) -> Attachment:

@@ -17,7 +17,7 @@ async def test_the_one_broker(visitor: Visitor) -> None:
     }
     assert (await visitor.ask("GET", f"{HERE}/version")).text == "Magnetar 1"
     owned = await visitor.get(f"{HERE}/standalone/127.0.0.1:8080/ownedNamespaces")
-    assert list(owned) == [f"public/default/{BUNDLE}"]
+    assert list(owned) == [f"public/default/{BUNDLE}", f"pulsar/system/{BUNDLE}"]
     await visitor.fails(404, "GET", f"{HERE}/elsewhere")
 
 

@@ -8,7 +8,7 @@ HERE = "/admin/v2/tenants"
 async def test_a_tenant_comes_changes_and_goes(visitor: Visitor) -> None:
     body = {"adminRoles": ["me"], "allowedClusters": ["standalone"]}
     await visitor.does("PUT", f"{HERE}/t", body)
-    assert await visitor.get(HERE) == ["public", "t"]
+    assert await visitor.get(HERE) == ["public", "pulsar", "t"]
     assert await visitor.get(f"{HERE}/t") == body
     await visitor.fails(409, "PUT", f"{HERE}/t", body)
     await visitor.does("POST", f"{HERE}/t", {"allowedClusters": ["standalone"]})
@@ -33,4 +33,4 @@ async def test_a_tenant_with_namespaces_goes_only_by_force(visitor: Visitor) -> 
     await visitor.does("PUT", "/admin/v2/persistent/t/n/a", None)
     await visitor.fails(409, "DELETE", f"{HERE}/t")
     await visitor.does("DELETE", f"{HERE}/t?force=true")
-    assert await visitor.get(HERE) == ["public"]
+    assert await visitor.get(HERE) == ["public", "pulsar"]
