@@ -26,6 +26,7 @@ from core.access import Access
 from core.attaching import ATTACH_SECONDS, Marks
 from core.catalog import Catalog
 from core.clock import Clock
+from core.dispatch.selectors import Division
 from core.errors import AlreadyExists, BrokerError, NotAllowed, NotReady, TopicNotFound
 from core.housekeeping import Housekeeping
 from core.ledger.cursor import Cursor
@@ -70,6 +71,8 @@ class BrokerSettings(Struct, frozen=True):
     tail_cache_bytes_max: int = 24 * 1024 * 1024
     cursor_flush_seconds: float = 0.2
     """How long an acknowledgement without receipt may wait to be stored."""
+    division: Division = Division()
+    """Of keys among the consumers of a Key_Shared subscription."""
     housekeeping_seconds: float = 30.0
     """Between two looks for what is expired, over quota, idle or to be trimmed."""
 
@@ -106,7 +109,9 @@ class Broker:
             self._cursor_dirty,
             self._gather,
         )
-        self.env = Environment(storage, clock, self.spawn, self._dirty_add, self._lost)
+        self.env = Environment(
+            storage, clock, self.spawn, self._dirty_add, self._lost, settings.division
+        )
         self._soon = soon
         self._dirty: list[Subscription] = []
         self.gathers = False

@@ -12,6 +12,7 @@ import msgspec
 from bookie.settings import BookieSettings
 from core import native
 from core.broker import BrokerSettings
+from core.dispatch.selectors import Division
 from core.ledger.trim import RollLimits
 from core.link.limits import LinkLimits
 from core.policies import (
@@ -193,6 +194,10 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         publish_rate=RateLimit(
             settings.broker.broker_publisher_throttling_max_message_rate,
             settings.broker.broker_publisher_throttling_max_byte_rate,
+        ),
+        division=Division(
+            settings.broker.subscription_key_shared_use_consistent_hashing,
+            settings.broker.subscription_key_shared_consistent_hashing_replica_points,
         ),
         tail_cache_bytes_max=settings.ledgers.cache_size_mb * MEBIBYTE,
         cursor_flush_seconds=settings.ledgers.cursor_flush_seconds,

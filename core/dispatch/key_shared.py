@@ -23,8 +23,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from core.dispatch.murmur import murmur3
-from core.dispatch.selectors import HASHES, Halving, HashRange, Ring, Selector, Sticky
+from core.dispatch.selectors import CONSISTENT, Division, HashRange, Selector, Sticky
 from core.errors import SubscriptionBusy
 
 NO_HASH: Final = 0
@@ -47,11 +46,6 @@ class Keyed(Protocol):
 
 
 C = TypeVar("C", bound=Keyed)
-
-
-def sticky_hash(key: bytes) -> int:
-    """The hash of a message's key: 1 to 65,535."""
-    return murmur3(key) % HASHES or 1
 
 
 class Mode(Struct, frozen=True):
@@ -91,11 +85,11 @@ class _Holder(Generic[C]):
 class KeyShared(Generic[C]):
     """See the module's docstring."""
 
-    def __init__(self, mode: Mode, *, ring: bool = True) -> None:
+    def __init__(self, mode: Mode, division: Division = CONSISTENT) -> None:
         self.mode = mode
         self.drained_total = 0
         """Hashes that were draining and are no more."""
-        self._selector: Selector[C] = Sticky() if mode.sticky else Ring() if ring else Halving()
+        self._selector: Selector[C] = Sticky() if mode.sticky else division.selector()
         self._holders: dict[int, _Holder[C]] = {}
 
     # -- consumers ----------------------------------------------------------------------------
@@ -114,6 +108,10 @@ class KeyShared(Generic[C]):
         self._selector.remove(consumer)
         for hash_ in [h for h, holder in self._holders.items() if holder.consumer is consumer]:
             del self._holders[hash_]
+
+    def hash_of(self, key: bytes) -> int:
+        """The hash of a message's key, as this subscription divides them."""
+        return self._selector.hash_of(key)
 
     def owner(self, hash_: int) -> C | None:
         """Who is to get messages of this hash; None if nobody is."""

@@ -1,8 +1,9 @@
 """Key_Shared: which consumer owns which part of the 65,536 hashes. Pure.
 
-Three ways to divide them: a consistent hashing ring (each consumer has 100 points and owns what
-lies up to them), halving (a newcomer takes the lower half of the largest range), or ranges that the
-consumers name themselves. All have the same four verbs.
+Three ways to divide them: a consistent hashing ring (each consumer has 100 points, or as many as
+are wanted, and owns what lies up to them), halving (a newcomer takes the lower half of the largest
+range), or ranges that the consumers name themselves. All have the same verbs. On the ring names
+decide who owns what, the same as on Apache's broker; halved, the order of arrival does.
 
 Invariants: a hash has at most one owner, and exactly one unless owners name their own ranges; when
 a consumer comes or goes, only hashes that it gains or loses change hands.
@@ -14,12 +15,30 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from core.dispatch.murmur import murmur3
 from core.errors import HashRangeTaken
 
 HASHES: Final = 65_536
-POINTS_PER_CONSUMER: Final = 100
+SEPARATOR: Final = "\0"
+"""Between the parts of a point's name (`ConsistentHashingStickyKeyConsumerSelector.java`)."""
 RANGES_PER_CONSUMER_MAX: Final = 1_000
+
+
+class Division(Struct, frozen=True):
+    """How hashes are divided among consumers that name no ranges themselves."""
+
+    ring: bool = True
+    """By consistent hashing; else by halving."""
+    points: int = 100
+    """Of each consumer on the ring."""
+
+    def selector(self) -> Selector[C]:
+        return Ring(self.points) if self.ring else Halving()
+
+
+CONSISTENT: Final = Division()
 
 
 class Named(Protocol):
@@ -44,6 +63,10 @@ class Selector(Protocol[C]):
 
     def remove(self, consumer: C) -> None: ...
 
+    def hash_of(self, key: bytes) -> int:
+        """The hash of a message's key: 1 to 65,535, as 0 stands for no hash."""
+        ...
+
     def select(self, hash_: int) -> C | None:
         """Who owns it; None if nobody does."""
         ...
@@ -53,13 +76,23 @@ class Selector(Protocol[C]):
         ...
 
 
-class Ring(Generic[C]):
-    """A consistent hashing ring. Where two points fall together, who came first owns the hash."""
+def _of_all(key: bytes) -> int:
+    return murmur3(key) % HASHES or 1
 
-    def __init__(self) -> None:
+
+class Ring(Generic[C]):
+    """A consistent hashing ring. Where two points fall together, who came first owns the hash.
+
+    Places are 1 to 65,535, and hashes of keys are taken as those of points are.
+    """
+
+    def __init__(self, points_per_consumer: int = 100) -> None:
+        self._points_per_consumer = points_per_consumer
         self._points: list[tuple[int, int]] = []
         """(place, rank of the consumer), sorted."""
         self._consumers: dict[int, C] = {}
+        self._twins: dict[int, int] = {}
+        """By rank: which of those with its name it is."""
         self._next_rank = 0
         # what `select` looks at: distinct places and who owns the hashes up to each
         self._places: list[int] = []
@@ -67,19 +100,21 @@ class Ring(Generic[C]):
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
         rank, self._next_rank = self._next_rank, self._next_rank + 1
-        # of consumers with the same name each needs points of its own
-        twins = sum(other.name == consumer.name for other in self._consumers.values())
-        self._consumers[rank] = consumer
-        for i in range(POINTS_PER_CONSUMER):
-            place = murmur3(f"{consumer.name}/{twins}/{i}".encode()) % HASHES
-            self._points.append((place, rank))
+        # of consumers with the same name each needs points of its own: by the first free number
+        others = self._consumers.items()
+        taken = {self._twins[other] for other, one in others if one.name == consumer.name}
+        twin = next(number for number in range(len(taken) + 1) if number not in taken)
+        self._consumers[rank], self._twins[rank] = consumer, twin
+        for i in range(self._points_per_consumer):
+            name = SEPARATOR.join((consumer.name, str(twin), str(i)))
+            self._points.append((self.hash_of(name.encode()), rank))
         self._points.sort()
         self._settle()
 
     def remove(self, consumer: C) -> None:
         gone = [rank for rank, other in self._consumers.items() if other is consumer]
         for rank in gone:
-            del self._consumers[rank]
+            del self._consumers[rank], self._twins[rank]
         self._points = [point for point in self._points if point[1] not in gone]
         self._settle()
 
@@ -90,6 +125,9 @@ class Ring(Generic[C]):
                 self._places.append(place)
                 self._owners.append(self._consumers[rank])
 
+    def hash_of(self, key: bytes) -> int:
+        return murmur3(key) % (HASHES - 1) + 1
+
     def select(self, hash_: int) -> C | None:
         places = self._places
         if not places:
@@ -99,7 +137,7 @@ class Ring(Generic[C]):
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
         ranges: list[HashRange] = []
-        before = -1
+        before = 0
         for place, owner in zip(self._places, self._owners, strict=True):
             if owner is consumer:
                 ranges.append((before + 1, place))
@@ -137,6 +175,9 @@ class Halving(Generic[C]):
             # the topmost range has nobody above: the one below takes it over
             self._lasts[at - 1] = HASHES - 1
         del self._lasts[at], self._owners[at]
+
+    def hash_of(self, key: bytes) -> int:
+        return _of_all(key)
 
     def select(self, hash_: int) -> C | None:
         if not self._lasts:
@@ -181,6 +222,9 @@ class Sticky(Generic[C]):
         ]
         self._ranges = [one for one, _owner in kept]
         self._owners = [owner for _one, owner in kept]
+
+    def hash_of(self, key: bytes) -> int:
+        return _of_all(key)
 
     def select(self, hash_: int) -> C | None:
         at = bisect_right(self._ranges, (hash_, HASHES)) - 1

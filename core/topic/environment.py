@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from core.clock import Clock
+from core.dispatch.selectors import Division
 from core.ledger.storage import Storage
 
 if TYPE_CHECKING:
@@ -30,3 +31,5 @@ class Environment(Struct, frozen=True):
     """There may be something to dispatch: look at the end of this sweep."""
     lost: Callable[[Topic], None] = _keep
     """Another owner has taken a topic over: put it away, so that it may be loaded again."""
+    division: Division = Division()
+    """How the keys of Key_Shared subscriptions are divided."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from core.dispatch.key_shared import KeyShared, Mode, sticky_hash
+from core.dispatch.key_shared import KeyShared, Mode
 from core.entry.pulsar_metadata import sticky_key
 from core.ledger.chain import Position
 from core.ledger.cursor import Cursor
@@ -54,7 +54,7 @@ class KeyedDispatcher:
         self.consumers: list[Consumer] = []
         self.toll: Toll | None = None
         self.read: Position = cursor.read_from
-        self.keys: KeyShared[Consumer] = KeyShared(mode)
+        self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
         self._hashes: dict[Position, int] = {}
         self._held = Held(self.keys, self._hashes)
         self.out = Outstanding(cursor, env, limits, look, self._held, self._left)
@@ -142,7 +142,7 @@ class KeyedDispatcher:
 
     def _deal_new(self, work: Slice) -> int:
         """Deliver what can be, hold back the rest; returns how many entries were seen to."""
-        hashes = [hash_of(payload) for payload in work.payloads]
+        hashes = [hash_of(self.keys, payload) for payload in work.payloads]
         ledger_id, first = work.ledger_id, work.first_entry
         plan = self.keys.choose(hashes, work.counts, self._held.hashes_waiting, self._room)
         for portion in plan.portions:
@@ -218,7 +218,7 @@ class KeyedDispatcher:
             whole, start = found
             for at, payload in enumerate(whole.payloads[start : start + count]):
                 position = (ledger_id, first + at)
-                self._hashes[position] = hash_of(payload)
+                self._hashes[position] = hash_of(self.keys, payload)
                 self._held.learned(position)
         return True
 
@@ -262,6 +262,6 @@ def mode_of(consumer: Consumer) -> Mode:
     return Mode(consumer.request.sticky, consumer.request.out_of_order)
 
 
-def hash_of(payload: bytes) -> int:
+def hash_of(keys: KeyShared[Consumer], payload: bytes) -> int:
     """The hash of an entry's key."""
-    return sticky_hash(sticky_key(payload) or b"")
+    return keys.hash_of(sticky_key(payload) or b"")

@@ -88,7 +88,7 @@ class VolatileSubscription:
                 raise ConsumerBusy(f"subscription {self.name} has as many consumers as it may")
         if kind is SubscriptionType.KEY_SHARED:
             if self.keys is None or not self.consumers:
-                self.keys = KeyShared(mode_of(consumer))
+                self.keys = KeyShared(mode_of(consumer), self._topic.env.division)
             self.keys.attach(consumer, mode_of(consumer), consumer.request.hash_ranges)
         self.type = kind
         self.consumers.append(consumer)
@@ -175,7 +175,7 @@ class VolatileSubscription:
     def _shares(self, part: Slice) -> Sequence[Share[Consumer] | Portion[Consumer]]:
         entries = len(part.payloads)
         if self.type is SubscriptionType.KEY_SHARED and self.keys is not None:
-            hashes = [hash_of(payload) for payload in part.payloads]
+            hashes = [hash_of(self.keys, payload) for payload in part.payloads]
             return self.keys.choose(hashes, part.counts, (), entries).portions
         if self.type is not None and self.type.ordered:
             ready = [self.active] if self.active is not None and self.active.ready else []

@@ -115,6 +115,17 @@ class Broker(Struct, frozen=True):
     subscription_types_enabled: Annotated[
         tuple[SubscriptionType, ...], Meta(description="Types that clients may use.", min_length=1)
     ] = ("Exclusive", "Shared", "Failover", "Key_Shared")
+    subscription_key_shared_use_consistent_hashing: Annotated[
+        bool,
+        Meta(
+            description="Key_Shared divides keys by the names of consumers, so that few change "
+            "hands; false: a newcomer takes half of the largest range."
+        ),
+    ] = True
+    subscription_key_shared_consistent_hashing_replica_points: Annotated[
+        int,
+        Meta(description="So many ranges for each consumer: more are more even.", ge=1, le=10_000),
+    ] = 100
 
     deduplication_enabled: Annotated[
         bool, Meta(description="Messages that a producer sends again are stored once.")

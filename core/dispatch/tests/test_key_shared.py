@@ -5,7 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from core.dispatch.key_shared import KeyedPlan, KeyShared, Mode, sticky_hash
+from core.dispatch.key_shared import KeyedPlan, KeyShared, Mode
+from core.dispatch.selectors import Division
 from core.errors import HashRangeTaken, SubscriptionBusy
 
 ORDERED = Mode()
@@ -31,10 +32,18 @@ def sticky(*ranges: tuple[int, int]) -> tuple[KeyShared[Taker], list[Taker]]:
     return keyed, takers
 
 
-def test_hashes_of_keys() -> None:
-    assert sticky_hash(b"") == 1  # 0 means "none"
-    assert sticky_hash(b"test") == (0xBA6BD213 & 0x7FFFFFFF) % 65536
-    assert all(1 <= sticky_hash(str(i).encode()) <= 65535 for i in range(1000))
+@pytest.mark.parametrize(
+    ("keyed", "of_test"),
+    [
+        (KeyShared[Taker](ORDERED), (0xBA6BD213 & 0x7FFFFFFF) % 65535 + 1),
+        (KeyShared[Taker](ORDERED, Division(ring=False)), (0xBA6BD213 & 0x7FFFFFFF) % 65536),
+        (KeyShared[Taker](Mode(sticky=True)), (0xBA6BD213 & 0x7FFFFFFF) % 65536),
+    ],
+)
+def test_hashes_of_keys(keyed: KeyShared[Taker], of_test: int) -> None:
+    assert keyed.hash_of(b"") == 1  # 0 means "none"
+    assert keyed.hash_of(b"test") == of_test
+    assert all(1 <= keyed.hash_of(str(i).encode()) <= 65535 for i in range(1000))
 
 
 def test_neighbours_of_one_consumer_are_one_portion() -> None:
@@ -74,7 +83,7 @@ def test_out_of_order_delivery_may_overtake() -> None:
 
 
 def test_a_hash_that_changes_hands_drains_first() -> None:
-    keyed = KeyShared[Taker](ORDERED, ring=False)
+    keyed = KeyShared[Taker](ORDERED, Division(ring=False))
     a, b = Taker("a"), Taker("b")
     keyed.attach(a, ORDERED)
     for hash_ in (5, 5, 60000):
@@ -92,7 +101,7 @@ def test_a_hash_that_changes_hands_drains_first() -> None:
 
 
 def test_a_hash_that_comes_back_to_its_holder_goes_on() -> None:
-    keyed = KeyShared[Taker](ORDERED, ring=False)
+    keyed = KeyShared[Taker](ORDERED, Division(ring=False))
     a, b = Taker("a"), Taker("b")
     keyed.attach(a, ORDERED)
     keyed.sent(a, 5)
@@ -113,7 +122,7 @@ def test_who_leaves_holds_nothing() -> None:
     other = b if owner is a else a
     assert shown(keyed.choose([5], None, (), 10)) == ([(other.name, 0, 1)], [], 1)
     assert not keyed.returned(owner, 5)
-    assert keyed.ranges_of(other) == [(0, 65535)]
+    assert keyed.ranges_of(other) == [(1, 65535)]
 
 
 def test_everybody_divides_in_the_same_way() -> None:
@@ -132,7 +141,7 @@ class OrderPerKey(RuleBasedStateMachine):
 
     @initialize(ring=st.booleans())
     def begin(self, ring: bool) -> None:
-        self.keyed = KeyShared[Taker](ORDERED, ring=ring)
+        self.keyed = KeyShared[Taker](ORDERED, Division(ring=ring))
         self.takers: list[Taker] = []
         self.out: dict[int, Taker] = {}
         self.replay: set[int] = set()

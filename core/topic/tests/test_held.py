@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.dispatch.key_shared import KeyShared, Mode
+from core.dispatch.selectors import Division
 from core.topic.held import Held
 
 Position = tuple[int, int]
@@ -26,7 +27,7 @@ def held(
     out_of_order: bool = False,
 ) -> tuple[Held[Someone], KeyShared[Someone], dict[Position, int]]:
     mode = Mode(out_of_order=out_of_order)
-    keys: KeyShared[Someone] = KeyShared(mode, ring=False)
+    keys: KeyShared[Someone] = KeyShared(mode, Division(ring=False))
     keys.attach(A, mode)
     hashes: dict[Position, int] = {}
     return Held(keys, hashes), keys, hashes

@@ -10,7 +10,6 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.dispatch.key_shared import sticky_hash
 from core.errors import HashRangeTaken, SubscriptionBusy
 from core.ledger.chain import Position
 from core.ledger.trim import RollLimits
@@ -280,7 +279,7 @@ async def work_beside(held: int) -> tuple[int, int, int]:
         of: dict[ClientConsumer, list[bytes]] = {slow: [], quick: []}
         for number in range(held):
             key = b"%d" % number
-            owner = keys.owner(sticky_hash(key))
+            owner = keys.owner(keys.hash_of(key))
             of[slow if owner is slow.consumer else quick].append(key)
         subscription = topic.subscriptions["s"]
         await desk.published(topic, *[entry(key=of[slow][i % 100]) for i in range(held)])

@@ -55,6 +55,6 @@ async def test_every_type_is_told(kind: SubscriptionType, nursery: trio.Nursery)
     assert now.active is (consumer if kind.ordered else None)
     assert now.unacked == (0 if kind.ordered else 2)
     keyed = kind is SubscriptionType.KEY_SHARED
-    assert now.hash_ranges == ({"c": [(0, 65535)]} if keyed else {})
+    assert now.hash_ranges == ({"c": [(1, 65535)]} if keyed else {})
     assert not now.blocked
     nursery.cancel_scope.cancel()
