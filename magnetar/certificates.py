@@ -1,16 +1,36 @@
-"""From the files that `[tls]` names to a TLS context, with a sentence for each thing amiss."""
+"""From the files that `[tls]` names to TLS contexts, with a sentence for each thing amiss."""
 
 import ssl
+from collections.abc import Mapping
+from typing import Final
 
 from magnetar.settings import Settings
+from magnetar.settings.server import ClientAuth, Tls
 from magnetar.trouble import OperatorError
 
+VERIFY: Final[Mapping[ClientAuth, ssl.VerifyMode]] = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
 
-def server_context(settings: Settings) -> ssl.SSLContext | None:
-    """None without a certificate; with `tls.client_ca` clients must show one of theirs."""
+
+def server_contexts(settings: Settings) -> dict[str, ssl.SSLContext]:
+    """By the name of the door; none without a certificate. Doors differ in what they ask of their
+    clients, and agree on all else.
+    """
     tls = settings.tls
     if not tls.certificate:
-        return None
+        return {}
+    modes = {
+        "pulsar_tls": tls.pulsar_client_auth,
+        "kafka_tls": tls.kafka_client_auth,
+        "https": tls.https_client_auth,
+    }
+    return {door: _context(tls, VERIFY[mode]) for door, mode in modes.items()}
+
+
+def _context(tls: Tls, verify: ssl.VerifyMode) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
 
@@ -29,11 +49,12 @@ def server_context(settings: Settings) -> ssl.SSLContext | None:
         names = " or ".join(filter(None, (tls.certificate, tls.key)))
         raise OperatorError(f"cannot read {names}: {error.strerror}") from None
     if tls.client_ca:
-        _require_clients(context, tls.client_ca)
+        _trust(context, tls.client_ca)
+        context.verify_mode = verify
     return context
 
 
-def _require_clients(context: ssl.SSLContext, client_ca: str) -> None:
+def _trust(context: ssl.SSLContext, client_ca: str) -> None:
     try:
         context.load_verify_locations(client_ca)
     except ssl.SSLError as error:
@@ -42,4 +63,3 @@ def _require_clients(context: ssl.SSLContext, client_ca: str) -> None:
         ) from None
     except OSError as error:
         raise OperatorError(f"cannot read tls.client_ca {client_ca}: {error.strerror}") from None
-    context.verify_mode = ssl.CERT_REQUIRED

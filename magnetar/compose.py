@@ -35,7 +35,7 @@ from core.link.wire import Session, Wire
 from core.metadata.embedded import EmbeddedMetadata
 from core.metadata.embedded import open_embedded as open_metadata
 from magnetar import measures, memory, shares
-from magnetar.certificates import server_context
+from magnetar.certificates import server_contexts
 from magnetar.doors import address, host_names, open_doors
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
@@ -52,7 +52,7 @@ BOOKIE = "bookie"
 
 async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
     """Open the doors, serve, and leave in good order once `stop` is set."""
-    context = server_context(settings)
+    contexts = server_contexts(settings)
     doors = open_doors(settings)
     addresses = {name: address(door) for name, door in doors.items()}
     clock = SystemClock()
@@ -76,13 +76,17 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         await nursery.start(broker.run)
         await kafka.open()
         protocols: dict[str, Protocol] = {"pulsar": pulsar, "kafka": kafka.listener("kafka")}
-        if context is not None:
-            protocols["pulsar_tls"] = _over_tls(pulsar, context)
-            protocols["kafka_tls"] = _over_tls(kafka.listener("kafka_tls"), context)
+        secured: dict[str, Protocol] = {
+            "pulsar_tls": pulsar,
+            "kafka_tls": kafka.listener("kafka_tls"),
+        }
+        for name, context in contexts.items():
+            if name in secured:
+                protocols[name] = _over_tls(secured[name], context)
         for name, protocol in protocols.items():
             link.listen(doors[name], protocol, name, refuses="pulsar" in name)
         web: list[Door] = [(doors["http"], None)]
-        web += [(door, context) for door in _named(doors, "https")]
+        web += [(door, contexts["https"]) for door in _named(doors, "https")]
         await nursery.start(
             partial(
                 serve_http,

@@ -13,6 +13,7 @@ PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
 def check(settings: Settings, origins: Mapping[str, str]) -> None:
     """`OperatorError` for the first contradiction; `origins` tells who said it."""
     _check_tls(settings, origins)
+    _check_client_auth(settings, origins)
     _check_ports(settings)
     _check_order(settings)
     _check_memory(settings)
@@ -36,6 +37,15 @@ def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
         # a file may hold the defaults, as `config show` prints them; who types one wants TLS
         if changed or origin.startswith("--"):
             raise OperatorError(f"{origin}: {path} needs a tls.certificate beside it")
+
+
+def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
+    """`required` is what holds by default, as soon as there is a `client_ca`."""
+    for door in ("pulsar", "kafka", "https"):
+        path = f"tls.{door}_client_auth"
+        asked = getattr(settings.tls, f"{door}_client_auth")
+        if asked == "requested" and not settings.tls.client_ca:
+            raise OperatorError(f"{origins[path]}: {path} needs a tls.client_ca beside it")
 
 
 def _check_ports(settings: Settings) -> None:

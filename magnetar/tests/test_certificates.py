@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from magnetar.certificates import server_context
+from magnetar.certificates import server_contexts
 from magnetar.settings import Settings
 from magnetar.settings.server import Tls
 from magnetar.trouble import OperatorError
@@ -18,11 +18,11 @@ def _context(
     certificate: object, key: object = "", client_ca: object = ""
 ) -> ssl.SSLContext | None:
     tls = Tls(certificate=str(certificate), key=str(key), client_ca=str(client_ca))
-    return server_context(Settings(tls=tls))
+    return server_contexts(Settings(tls=tls)).get("pulsar_tls")
 
 
 def test_no_certificate_no_context() -> None:
-    assert server_context(Settings()) is None
+    assert server_contexts(Settings()) == {}
 
 
 def test_two_files(certificate: Pair) -> None:
@@ -41,6 +41,24 @@ def test_clients_must_show_theirs(certificate: Pair) -> None:
     context = _context(*certificate, certificate[0])
     assert context is not None
     assert context.verify_mode == ssl.CERT_REQUIRED
+
+
+def test_each_door_asks_as_it_is_told(certificate: Pair) -> None:
+    tls = Tls(
+        certificate=str(certificate[0]),
+        key=str(certificate[1]),
+        client_ca=str(certificate[0]),
+        pulsar_client_auth="requested",
+        https_client_auth="none",
+    )
+    modes = {
+        door: context.verify_mode for door, context in server_contexts(Settings(tls=tls)).items()
+    }
+    assert modes == {
+        "pulsar_tls": ssl.CERT_OPTIONAL,
+        "kafka_tls": ssl.CERT_REQUIRED,
+        "https": ssl.CERT_NONE,
+    }
 
 
 def test_a_missing_file(certificate: Pair, tmp_path: Path) -> None:

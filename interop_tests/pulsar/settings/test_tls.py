@@ -2,9 +2,12 @@
 
 import os
 import socket
+import ssl
 
+import httpx
 import pulsar
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from interop_tests.keys import Authority
 from magnetar import standalone
@@ -94,6 +97,34 @@ def test_certificates_of_clients(connect, asking, authority, stranger, topic):
         client = trusting(connect, asking, authority, operation_timeout_seconds=2, **options)
         with pytest.raises(pulsar.PulsarException):
             client.create_producer(topic)
+
+
+def test_each_port_asks_in_its_own_way(connect, authority, stranger, topic):
+    """Checked where it is shown, not asked for, demanded."""
+    certificate, key = authority.issue("choosing")
+    modes = {"pulsar_client_auth": "requested", "kafka_client_auth": "none"}
+    tls = {"certificate": certificate, "key": key, "client_ca": authority.certificate, **modes}
+    mine, theirs = authority.issue("mine"), stranger.issue("theirs")
+    with standalone(tls=tls) as server:
+        exchange(trusting(connect, server, authority), f"{topic}-without")
+        for pair, known in ((mine, True), (theirs, False)):
+            shown = dict(
+                zip(("tls_certificate_file_path", "tls_private_key_file_path"), pair, strict=True)
+            )
+            client = trusting(connect, server, authority, operation_timeout_seconds=3, **shown)
+            if known:
+                exchange(client, f"{topic}-with")
+            else:
+                with pytest.raises(pulsar.PulsarException):
+                    client.create_producer(topic)
+        kafka = {"bootstrap.servers": server.bootstrap_servers_tls, "security.protocol": "ssl"}
+        admin = AdminClient({**kafka, "ssl.ca.location": authority.certificate})
+        assert admin.list_topics(timeout=10).brokers
+        trust = ssl.create_default_context(cafile=authority.certificate)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{server.https_url}/healthz", verify=trust)
+        trust.load_cert_chain(*mine)
+        assert httpx.get(f"{server.https_url}/healthz", verify=trust).text == "ok"
 
 
 @pytest.mark.java

@@ -12,6 +12,10 @@ from magnetar.trouble import OperatorError
         ("[tls]\nkey = 'k.pem'", "m.toml: tls.key needs a tls.certificate beside it"),
         ("[tls]\nclient_ca = 'c.pem'", "m.toml: tls.client_ca needs a tls.certificate beside it"),
         (
+            "[tls]\ncertificate = 'c.pem'\nhttps_client_auth = 'requested'",
+            "m.toml: tls.https_client_auth needs a tls.client_ca beside it",
+        ),
+        (
             "[listen]\npulsar_tls_port = 1",
             "m.toml: listen.pulsar_tls_port needs a tls.certificate beside it",
         ),
