@@ -16,7 +16,7 @@ import logging
 import shutil
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from core.link.tls import TlsWire
 from core.link.wire import Session, Wire
 from core.metadata.embedded import EmbeddedMetadata
 from core.metadata.embedded import open_embedded as open_metadata
+from core.spare_files import SpareFiles
 from magnetar import measures, memory, shares
 from magnetar.certificates import server_contexts
 from magnetar.doors import address, host_names, open_doors
@@ -57,32 +58,19 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     addresses = {name: address(door) for name, door in doors.items()}
     clock = SystemClock()
     link = Link(clock, shares.link_limits(settings))
+    spare = SpareFiles()
     async with _storage(settings, link) as (store, metadata), trio.open_nursery() as nursery:
         broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)
-        link.hooks += [
-            store.begin_group,
-            broker.dispatch,
-            broker.store,
-            store.flush_group,
-            lambda: link.hold_writers(store.congested),
-        ]
-        broker.gathers = True
-        store.on_delivering, store.on_delivered = link.begin, link.settle
-        store.on_relieved = link.soon
+        _join(link, broker, store)
         # First of all: the journal tells of its writes through it, and whoever starts may write.
         await nursery.start(link.run)
         pulsar = Front(broker, shares.pulsar_options(settings, addresses))
-        kafka = KafkaFront(broker, shares.kafka_options(settings, partial(_room, settings)))
+        kafka = KafkaFront(
+            broker, shares.kafka_options(settings, partial(_room, settings)), spare.lent
+        )
         await nursery.start(broker.run)
         await kafka.open()
-        protocols: dict[str, Protocol] = {"pulsar": pulsar, "kafka": kafka.listener("kafka")}
-        secured: dict[str, Protocol] = {
-            "pulsar_tls": pulsar,
-            "kafka_tls": kafka.listener("kafka_tls"),
-        }
-        for name, context in contexts.items():
-            if name in secured:
-                protocols[name] = _over_tls(secured[name], context)
+        protocols = _protocols(pulsar, kafka, contexts)
         for name, protocol in protocols.items():
             link.listen(doors[name], protocol, name, refuses="pulsar" in name)
         web: list[Door] = [(doors["http"], None)]
@@ -98,6 +86,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
                     partial(_trouble, store),
                 ),
                 web,
+                lend=spare.lent,
                 extra_metrics=lambda: measures.families(link.statistics(), store.statistics()),
             )
         )
@@ -109,6 +98,31 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         await broker.stop()
         await link.stop()
         nursery.cancel_scope.cancel()
+
+
+def _join(link: Link, broker: Broker, store: EmbeddedStore) -> None:
+    """What each tells the others of, sweep by sweep."""
+    link.hooks += [
+        store.begin_group,
+        broker.dispatch,
+        broker.store,
+        store.flush_group,
+        lambda: link.hold_writers(store.congested),
+    ]
+    broker.gathers = True
+    store.on_delivering, store.on_delivered = link.begin, link.settle
+    store.on_relieved = link.soon
+
+
+def _protocols(
+    pulsar: Front, kafka: KafkaFront, contexts: Mapping[str, ssl.SSLContext]
+) -> dict[str, Protocol]:
+    """What is spoken at each door of the link."""
+    found: dict[str, Protocol] = {"pulsar": pulsar, "kafka": kafka.listener("kafka")}
+    if contexts:
+        found["pulsar_tls"] = _over_tls(pulsar, contexts["pulsar_tls"])
+        found["kafka_tls"] = _over_tls(kafka.listener("kafka_tls"), contexts["kafka_tls"])
+    return found
 
 
 def _named(doors: dict[str, socket.socket], name: str) -> list[socket.socket]:

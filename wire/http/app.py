@@ -19,11 +19,15 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
+from importlib import import_module
+from typing import Final
 
 import trio
 
 from core.broker import Broker
+from core.spare_files import EXHAUSTED, Lend
 from wire.http.exposition import Family
 from wire.http.front import Front, HttpOptions
 from wire.http.room import Room
@@ -31,6 +35,13 @@ from wire.http.room import Room
 log = logging.getLogger(__name__)
 
 Door = tuple[socket.socket, ssl.SSLContext | None]
+Server = Callable[[Sequence[Door]], Awaitable[None]]
+
+RETRY_SECONDS: Final = 1.0
+LATE: Final = (
+    *("anyio.lowlevel", "anyio._core._testing", "anyio._core._sockets", "anyio._core._streams"),
+    *("anyio.abc", "anyio.streams.stapled", "anyio.streams.tls", "anyio.streams.memory"),
+)
 
 
 async def serve_http(
@@ -39,6 +50,7 @@ async def serve_http(
     sockets: Sequence[Door],
     *,
     extra_metrics: Callable[[], Iterable[Family]] = tuple,
+    lend: Lend = nullcontext,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve on bound, listening sockets until cancelled; they are closed at the end.
@@ -51,16 +63,38 @@ async def serve_http(
         log.info("the first HTTP connection: loading the web server")
         room = Room(options.connections_max)
         front = Front(broker, options, extra_metrics, room=room)
-        server = await trio.to_thread.run_sync(_load, front)
+        server = await _loaded(front, lend)
         await server(sockets)
     finally:
         for sock, _ in sockets:
             sock.close()
 
 
-def _load(front: Front) -> Callable[[Sequence[Door]], Awaitable[None]]:
+async def _loaded(front: Front, lend: Lend) -> Server:
+    """The web server. Where no file can be opened to load it from, not even with those that were
+    kept aside, whoever has connected waits in the kernel's queue.
+    """
+    told = False
+    while True:
+        try:
+            with lend():
+                return await trio.to_thread.run_sync(_load, front)
+        except OSError as error:
+            if error.errno not in EXHAUSTED:
+                raise
+            if not told:
+                log.warning("cannot load the web server, and tries again every second: %s", error)
+            told = True
+            await trio.sleep(RETRY_SECONDS)
+
+
+def _load(front: Front) -> Server:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
     from wire.http import stack
+
+    # what those import in their turn with the first request that needs it
+    for name in LATE:
+        import_module(name)
 
     return partial(stack.serve, front, stack.application(front))
 

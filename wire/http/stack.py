@@ -27,6 +27,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import BrokerError
+from core.spare_files import EXHAUSTED
 from wire.http import health, lookup, metrics
 from wire.http.admin import tables
 from wire.http.errors import status_of
@@ -44,6 +45,7 @@ READ_SECONDS_MAX: Final = 120.0
 """Without a byte from a client, whatever it is in the middle of, its connection is closed."""
 HEADER_BYTES_MAX: Final = 16 * 1024
 HANDSHAKE_SECONDS_MAX: Final = 10.0
+ACCEPT_SECONDS: Final = 1.0
 
 
 def application(front: Front) -> ASGIApp:
@@ -163,8 +165,37 @@ def _config(idle_seconds: float) -> Config:
     return config
 
 
+class Patient(trio.abc.Listener[trio.SocketStream]):
+    """Tries again where no file is left for one more connection, and says so once. Trio's own
+    server would try ten times a second, with a traceback in the log each time.
+    """
+
+    def __init__(self, listener: trio.SocketListener) -> None:
+        self._listener = listener
+        self._troubled = False
+
+    async def accept(self) -> trio.SocketStream:
+        while True:
+            try:
+                stream = await self._listener.accept()
+            except OSError as error:
+                if error.errno not in EXHAUSTED:
+                    raise
+                if not self._troubled:
+                    text = "http: cannot accept, and tries again every second: %s"
+                    log.warning(text, error)
+                self._troubled = True
+                await trio.sleep(ACCEPT_SECONDS)
+            else:
+                self._troubled = False
+                return stream
+
+    async def aclose(self) -> None:
+        await self._listener.aclose()
+
+
 def _listener(sock: socket.socket, context: ssl.SSLContext | None) -> trio.abc.Listener[Any]:
-    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    listener = Patient(trio.SocketListener(trio.socket.from_stdlib_socket(sock)))
     if context is None:
         return listener
     return trio.SSLListener(listener, context, https_compatible=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,6 +21,7 @@ from msgspec import Struct
 from core.broker import Broker
 from core.link.connection import Connection
 from core.ports.metadata_store import ABSENT
+from core.spare_files import Lend
 from core.transactions.coordinator import Coordinator
 from core.transactions.transaction import Promise
 from wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
@@ -119,8 +121,10 @@ def parsed(text: str) -> Address:
 class KafkaFront:
     """Makes wire and session of each fresh connection."""
 
-    def __init__(self, broker: Broker, options: KafkaOptions) -> None:
+    def __init__(self, broker: Broker, options: KafkaOptions, lend: Lend = nullcontext) -> None:
         self.broker = broker
+        self._lend = lend
+        """Room for what is imported late."""
         self.options = options
         self.defaults: Mapping[str, str] = {
             RETENTION_MS: str(options.retention_ms),
@@ -162,7 +166,8 @@ class KafkaFront:
         await self.groups.open()
 
     async def _keep(self, promises: Iterable[Promise]) -> None:
-        from wire.kafka.session.promises import keep
+        with self._lend():
+            from wire.kafka.session.promises import keep
 
         await keep(self, promises)
 
@@ -171,8 +176,9 @@ class KafkaFront:
         fixed = self.options.advertised.get(name)
 
         def made(connection: Connection) -> tuple[KafkaWire, KafkaSession]:
-            from wire.kafka.session.session import KafkaSession
-            from wire.kafka.wire import KafkaWire
+            with self._lend():
+                from wire.kafka.session.session import KafkaSession
+                from wire.kafka.wire import KafkaWire
 
             if fixed is not None:
                 address = parsed(fixed)
@@ -186,7 +192,7 @@ class KafkaFront:
 
     async def run(self) -> None:
         """Until cancelled: what goes on without connections."""
-        await warm_up()
+        await warm_up(self._lend)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.groups.run)
@@ -194,8 +200,9 @@ class KafkaFront:
             nursery.start_soon(Expiry(self).run)
 
 
-async def warm_up() -> None:
+async def warm_up(lend: Lend = nullcontext) -> None:
     """Import what the first client would have to wait for, a little at a time."""
     for part in PARTS:
-        import_module(part)
+        with lend():
+            import_module(part)
         await trio.lowlevel.checkpoint()
