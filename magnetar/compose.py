@@ -38,6 +38,7 @@ from core.spare_files import SpareFiles
 from magnetar import measures, memory, shares
 from magnetar.certificates import server_contexts
 from magnetar.doors import address, host_names, open_doors
+from magnetar.introduction import introduce
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
@@ -51,13 +52,24 @@ METADATA = "metadata"
 BOOKIE = "bookie"
 
 
-async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
-    """Open the doors, serve, and leave in good order once `stop` is set."""
+async def serve(
+    settings: Settings,
+    ready: Callable[[ReadyReport], None],
+    stop: trio.Event,
+    *,
+    config: str = "",
+) -> None:
+    """Open the doors, serve, and leave in good order once `stop` is set.
+
+    `config` is the file that settings were read from, for the log.
+    """
     contexts = server_contexts(settings)
     doors = open_doors(settings)
+    introduce(settings, config)
     addresses = {name: address(door) for name, door in doors.items()}
     clock = SystemClock()
     link = Link(clock, shares.link_limits(settings))
+    link.http_host, link.http_port = settings.listen.advertised_host, doors["http"].getsockname()[1]
     spare = SpareFiles()
     async with _storage(settings, link) as (store, metadata), trio.open_nursery() as nursery:
         broker = Broker(shares.broker_settings(settings), store, metadata, clock, link.soon)

@@ -24,7 +24,7 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from magnetar import compose, data_directory, logs
+from magnetar import compose, data_directory, introduction, logs
 from magnetar.descriptors import connections_within, raise_limit
 from magnetar.memory import keep_what_is_freed
 from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
@@ -45,8 +45,6 @@ NO_SYNC: Final = (
     "not syncing: messages are acknowledged before the disk has them, and a power cut or a crash "
     "of the machine loses what was not written yet"
 )
-
-
 Serve = Callable[[Settings, Callable[[ReadyReport], None], trio.Event], Awaitable[None]]
 """Opens the doors, calls back when they are open, and returns when the event has been answered."""
 
@@ -94,6 +92,8 @@ class Stopping:
         """Plain handlers, not trio's: a second signal must work even when the loop is stuck."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(signal.SIGHUP, self._on_hangup if has_terminal() else _stay)
 
     def watch_stdin(self) -> None:
         """In a thread of its own: ask to stop when standard input ends."""
@@ -115,6 +115,10 @@ class Stopping:
             os._exit(128 + number)
         self.ask()
 
+    def _on_hangup(self, _number: int, _frame: FrameType | None) -> None:
+        """The terminal is gone, and may say so more than once: no reason to be in a hurry."""
+        self.ask()
+
     def ask(self) -> None:
         """Called from a signal handler or a thread."""
         self.asked = True
@@ -124,6 +128,22 @@ class Stopping:
                 self._token.run_sync_soon(self._stop.set)
             except trio.RunFinishedError:
                 log.debug("asked to stop after the end")
+
+
+def has_terminal() -> bool:
+    """Whether this process belongs to a terminal, whose end is this server's."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    """Daemons are told so to read their configuration again; this one has nothing to read again,
+    and the default, to die at once, is not what anybody means.
+    """
+    log.warning("SIGHUP: nothing is read again while this server runs; it goes on")
 
 
 async def _serve(settings: Settings, stopping: Stopping, serve: Serve) -> None:
@@ -149,6 +169,7 @@ def _ready(settings: Settings, report: ReadyReport) -> None:
     gc.freeze()
     for name, where in report.listeners.items():
         log.info("%s listens on %s", name, where)
+    introduction.say_who_may_connect(report.listeners)
     # before the last line: who reads that may read the file
     if settings.listen.ready_file:
         write_ready_file(settings.listen.ready_file, report)

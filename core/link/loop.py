@@ -39,6 +39,7 @@ from msgspec import Struct
 from core.clock import Clock
 from core.complaints import Complaints
 from core.errors import WireError
+from core.link import strangers
 from core.link.accepting import Accepted, Accepting, Listener
 from core.link.accepting import Protocol as Protocol
 from core.link.connection import EXPECTED_BYTES, PAUSE_STOP, PAUSE_STORAGE, Connection
@@ -93,6 +94,9 @@ class Link:
         self._touched: list[Connection] = []
         self.incoming = Incoming(limits.partial_bytes_max, limits.storing_bytes_max)
         self.outgoing = Outgoing(limits.sending_bytes_max, limits.outbox_high_bytes)
+        self.http_host, self.http_port = "", 0
+        """Where HTTP is spoken, for those who speak it to us; without a host, at the one they came
+        by."""
         self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
         self._silence = Silence(limits)
         self._buffer = bytearray(limits.receive_bytes)
@@ -326,7 +330,8 @@ class Link:
                     wire.feed_large(data)
             except WireError as error:
                 ending = str(error)
-                connection.complain("bytes that make no sense", f"closed: {error}")
+                if not (isinstance(data, bytes) and self._strange(connection, data)):
+                    connection.complain("bytes that make no sense", f"closed: {error}")
             if rest:
                 connection.keep(rest)
             else:
@@ -343,6 +348,19 @@ class Link:
             connection.end(ending)
         if wire.packs_unasked:
             connection.touch()
+
+    def _strange(self, connection: Connection, begin: bytes) -> bool:
+        """Whether its first bytes are another protocol's; it is told where that is spoken."""
+        name = strangers.spoken(begin)
+        if connection.introduced or connection.farewell is not None or not name:
+            return False
+        connection.complain(f"{name} at another protocol's port", f"closed: this is {name}")
+        if self.http_port:
+            host = self.http_host or connection.reached_at[0]
+            where = f"[{host}]:{self.http_port}" if ":" in host else f"{host}:{self.http_port}"
+            said = strangers.answer(begin, where)
+            connection.farewell = lambda: [said] if said else []
+        return True
 
     # -- coming and going ---------------------------------------------------------------------
 

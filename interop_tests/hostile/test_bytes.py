@@ -135,7 +135,7 @@ ASKED = {
     "empty name": (peer.partitioned_metadata(5, ""), "PARTITIONED_METADATA_RESPONSE"),
     "produce to a bad name": (peer.producer(5, 1, "a/b"), "ERROR"),
     "subscribe without name": (peer.subscribe(5, 1, "t", ""), "ERROR"),
-    "no namespace": (peer.topics_of_namespace(5, "no/such"), "ERROR"),
+    "no namespace": (peer.topics_of_namespace(5, "no/such"), "GET_TOPICS_OF_NAMESPACE_RESPONSE"),
 }
 
 

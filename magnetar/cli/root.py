@@ -6,14 +6,32 @@ from magnetar.cli.config import config
 from magnetar.cli.standalone import standalone
 
 
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        _print_version()
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="As the command `version`.",
+)
 def root() -> None:
-    """One light server that stock Pulsar clients connect to unmodified."""
+    """One light server that stock Pulsar and Kafka clients connect to unmodified."""
 
 
 @root.command()
 def version() -> None:
     """Print the versions of Magnetar and of its Python, and whether its codec is compiled."""
+    _print_version()
+
+
+def _print_version() -> None:
     import platform
     from importlib import import_module
 

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+from functools import partial
 from typing import Any
 
 import click
@@ -13,9 +14,10 @@ from magnetar.cli.flags import load_settings, setting_options
 def _standalone(config: str | None, stop_at_eof: bool, **options: Any) -> None:
     loaded = load_settings(config, options)
     gc.disable()  # imports make no garbage; looking for it all the same costs 15 ms of the start
-    from magnetar import server
+    from magnetar import compose, server
 
-    code = server.run(loaded.settings, stop_at_eof=stop_at_eof)
+    serve = partial(compose.serve, config=config or "")
+    code = server.run(loaded.settings, stop_at_eof=stop_at_eof, serve=serve)
     logging.shutdown()
     # All is stored and closed. To take the objects of ten thousand topics apart, as the
     # interpreter would now, takes a second or more, and the drain has a deadline.
@@ -33,5 +35,6 @@ standalone = click.Command(
             help="Stop when standard input ends, so as not to outlive whoever holds its other end.",
         ),
     ],
-    help="Run the whole server in this process until SIGTERM or SIGINT.",
+    help="Run the whole server in this process, for clients of Pulsar and Kafka and over HTTP, "
+    "until SIGTERM or SIGINT.",
 )

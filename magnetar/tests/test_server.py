@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import magnetar
 from wire.pulsar.tests import peer
 
 Start = Callable[..., subprocess.Popen[str]]
@@ -160,6 +161,75 @@ def test_a_signal_ends_it_in_order(standalone: Start, tmp_path: Path, number: in
     wait_for(process, " stopped")
     assert process.wait() == 0
     assert not (tmp_path / "ready.json").exists()
+
+
+def test_the_first_lines_say_what_runs_with_what(standalone: Start, tmp_path: Path) -> None:
+    config = tmp_path / "m.toml"
+    config.write_text("")
+    lines = wait_for(standalone("--config", config), " ready")
+    assert f" magnetar.introduction: Magnetar {magnetar.__version__}, Python " in lines[0]
+    assert "codec compiled" in lines[0] or "pure (" in lines[0]
+    assert lines[1].endswith(f"configuration: {config}")
+    assert f"data: {tmp_path / 'data'}, messages are synced" in lines[2]
+    assert lines[-2].endswith("only this machine may connect, and everybody on it")
+
+
+def test_a_server_that_all_may_reach_warns(standalone: Start) -> None:
+    lines = wait_for(standalone("--host", "0.0.0.0", "--no-sync"), " ready")
+    assert any(line.endswith("messages are not synced") for line in lines)
+    warning = next(line for line in lines if "no authentication" in line)
+    assert " warning " in warning
+    assert "0.0.0.0" in warning
+
+
+def test_without_a_terminal_a_hangup_changes_nothing(tmp_path: Path) -> None:
+    """As a daemon has none: it is told so to read its configuration again."""
+    process = _in_a_session(tmp_path, "")
+    try:
+        wait_for(process, " ready")
+        process.send_signal(signal.SIGHUP)
+        wait_for(process, "it goes on")
+        process.terminate()
+        wait_for(process, " stopped")
+        assert process.wait() == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_the_end_of_its_terminal_ends_it_in_order(tmp_path: Path) -> None:
+    held, given = os.openpty()
+    process = _in_a_session(tmp_path, os.ttyname(given))
+    try:
+        wait_for(process, " ready")
+        os.close(given)
+        os.close(held)
+        wait_for(process, " stopped")
+        assert process.wait() == 0
+        assert not (tmp_path / "ready.json").exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+SESSION = """
+import os, sys
+os.setsid()
+if sys.argv[1]:
+    os.close(os.open(sys.argv[1], os.O_RDWR))  # the first one opened becomes the session's terminal
+os.execv(sys.executable, [sys.executable, "-m", "magnetar", "standalone", *sys.argv[2:]])
+"""
+
+
+def _in_a_session(folder: Path, terminal: str) -> subprocess.Popen[str]:
+    """A server in a session of its own, with that terminal or with none."""
+    flags = ["--data-dir", str(folder / "data"), "--ready-file", str(folder / "ready.json")]
+    ports = ["--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0"]
+    return subprocess.Popen(
+        [sys.executable, "-c", SESSION, terminal, *flags, *ports],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_a_second_signal_ends_it_at_once(standalone: Start, tmp_path: Path) -> None:

@@ -21,6 +21,18 @@ def test_version() -> None:
     assert "\ncodec: compiled\n" in result.output or "\ncodec: pure (" in result.output
 
 
+def test_the_flag_says_what_the_command_says() -> None:
+    said = [CliRunner().invoke(root, [word]).output for word in ("version", "--version")]
+    assert said[0] == said[1]
+
+
+def test_the_help_names_every_protocol() -> None:
+    for arguments in (["--help"], ["standalone", "--help"]):
+        said = CliRunner().invoke(root, arguments).output
+        assert "Pulsar" in said
+        assert "Kafka" in said
+
+
 def test_the_version_is_the_packages() -> None:
     pyproject = Path(magnetar.__file__).parents[1] / "pyproject.toml"
     assert tomllib.loads(pyproject.read_text())["project"]["version"] == magnetar.__version__

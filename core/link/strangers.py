@@ -1,0 +1,35 @@
+"""Who speaks another protocol than the one at this door, and what is said to them. Pure.
+
+HTTP is what people try first: a browser, curl, a monitor's probe. It is told where HTTP is spoken.
+A TLS handshake at a plain port is only named in the log: its client would not read plain words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+HTTP: Final = re.compile(rb"(?:GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE|PRI) ")
+TLS: Final = b"\x16\x03"
+"""A record of the handshake, and the first byte of every version (RFC 8446 5.1)."""
+
+
+def spoken(begin: bytes) -> str:
+    """What begins so, by name; empty for what is neither."""
+    if HTTP.match(begin):
+        return "HTTP"
+    return "TLS" if begin.startswith(TLS) else ""
+
+
+def answer(begin: bytes, http_address: str) -> bytes:
+    """What to say to them; nothing to those who would not understand it."""
+    if spoken(begin) != "HTTP" or not http_address:
+        return b""
+    reason = f"this port does not speak HTTP: http://{http_address}/ does"
+    body = msgspec.json.encode({"reason": reason})
+    return (
+        b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        b"content-length: %d\r\n\r\n%s\n" % (len(body) + 1, body)
+    )
