@@ -125,6 +125,8 @@ def http_options(
         version=f"Magnetar {__version__}",
         broker_url=_advertised("pulsar://", settings, listeners.get("pulsar")),
         broker_url_tls=_advertised("pulsar+ssl://", settings, listeners.get("pulsar_tls")),
+        kafka_address=_advertised("", settings, listeners.get("kafka")),
+        kafka_address_tls=_advertised("", settings, listeners.get("kafka_tls")),
         http_url=_advertised("http://", settings, listeners.get("http")),
         http_url_tls=_advertised("https://", settings, listeners.get("https")),
         hosts=hosts,

@@ -90,6 +90,9 @@ class HttpOptions(Struct, frozen=True):
     broker_url: str = ""
     """Where Pulsar clients are sent: `pulsar://host:port`."""
     broker_url_tls: str = ""
+    kafka_address: str = ""
+    """`host:port`, for people: its clients are told by their own protocol."""
+    kafka_address_tls: str = ""
     http_url: str = ""
     http_url_tls: str = ""
     hosts: HostNames = HostNames()

@@ -17,8 +17,11 @@ from starlette.requests import Request
 
 from wire.http.front import HttpOptions
 
-_URLS: Final = ("broker_url", "broker_url_tls", "http_url", "http_url_tls")
-_ALL: Final = re.compile(r"(://)(?:0\.0\.0\.0|\[::\])(:[0-9]+)$")
+_URLS: Final = (
+    *("broker_url", "broker_url_tls", "http_url", "http_url_tls"),
+    *("kafka_address", "kafka_address_tls"),
+)
+_ALL: Final = re.compile(r"(://|^)(?:0\.0\.0\.0|\[::\])(:[0-9]+)$")
 """In a URL, the host that means all addresses."""
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::[0-9]{0,5})?", re.I)
 """In a request: a name or an address, and perhaps a port, which is that of HTTP."""

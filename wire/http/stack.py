@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import BrokerError
 from core.spare_files import EXHAUSTED
-from wire.http import health, lookup, metrics
+from wire.http import health, landing, lookup, metrics
 from wire.http.admin import tables
 from wire.http.errors import status_of
 from wire.http.front import Front
@@ -52,6 +52,7 @@ def application(front: Front) -> ASGIApp:
     """Everything that is served over HTTP."""
     app = Starlette(
         routes=[
+            *routes(front, landing.ROUTES),
             *routes(front, metrics.ROUTES),
             *routes(front, health.ROUTES),
             *mounted(front, lookup.TABLES),

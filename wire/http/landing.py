@@ -1,0 +1,82 @@
+"""`/`: a page for people who open the server in a browser, and the same as JSON for all others.
+
+What it tells everybody who can connect is what they could find out by connecting: no names of
+topics, no figures. The page loads nothing from anywhere.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, Final
+
+from starlette.responses import HTMLResponse
+
+from wire.http.asking import Ask
+from wire.http.routes import Table
+
+DOCS: Final = "https://pulsar.apache.org/docs/"
+LINKS: Final = (
+    ("/healthz", "whether it lives"),
+    ("/readyz", "whether it takes writes"),
+    ("/metrics", "figures, for Prometheus"),
+    ("/admin/v2/tenants", "Pulsar's admin REST begins here"),
+)
+PAGE: Final = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{version}</title>
+<style>body{{font:16px/1.5 sans-serif;max-width:42em;margin:3em auto;padding:0 1em}}
+td{{padding:0 1em 0 0}}</style>
+<h1>{version}</h1><p>{state}</p>
+<table>{doors}</table>
+<ul>{links}</ul>
+<p>Clients: <a href="{docs}">Pulsar's</a> and Kafka's, unmodified.
+Documentation is in the folder <code>docs</code> beside this server's source.</p>
+</html>
+"""
+
+
+async def landing(ask: Ask) -> object:
+    """For whoever prefers HTML, as browsers do; JSON for curl and programs."""
+    told = _told(ask)
+    if "text/html" not in ask.request.headers.get("accept", ""):
+        return told
+    doors = "".join(_row(name, where) for name, where in told["listeners"].items())
+    links = "".join(f'<li><a href="{path}">{path}</a>: {text}</li>' for path, text in LINKS)
+    return HTMLResponse(
+        PAGE.format(
+            version=escape(told["version"]),
+            state=escape(told["trouble"] or "It takes writes."),
+            doors=doors,
+            links=links,
+            docs=DOCS,
+        ),
+        headers={
+            "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
+            "x-frame-options": "DENY",
+        },
+    )
+
+
+def _told(ask: Ask) -> dict[str, Any]:
+    options = ask.options
+    listeners = {
+        "pulsar": options.broker_url,
+        "pulsar_tls": options.broker_url_tls,
+        "kafka": options.kafka_address,
+        "kafka_tls": options.kafka_address_tls,
+        "http": options.http_url,
+        "https": options.http_url_tls,
+    }
+    return {
+        "version": options.version,
+        "listeners": {name: where for name, where in listeners.items() if where},
+        "trouble": options.readiness(),
+        "links": [path for path, _ in LINKS],
+    }
+
+
+def _row(name: str, where: str) -> str:
+    return f"<tr><td>{escape(name)}</td><td><code>{escape(where)}</code></td></tr>"
+
+
+ROUTES: Final[Table] = (("GET", "", landing),)
