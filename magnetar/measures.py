@@ -2,12 +2,13 @@
 
 from bookie.statistics import BookieStatistics, Histogram
 from core.link.loop import LinkStatistics
+from magnetar import process
 from wire.http.exposition import Family, counter, gauge, histogram
 
 
 def families(link: LinkStatistics, store: BookieStatistics) -> list[Family]:
     """Everything that is not about topics."""
-    return [*_of_link(link), *_of_journal(store), *_of_shelves(store)]
+    return [*process.families(), *_of_link(link), *_of_journal(store), *_of_shelves(store)]
 
 
 def _of_link(link: LinkStatistics) -> list[Family]:

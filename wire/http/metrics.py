@@ -24,6 +24,7 @@ from core.topic.statistics import statistics
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileSubscription
+from wire.http import kafka_metrics
 from wire.http.asking import Ask
 from wire.http.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, pieces
 from wire.http.last_times import LastTimes
@@ -45,7 +46,7 @@ class Families:
     def __init__(self) -> None:
         self.by_name = {
             name: Family(name, "counter" if kind == "counter" else "gauge", about, [])
-            for name, kind, about in (*OF_TOPICS, *OF_SUBSCRIPTIONS)
+            for name, kind, about in (*OF_TOPICS, *OF_SUBSCRIPTIONS, *kafka_metrics.OF_PARTITIONS)
         }
         self.sums: Counter[str] = Counter()
         self.topics_of: Counter[str] = Counter()
@@ -66,7 +67,8 @@ class Families:
         for name, of in SUMMED.items():
             broker.append(gauge(name, f"The sum of {of}"))
             broker[-1].add(self.sums[of], labels)
-        return [topics, *broker, *self.by_name.values()]
+        loaded = self.topics_of.total()
+        return [topics, *broker, *kafka_metrics.of_broker(loaded), *self.by_name.values()]
 
 
 async def metrics(ask: Ask) -> Response:
@@ -155,6 +157,8 @@ def _topic(families: Families, cluster: str, topic: AnyTopic) -> None:
     }
     if isinstance(topic, Topic):
         figures |= _storage(topic)
+        labels = kafka_metrics.labels_of(topic.name)
+        families.add(labels, kafka_metrics.of_partition(topic, out.bytes))
     families.add(_labels(cluster, namespace, topic.name.full), figures)
     families.topics_of[namespace] += 1
     for of in SUMMED.values():

@@ -1,0 +1,64 @@
+"""The same figures under the names by which dashboards of Kafka look for them. Pure.
+
+Kafka itself has no metrics page: boards read what Prometheus' JMX exporter makes of its beans with
+the rules that Strimzi and Confluent publish, and what `kafka_exporter` asks. Of both, what is true
+here is told: offsets, sizes and traffic of each topic, and a broker that is alone with all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.names import DEFAULT_NAMESPACE, TopicName
+from core.topic.topic import Topic
+from wire.http.exposition import Family, gauge, label_text
+
+OFFSET: Final = "kafka_topic_partition_current_offset"
+OLDEST: Final = "kafka_topic_partition_oldest_offset"
+SIZE: Final = "kafka_log_log_size"
+MESSAGES_IN: Final = "kafka_server_brokertopicmetrics_messagesin_total"
+BYTES_IN: Final = "kafka_server_brokertopicmetrics_bytesin_total"
+BYTES_OUT: Final = "kafka_server_brokertopicmetrics_bytesout_total"
+OF_PARTITIONS: Final = (
+    (OFFSET, "gauge", "The offset that the next message gets"),
+    (OLDEST, "gauge", "The offset of the first message that is kept"),
+    (SIZE, "gauge", "Bytes stored"),
+    (MESSAGES_IN, "counter", "Messages published, by any protocol"),
+    (BYTES_IN, "counter", "Bytes published, by any protocol"),
+    (BYTES_OUT, "counter", "Bytes delivered to subscriptions"),
+)
+
+
+def labels_of(name: TopicName) -> str:
+    """As Kafka's clients call the topic and number its partitions."""
+    base = name.base
+    namespace = str(base.namespace)
+    called = base.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{base.local}"
+    return label_text((("topic", called), ("partition", str(max(name.partition_index, 0)))))
+
+
+def of_partition(topic: Topic, bytes_out: float) -> dict[str, float]:
+    return {
+        OFFSET: topic.ledger.confirmed_index,
+        OLDEST: topic.ledger.first_index,
+        SIZE: topic.ledger.size,
+        MESSAGES_IN: topic.messages_in,
+        BYTES_IN: topic.bytes_in,
+        BYTES_OUT: bytes_out,
+    }
+
+
+def of_broker(partitions: int) -> list[Family]:
+    """One broker that leads every partition that is loaded, and is the controller."""
+    manager = "kafka_server_replicamanager"
+    controller = "kafka_controller_kafkacontroller"
+    return [
+        gauge("kafka_brokers", "Brokers there are", 1),
+        gauge(f"{manager}_partitioncount", "Partitions that are loaded", partitions),
+        gauge(f"{manager}_leadercount", "Partitions that this broker leads: all", partitions),
+        gauge(f"{manager}_underreplicatedpartitions", "There are no replicas to fall behind", 0),
+        gauge(f"{manager}_offlinereplicacount", "There are no replicas", 0),
+        gauge(f"{controller}_activecontrollercount", "This broker is the one controller", 1),
+        gauge(f"{controller}_offlinepartitionscount", "Partitions without a leader", 0),
+        gauge(f"{controller}_activebrokercount", "Brokers there are", 1),
+    ]
