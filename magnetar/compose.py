@@ -35,10 +35,10 @@ from core.link.wire import Session, Wire
 from core.metadata.embedded import EmbeddedMetadata
 from core.metadata.embedded import open_embedded as open_metadata
 from core.spare_files import SpareFiles
-from magnetar import measures, memory, shares
+from magnetar import memory, shares
 from magnetar.certificates import server_contexts
 from magnetar.doors import address, host_names, open_doors
-from magnetar.introduction import introduce
+from magnetar.measures import parts as measures
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
@@ -52,20 +52,10 @@ METADATA = "metadata"
 BOOKIE = "bookie"
 
 
-async def serve(
-    settings: Settings,
-    ready: Callable[[ReadyReport], None],
-    stop: trio.Event,
-    *,
-    config: str = "",
-) -> None:
-    """Open the doors, serve, and leave in good order once `stop` is set.
-
-    `config` is the file that settings were read from, for the log.
-    """
+async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
+    """Open the doors, serve, and leave in good order once `stop` is set."""
     contexts = server_contexts(settings)
     doors = open_doors(settings)
-    introduce(settings, config)
     addresses = {name: address(door) for name, door in doors.items()}
     clock = SystemClock()
     link = Link(clock, shares.link_limits(settings))

@@ -1,12 +1,13 @@
 """The lines of the log by which a server introduces itself: what runs, with what, and for whom.
 
-They come when all that an operator can have got wrong has been looked at: until then, what is wrong
-is the one sentence that is said.
+They come before whatever is logged first. A server that has nothing to say but what its operator
+got wrong says that one sentence, which is no line of the log, and does not introduce itself.
 """
 
 import logging
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,27 @@ EVERYBODY: Final = (
     "everybody who reaches %s may read, write and delete everything: there is no authentication; "
     "let a firewall decide who does, or listen on 127.0.0.1"
 )
+
+
+class _BeforeTheFirst(logging.Filter):
+    """Has something said before a handler's first line."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        super().__init__()
+        self._say = say
+        self._said = False
+
+    def filter(self, _record: logging.LogRecord) -> bool:
+        if not self._said:
+            self._said = True  # first of all: what is said comes through here, too
+            self._say()
+        return True
+
+
+def introduce_first(settings: Settings, config: str) -> None:
+    """Have `introduce` called before anything else is logged."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_BeforeTheFirst(partial(introduce, settings, config)))
 
 
 def introduce(settings: Settings, config: str) -> None:

@@ -49,9 +49,19 @@ Serve = Callable[[Settings, Callable[[ReadyReport], None], trio.Event], Awaitabl
 """Opens the doors, calls back when they are open, and returns when the event has been answered."""
 
 
-def run(settings: Settings, *, stop_at_eof: bool = False, serve: Serve = compose.serve) -> int:
-    """Serve until told to stop; the exit code. `OperatorError` for what the operator can mend."""
+def run(
+    settings: Settings,
+    *,
+    config: str = "",
+    stop_at_eof: bool = False,
+    serve: Serve = compose.serve,
+) -> int:
+    """Serve until told to stop; the exit code. `OperatorError` for what the operator can mend.
+
+    `config` is the file that settings were read from, for the log.
+    """
     logs.configure(settings.log)
+    introduction.introduce_first(settings, config)
     _tune()
     settings = _with_room(settings)
     ready_file = settings.listen.ready_file

@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-from functools import partial
 from typing import Any
 
 import click
@@ -14,10 +13,9 @@ from magnetar.cli.flags import load_settings, setting_options
 def _standalone(config: str | None, stop_at_eof: bool, **options: Any) -> None:
     loaded = load_settings(config, options)
     gc.disable()  # imports make no garbage; looking for it all the same costs 15 ms of the start
-    from magnetar import compose, server
+    from magnetar import server
 
-    serve = partial(compose.serve, config=config or "")
-    code = server.run(loaded.settings, stop_at_eof=stop_at_eof, serve=serve)
+    code = server.run(loaded.settings, config=config or "", stop_at_eof=stop_at_eof)
     logging.shutdown()
     # All is stored and closed. To take the objects of ten thousand topics apart, as the
     # interpreter would now, takes a second or more, and the drain has a deadline.

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from magnetar.introduction import introduce, say_who_may_connect
+from magnetar.introduction import introduce, introduce_first, say_who_may_connect
 from magnetar.settings import load
 
 
@@ -15,6 +15,26 @@ def test_without_a_file_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
     assert first.startswith("Magnetar ")
     assert second == "configuration: no file"
     assert third.endswith("messages are not synced")
+
+
+def test_it_comes_before_the_first_line_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("magnetar.something")
+    root = logging.getLogger()
+    before = {handler: list(handler.filters) for handler in root.handlers}
+    try:
+        with caplog.at_level(logging.INFO):
+            introduce_first(load().settings, "m.toml")
+            assert caplog.messages == []
+            log.info("one")
+            log.info("two")
+    finally:
+        for handler, filters in before.items():
+            handler.filters[:] = filters
+    # pytest has two handlers at work, and each is introduced to
+    said = list(dict.fromkeys(caplog.messages))
+    assert said[0].startswith("Magnetar ")
+    assert said[1].endswith("m.toml")
+    assert said[3:] == ["one", "two"]
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,10 @@ def _same_origin(origin: str, asked: Sequence[str]) -> bool:
 
 
 def form(method: str, headers: Headers) -> str | None:
-    """Why a write is refused that an HTML form could have sent; None for one that none could."""
-    if method in READS or headers.get(PROOF):
+    """Why a write is refused that an HTML form could have sent; None for one that none could. Forms
+    send nothing but GET and POST.
+    """
+    if method != "POST" or headers.get(PROOF):
         return None
     for value in headers.get("content-type", ()):
         kind = value.partition(";")[0].strip().lower()

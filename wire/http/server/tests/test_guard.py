@@ -112,7 +112,8 @@ def test_writes_of_our_own_pages_and_of_tools(sent: str) -> None:
 def test_bodies_that_a_form_can_send(kind: str) -> None:
     assert form("POST", {"content-type": [kind]}) is not None
     assert form("POST", {"content-type": [kind], "x-requested-with": ["a tool"]}) is None
-    assert form("GET", {"content-type": [kind]}) is None
+    for method in ("GET", "PUT", "DELETE"):  # Python's urllib calls whatever it sends a form
+        assert form(method, {"content-type": [kind]}) is None
 
 
 # -- in front of the application --------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from bookie.statistics import BookieStatistics, Histogram
 from core.link.loop import LinkStatistics
-from magnetar import process
+from magnetar.measures import process
 from wire.http.exposition import Family, counter, gauge, histogram
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar import process
+from magnetar.measures import process
 
 
 def told() -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""What this process and its parts count, for `/metrics`."""
