@@ -3,7 +3,7 @@
 from bookie.statistics import BookieStatistics, Histogram
 from core.link.loop import LinkStatistics
 from magnetar.measures import process
-from wire.http.exposition import Family, counter, gauge, histogram
+from wire.http.metrics.exposition import Family, counter, gauge, histogram
 
 
 def families(link: LinkStatistics, store: BookieStatistics) -> list[Family]:

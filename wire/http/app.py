@@ -28,8 +28,8 @@ import trio
 
 from core.broker import Broker
 from core.spare_files import EXHAUSTED, Lend
-from wire.http.exposition import Family
 from wire.http.front import Front, HttpOptions
+from wire.http.metrics.exposition import Family
 from wire.http.room import Room
 
 log = logging.getLogger(__name__)

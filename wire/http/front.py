@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from core.broker import Broker
 from core.clock import SystemClock
-from wire.http.exposition import Family
+from wire.http.metrics.exposition import Family
 from wire.http.pauses import Pauses
 from wire.http.room import Room
 from wire.http.round_trip import HealthCheck

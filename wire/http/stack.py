@@ -28,10 +28,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from core.errors import BrokerError
 from core.spare_files import EXHAUSTED
-from wire.http import health, landing, lookup, metrics
+from wire.http import health, landing, lookup
 from wire.http.admin import tables
 from wire.http.errors import status_of
 from wire.http.front import Front
+from wire.http.metrics import page
 from wire.http.routes import mounted, refusal, routes
 from wire.http.server.guard import foreign, headers_of
 from wire.http.server.http1 import Connection
@@ -53,7 +54,7 @@ def application(front: Front) -> ASGIApp:
     app = Starlette(
         routes=[
             *routes(front, landing.ROUTES),
-            *routes(front, metrics.ROUTES),
+            *routes(front, page.ROUTES),
             *routes(front, health.ROUTES),
             *mounted(front, lookup.TABLES),
             *mounted(front, tables.TABLES),

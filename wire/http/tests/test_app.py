@@ -20,8 +20,8 @@ from core.clock import SystemClock
 from core.metadata.memory import MemoryMetadata
 from core.testing.ledgers import MemoryLedgers
 from wire.http.app import serve_http
-from wire.http.exposition import gauge
 from wire.http.front import HttpOptions
+from wire.http.metrics.exposition import gauge
 
 HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "wire.http.stack")
 

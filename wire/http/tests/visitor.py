@@ -15,8 +15,8 @@ from core.metadata.memory import MemoryMetadata
 from core.names import TopicName
 from core.testing.ledgers import MemoryLedgers
 from core.topic.topic import Topic
-from wire.http.exposition import Family
 from wire.http.front import Front, HttpOptions
+from wire.http.metrics.exposition import Family
 from wire.http.round_trip import HealthCheck
 from wire.http.server.guard import HostNames
 from wire.http.stack import application

@@ -11,7 +11,7 @@ from typing import Final
 
 from core.names import DEFAULT_NAMESPACE, TopicName
 from core.topic.topic import Topic
-from wire.http.exposition import Family, gauge, label_text
+from wire.http.metrics.exposition import Family, gauge, label_text
 
 OFFSET: Final = "kafka_topic_partition_current_offset"
 OLDEST: Final = "kafka_topic_partition_oldest_offset"

@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from core import sampling
 from core.names import TopicName
 from core.testing.turns import counted_turns
-from wire.http.metric_names import LATENCIES
-from wire.http.metrics import TOPICS_PER_REST
+from wire.http.metrics.names import LATENCIES
+from wire.http.metrics.page import TOPICS_PER_REST
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 TOPIC = {

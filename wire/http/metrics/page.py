@@ -4,7 +4,7 @@ The figures are counters that parts keep anyway, and rates that the core samples
 when asked for, some topics at a time, so that ten thousand topics cost no pause. Of parts unknown
 here (link, storage) whoever composes the server hands over families ready-made.
 
-Invariant: a name is told of in `metric_names.py` before it has a sample.
+Invariant: a name is told of in `names.py` before it has a sample.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from core.topic.statistics import statistics
 from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileSubscription
-from wire.http import kafka_metrics
 from wire.http.asking import Ask
-from wire.http.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, pieces
 from wire.http.last_times import LastTimes
-from wire.http.metric_names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
+from wire.http.metrics import kafka_names
+from wire.http.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, pieces
+from wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
 from wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
@@ -46,7 +46,7 @@ class Families:
     def __init__(self) -> None:
         self.by_name = {
             name: Family(name, "counter" if kind == "counter" else "gauge", about, [])
-            for name, kind, about in (*OF_TOPICS, *OF_SUBSCRIPTIONS, *kafka_metrics.OF_PARTITIONS)
+            for name, kind, about in (*OF_TOPICS, *OF_SUBSCRIPTIONS, *kafka_names.OF_PARTITIONS)
         }
         self.sums: Counter[str] = Counter()
         self.topics_of: Counter[str] = Counter()
@@ -68,7 +68,7 @@ class Families:
             broker.append(gauge(name, f"The sum of {of}"))
             broker[-1].add(self.sums[of], labels)
         loaded = self.topics_of.total()
-        return [topics, *broker, *kafka_metrics.of_broker(loaded), *self.by_name.values()]
+        return [topics, *broker, *kafka_names.of_broker(loaded), *self.by_name.values()]
 
 
 async def metrics(ask: Ask) -> Response:
@@ -157,8 +157,8 @@ def _topic(families: Families, cluster: str, topic: AnyTopic) -> None:
     }
     if isinstance(topic, Topic):
         figures |= _storage(topic)
-        labels = kafka_metrics.labels_of(topic.name)
-        families.add(labels, kafka_metrics.of_partition(topic, out.bytes))
+        labels = kafka_names.labels_of(topic.name)
+        families.add(labels, kafka_names.of_partition(topic, out.bytes))
     families.add(_labels(cluster, namespace, topic.name.full), figures)
     families.topics_of[namespace] += 1
     for of in SUMMED.values():

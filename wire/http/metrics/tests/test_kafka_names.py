@@ -3,7 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from core.names import TopicName
-from wire.http.kafka_metrics import OF_PARTITIONS, OFFSET, labels_of
+from wire.http.metrics.kafka_names import OF_PARTITIONS, OFFSET, labels_of
 from wire.http.tests.visitor import Visitor
 
 

@@ -1,0 +1,1 @@
+"""`/metrics`: what is told, under which names, in which form."""
