@@ -16,8 +16,10 @@ from typing import Final
 
 from magnetar.trouble import OperatorError
 
-FORMAT: Final = 1
-"""Raised when an older version could no longer read what a newer one wrote."""
+FORMAT: Final = 2
+"""Raised when an older version could no longer read what a newer one wrote. 2: the metadata is a
+history of its own (docs/decisions/0014), of which an older version would see nothing at all.
+"""
 MARKER: Final = "magnetar.json"
 LOCK: Final = "lock"
 NOT_FOREIGN: Final = frozenset({MARKER, MARKER + ".new", LOCK, "lost+found"})
@@ -31,7 +33,7 @@ def opened(name: str) -> Iterator[Path]:
         path.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(path)
         lock = _hold(path)
-        if not (path / MARKER).exists():
+        if _format(path) != FORMAT:  # before anything of it is changed: no older version comes in
             _write_marker(path)
     except FileExistsError:
         raise OperatorError(f"cannot use the data directory {path}: it is a file") from None
@@ -43,23 +45,51 @@ def opened(name: str) -> Iterator[Path]:
         os.close(lock)  # and with it the lock goes
 
 
+@contextmanager
+def found(name: str) -> Iterator[Path]:
+    """Likewise, but only a directory that is one already: for commands that look after it."""
+    if not (Path(name) / MARKER).exists():
+        raise OperatorError(f"there is no data directory at {name}: it has no {MARKER}")
+    with opened(name) as path:
+        yield path
+
+
 def _refuse_foreign(path: Path) -> None:
-    marker = path / MARKER
-    if not marker.exists():
-        if any(name not in NOT_FOREIGN for name in os.listdir(path)):
+    if not (path / MARKER).exists():
+        others = [name for name in os.listdir(path) if name not in NOT_FOREIGN]
+        if "metadata.end" in others and "bookie" in others:
+            raise OperatorError(
+                f"the data directory {path} has lost its {MARKER}: restore it, or write "
+                f"{json.dumps({'format': FORMAT})} into it"
+            )
+        if others:
             raise OperatorError(
                 f"the data directory {path} is not one: it holds other things and no {MARKER}"
             )
         return
-    try:
-        found = json.loads(marker.read_bytes())["format"]
-    except (ValueError, KeyError, TypeError):
-        raise OperatorError(f"{marker} is damaged: it does not say which format this is") from None
-    if not isinstance(found, int) or found > FORMAT:
+    found = _format(path)
+    if found > FORMAT:
         raise OperatorError(
             f"the data directory {path} is of format {found}, this version knows up to {FORMAT}: "
             "a newer version of Magnetar wrote it"
         )
+
+
+def _format(path: Path) -> int:
+    """0 if nothing says so."""
+    marker = path / MARKER
+    try:
+        found = json.loads(marker.read_bytes())["format"]
+    except FileNotFoundError:
+        return 0
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if not isinstance(found, int):
+        raise OperatorError(
+            f"{marker} is damaged: it does not say which format this is; restore it, or write "
+            f"{json.dumps({'format': FORMAT})} into it"
+        )
+    return found
 
 
 def _hold(path: Path) -> int:

@@ -1,20 +1,26 @@
-"""A MetadataStore on this machine's disk: one SQLite file, written by one thread.
+"""A MetadataStore on this machine's disk: a checked history, and SQLite to ask.
 
-Theory. Reads are answered at once on a connection of their own, from committed data (write-ahead
-log: readers and the writer do not wait for each other). Writes go to a queue; the thread takes all
-that have gathered, does them in one transaction and syncs once, so a hundred writes that come
-together cost as much as one. Their callers wait until then, shielded: a write that was queued is
-never abandoned half known.
+Theory. Reads are answered at once on a connection of their own, from committed data (SQLite's
+write-ahead log: readers and the writer do not wait for each other). Writes go to a queue; the
+thread takes all that have gathered, decides each in one transaction, writes what they change as
+one commit of the history, and commits the transaction when that is durable. So a hundred writes
+that come together cost as much as one, and nobody reads what may still be lost. Callers wait until
+then, shielded: a write that was queued is never abandoned half known.
 
-    caller --queue--> thread: BEGIN, every write in order, COMMIT (sync) --loop--> callers, watchers
+    caller --queue--> thread: BEGIN, every write in order, history (sync), COMMIT --loop--> callers
+
+SQLite itself is never synced, and made anew from the history at each start: `history.py` says what
+is on the disk and what a crash or damage leaves of it.
 
 Invariants: what a caller was told is on the disk; a write whose condition fails changes nothing;
 after a failed sync nothing more is written, since nobody knows what the disk still holds. Leases
-live as long as this process: they are cleared when the file is opened.
+live as long as this process: they are cleared when the store is opened.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import queue
 import sqlite3
 import threading
@@ -34,21 +40,26 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
-from core.metadata import schema
+from core.metadata import changes, recovery, schema
+from core.metadata import history as histories
+from core.metadata.changes import Change, Count, Delete, Put
+from core.metadata.history import History, Names
 from core.ports.metadata_store import ABSENT, Versioned
 
 GROUP_WRITES_MAX: Final = 1_000
 """In one transaction; what comes beyond waits for the next."""
 CHILDREN_PER_REST: Final = 200
 """Names read before the loop gets its turn: a millisecond."""
-NUMBERS_RESERVED: Final = 100
-"""A counter is written once for so many numbers; unused ones are lost only in a crash."""
 
 _PASSING: Final[dict[int, Callable[[], StorageFailed]]] = {
     sqlite3.SQLITE_FULL: lambda: StorageFull("there is no room on the disk for metadata"),
     sqlite3.SQLITE_BUSY: lambda: StorageFailed("somebody else holds the metadata's file"),
 }
 """What SQLite says when it has changed nothing and may well do so later."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+Work = Callable[[sqlite3.Connection], tuple[int, Change | None]]
+"""Looks, in the thread, checks its own condition, and gives the answer and what is to change."""
 
 
 class Write:
@@ -56,10 +67,9 @@ class Write:
 
     __slots__ = ("done", "error", "path", "result", "work")
 
-    def __init__(self, path: str, work: Callable[[sqlite3.Connection], int]) -> None:
+    def __init__(self, path: str, work: Work) -> None:
         self.path = path
         self.work = work
-        """Runs in the thread; checks its own condition and returns the answer."""
         self.result = 0
         self.error: BrokerError | None = None
         self.done = trio.Event()
@@ -70,11 +80,13 @@ class EmbeddedMetadata:
 
     def __init__(
         self,
+        history: History,
         reader: sqlite3.Connection,
         writer: sqlite3.Connection,
         on_fatal: Callable[[str], None],
     ) -> None:
         self._on_fatal = on_fatal
+        self._history = history
         self._reader = reader
         self._writer = writer
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
@@ -116,13 +128,13 @@ class EmbeddedMetadata:
     # -- writing ------------------------------------------------------------------------------
 
     async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
-        return await self._write(path, partial(_put, path, value, expected, 0))
+        return await self._write(path, partial(_put, path, value, expected, False))
 
     async def delete(self, path: str, expected: int | None = None) -> None:
         await self._write(path, partial(_delete, path, expected))
 
     async def lease(self, path: str, value: bytes) -> None:
-        await self._write(path, partial(_put, path, value, ABSENT, 1))
+        await self._write(path, partial(_put, path, value, ABSENT, True))
 
     async def next(self, path: str) -> int:
         counter = self._counters.setdefault(path, _Counter())
@@ -130,13 +142,11 @@ class EmbeddedMetadata:
             async with counter.lock:
                 if counter.next >= counter.limit:
                     limit = await self._write(path, partial(_reserve, path), told=False)
-                    counter.next, counter.limit = limit - NUMBERS_RESERVED, limit
+                    counter.next, counter.limit = limit - schema.NUMBERS_RESERVED, limit
         number, counter.next = counter.next, counter.next + 1
         return number
 
-    async def _write(
-        self, path: str, work: Callable[[sqlite3.Connection], int], *, told: bool = True
-    ) -> int:
+    async def _write(self, path: str, work: Work, *, told: bool = True) -> int:
         _check(path)
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._closed:
@@ -182,7 +192,8 @@ class EmbeddedMetadata:
             if group:
                 self._commit(group)
                 self._tell(partial(self._deliver, group))
-        self._writer.close()
+                self._make_snapshot()
+        self._close_history()
         self._tell(self._ended.set)
 
     def _tell(self, what: Callable[[], object]) -> None:
@@ -194,37 +205,69 @@ class EmbeddedMetadata:
 
     def _commit(self, group: list[Write]) -> None:
         """Do every write of the group, or fail every one."""
+        logged = False
         try:
             if self._broken is not None:
                 raise self._broken
             self._writer.execute("BEGIN IMMEDIATE")
-            for write in group:
-                try:
-                    write.result = write.work(self._writer)
-                except BrokerError as refusal:
-                    write.error = refusal
+            changed = self._decide(group)
+            if changed:
+                logged = True
+                self._history.commit(changed)
             self._writer.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._fail(group, self._judged(error))
         except StorageFailed as error:
             self._fail(group, error)
         except Exception as error:  # noqa: BLE001 - our own mistake must not leave callers waiting
             # for ever, and each later one with them.
-            self._fail(group, self._judged(error))
+            self._fail(group, self._judged(error, logged=logged))
 
-    def _judged(self, error: Exception) -> StorageFailed:
+    def _decide(self, group: list[Write]) -> list[Change]:
+        """Each write sees those before it."""
+        changed: list[Change] = []
+        for write in group:
+            try:
+                write.result, change = write.work(self._writer)
+            except BrokerError as refusal:
+                write.error = refusal
+                continue
+            if change is not None:
+                changes.apply(self._writer, (change,))
+                changed.append(change)
+        return changed
+
+    def _judged(self, error: Exception, *, logged: bool) -> StorageFailed:
         """Undo the group. What passes is waited for; anything else ends all writing."""
         passing = _PASSING.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            passing = _PASSING[sqlite3.SQLITE_FULL]
         try:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-        except sqlite3.Error:
+            if logged and passing is not None:
+                self._history.retract()
+        except (sqlite3.Error, OSError):
             passing = None
-        if passing is not None:
-            return passing()
+        return passing() if passing is not None else self._break(error)
+
+    def _break(self, error: Exception) -> StorageFailed:
+        """Nothing more is written: only another start learns what is there."""
         self._broken = StorageFailed(f"the metadata cannot be written any more: {error!r}")
         self._tell(partial(self._on_fatal, str(self._broken)))
         return self._broken
+
+    def _make_snapshot(self) -> None:
+        if self._broken is None and self._history.snapshot_is_due:
+            try:
+                self._history.snapshot(self._writer)
+            except OSError as error:  # the mark was not written, and may be: nobody knows
+                self._break(error)
+
+    def _close_history(self) -> None:
+        try:
+            self._history.close(self._writer, whole=self._broken is None)
+        except OSError as error:
+            self._break(error)
+        self._writer.close()
 
     @staticmethod
     def _fail(group: list[Write], error: StorageFailed) -> None:
@@ -263,23 +306,25 @@ class _Counter:
 async def open_embedded(
     path: Path, *, sync: bool = True, on_fatal: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[EmbeddedMetadata]:
-    """The store in the file `path`, which is made if it is missing; its folder must exist.
+    """The store whose files are called `path` and a suffix; its folder must exist.
 
-    `StorageFailed` if the file is damaged, not ours, or of a newer format. Without `sync` a crash
-    of the machine (not of the process) may take the last writes. `on_fatal` is told once when
-    nothing can be written any more: a sync has failed, and only another start learns what is there.
+    `Corrupted` if it is damaged, `StorageFailed` if it is not ours, of a newer format, or in use.
+    Without `sync` a crash of the machine (not of the process) may damage it. `on_fatal` is told
+    once when nothing can be written any more: a sync has failed, and only another start learns
+    what is there.
     """
-    writer = schema.connect(path, sync=sync)
+    lock = histories.hold(Names(path))
     try:
-        reader = schema.connect_reader(path)
-    except BaseException:
-        writer.close()
-        raise
-    store = EmbeddedMetadata(reader, writer, on_fatal)
-    try:
-        yield store
+        history, writer = recovery.open_history(path, sync=sync)
+        reader = schema.connect_reader(Names(path).live)
+        store = EmbeddedMetadata(history, reader, writer, on_fatal)
+        try:
+            yield store
+        finally:
+            await store.close()
+            Names(path).remove_live()
     finally:
-        await store.close()
+        os.close(lock)
 
 
 # -- what the thread does ---------------------------------------------------------------------
@@ -298,38 +343,43 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
 
 
 def _put(
-    path: str, value: bytes, expected: int | None, lease: int, connection: sqlite3.Connection
-) -> int:
+    path: str, value: bytes, expected: int | None, lease: bool, connection: sqlite3.Connection
+) -> tuple[int, Change]:
     version = _version(connection, path)
     if expected is not None and expected != version:
         if expected == ABSENT:
             raise AlreadyExists(f"{path} exists")
         raise BadVersion(f"{path} has version {version}, not {expected}")
-    connection.execute(schema.PUT, (path, value, version + 1, lease))
-    return version + 1
+    return version + 1, Put(path, value, version + 1, lease)
 
 
-def _delete(path: str, expected: int | None, connection: sqlite3.Connection) -> int:
+def _delete(path: str, expected: int | None, connection: sqlite3.Connection) -> tuple[int, Change]:
     version = _version(connection, path)
     if version == ABSENT:
         raise NotFound(f"{path} does not exist")
     if expected is not None and expected != version:
         raise BadVersion(f"{path} has version {version}, not {expected}")
-    connection.execute(schema.DELETE, (path,))
-    return version
+    return version, Delete(path)
 
 
-def _reserve(path: str, connection: sqlite3.Connection) -> int:
-    """Returns the first number that is not reserved any more."""
-    row = connection.execute(schema.RESERVE, (path, NUMBERS_RESERVED)).fetchone()
-    return int(row[0])
+def _counted(connection: sqlite3.Connection, path: str) -> int:
+    row = connection.execute(schema.GET_COUNTER, (path,)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
-def _give_back(path: str, number: int, limit: int, connection: sqlite3.Connection) -> int:
-    """Numbers `number`..`limit` were never handed out.
+def _reserve(path: str, connection: sqlite3.Connection) -> tuple[int, Change]:
+    """Answers the first number that is not reserved any more."""
+    limit = _counted(connection, path) + schema.NUMBERS_RESERVED
+    return limit, Count(path, limit)
+
+
+def _give_back(
+    path: str, number: int, limit: int, connection: sqlite3.Connection
+) -> tuple[int, Change | None]:
+    """Numbers `number`..`limit` were never handed out, if they were the last to be reserved.
 
     Of a counter that could not be asked (0 to 0), or is just being asked, nothing is known: a
     number given back then could be given twice, and with it a ledger's id.
     """
-    connection.execute(schema.GIVE_BACK, (number, path, limit))
-    return number
+    ours = number < limit and _counted(connection, path) == limit
+    return number, Count(path, number) if ours else None

@@ -1,12 +1,11 @@
-"""The SQLite file of the embedded metadata store: how it is opened, and every statement it runs.
+"""The SQLite files of the embedded metadata store: how they are opened, and every statement run.
 
-The file carries a mark of ours and the number of its format, so that a file of somebody else, or of
+Each carries a mark of ours and the number of its format, so that a file of somebody else, or of
 a version to come, is refused with a sentence and never changed.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,8 @@ FORMAT: Final = 1
 CACHE_KIB: Final = 4096
 BUSY_MS: Final = 2_000
 """Somebody else (a backup, an operator's shell) may hold the file for so long."""
+NUMBERS_RESERVED: Final = 100
+"""A counter is written once for so many numbers; unused ones are lost only in a crash."""
 
 CREATE: Final = f"""
 BEGIN IMMEDIATE;
@@ -36,12 +37,8 @@ GET_VERSION: Final = "SELECT version FROM node WHERE path = ?"
 PUT: Final = "REPLACE INTO node (path, value, version, lease) VALUES (?, ?, ?, ?)"
 DELETE: Final = "DELETE FROM node WHERE path = ?"
 DROP_LEASES: Final = "DELETE FROM node WHERE lease = 1"
-RESERVE: Final = """
-INSERT INTO counter (path, next) VALUES (?1, ?2)
-ON CONFLICT (path) DO UPDATE SET next = next + ?2 RETURNING next
-"""
-# Only if the numbers up to there were the last to be reserved.
-GIVE_BACK: Final = "UPDATE counter SET next = ?1 WHERE path = ?2 AND next = ?3"
+GET_COUNTER: Final = "SELECT next FROM counter WHERE path = ?"
+COUNT: Final = "REPLACE INTO counter (path, next) VALUES (?, ?)"
 
 # Jumps from child to child over whatever lies below each, so that the cost is that of the answer.
 # A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths). It is neither sorted nor made
@@ -71,25 +68,20 @@ def children_of(start: str) -> dict[str, object]:
     return {"start": start, "stop": start[:-1] + "0", "skip": len(start) + 1}
 
 
-def connect(path: Path, *, sync: bool) -> sqlite3.Connection:
-    """Open the file for writing, making it if it is missing."""
-    if not path.parent.is_dir():
-        raise StorageFailed(f"{path.parent} is not a folder, so there is no metadata in it")
-    is_new = not path.exists()
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the live file for writing. It is worth nothing after a crash, and so never synced."""
     try:
         connection = _connect(path)
+        try:
+            connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA journal_mode = WAL")
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                connection.executescript(CREATE)
+        except BaseException:
+            connection.close()
+            raise
     except sqlite3.Error as error:
         raise StorageFailed(f"{path} cannot be opened: {error}") from error
-    try:
-        _prepare(connection, path, sync=sync)
-    except sqlite3.Error as error:
-        connection.close()
-        raise StorageFailed(f"{path} cannot be used as metadata: {error}") from error
-    except BaseException:
-        connection.close()
-        raise
-    if is_new and sync:
-        _sync_folder(path.parent)
     return connection
 
 
@@ -100,6 +92,23 @@ def connect_reader(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA query_only = ON")
     except sqlite3.Error as error:
         raise StorageFailed(f"{path} cannot be opened: {error}") from error
+    return connection
+
+
+def connect_former(path: Path) -> sqlite3.Connection:
+    """Open a store of before there was a commit log: all of it was this one file of SQLite's."""
+    try:
+        connection = _connect(path)
+    except sqlite3.Error as error:
+        raise StorageFailed(f"{path} cannot be opened: {error}") from error
+    try:
+        _check_former(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StorageFailed(f"{path} cannot be used as metadata: {error}") from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -115,8 +124,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, *, sync: bool) -> None:
-    """Make sure that the file is ours and whole enough to be read; create what is missing."""
+def _check_former(connection: sqlite3.Connection, path: Path) -> None:
+    """Is it ours, and whole enough to be read?"""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -125,22 +134,9 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, sync: bool) -> None:
         raise StorageFailed(f"{path} belongs to another program")
     if version > FORMAT:
         raise StorageFailed(f"{path} is of format {version}, this version reads up to {FORMAT}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA synchronous = {'FULL' if sync else 'OFF'}")
     if is_blank:
         connection.executescript(CREATE)
         return
-    # half a millisecond for a thousand topics, against running on with half a tree
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise StorageFailed(f"{path} is damaged: {verdict}")
-    connection.execute(DROP_LEASES)
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file is only there to stay once its folder is synced."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

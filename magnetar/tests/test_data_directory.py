@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.data_directory import FORMAT, LOCK, MARKER, opened
+from magnetar.data_directory import FORMAT, LOCK, MARKER, found, opened
 from magnetar.trouble import OperatorError
 
 
@@ -68,6 +68,29 @@ def test_a_damaged_marker(tmp_path: Path, content: str) -> None:
     (tmp_path / MARKER).write_text(content)
     with pytest.raises(OperatorError, match="is damaged: it does not say which format"):
         opened(str(tmp_path)).__enter__()
+
+
+def test_an_older_format_is_raised_before_anything_else_is_written(tmp_path: Path) -> None:
+    (tmp_path / MARKER).write_text(json.dumps({"format": 1}))
+    with opened(str(tmp_path)):
+        assert json.loads((tmp_path / MARKER).read_text()) == {"format": FORMAT}
+
+
+def test_a_lost_marker_is_told_from_a_foreign_directory(tmp_path: Path) -> None:
+    (tmp_path / "metadata.end").touch()
+    (tmp_path / "bookie").mkdir()
+    with pytest.raises(OperatorError, match=r"has lost its magnetar\.json: restore it, or write"):
+        opened(str(tmp_path)).__enter__()
+
+
+def test_what_is_looked_after_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(OperatorError, match="no data directory"), found(str(tmp_path / "a")):
+        pass
+    assert not (tmp_path / "a").exists()
+    with opened(str(tmp_path)):
+        pass
+    with found(str(tmp_path)) as path:
+        assert path == tmp_path
 
 
 def test_a_file_in_its_place(tmp_path: Path) -> None:

@@ -16,32 +16,21 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_new_file_is_marked_as_ours(path: Path) -> None:
-    connection = schema.connect(path, sync=True)
+    connection = schema.connect(path)
     assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
     assert connection.execute("PRAGMA user_version").fetchone() == (schema.FORMAT,)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
 
 
-@pytest.mark.parametrize(("sync", "level"), [(True, 2), (False, 0)])
-def test_syncing_is_as_full_as_asked_for(path: Path, sync: bool, level: int) -> None:
-    connection = schema.connect(path, sync=sync)
-    assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
-    connection.close()
-
-
-def test_leases_end_with_the_process_that_held_them(path: Path) -> None:
-    connection = schema.connect(path, sync=False)
-    for name, lease in (("/kept", 0), ("/leased", 1)):
-        connection.execute(schema.PUT, (name, b"", 0, lease))
-    connection.close()
-    connection = schema.connect(path, sync=False)
-    assert connection.execute("SELECT path FROM node").fetchall() == [("/kept",)]
+def test_the_live_file_is_never_synced(path: Path) -> None:
+    connection = schema.connect(path)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (0,)
     connection.close()
 
 
 def test_a_reader_cannot_write(path: Path) -> None:
-    schema.connect(path, sync=False).close()
+    schema.connect(path).close()
     reader = schema.connect_reader(path)
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         reader.execute(schema.PUT, ("/a", b"", 0, 0))

@@ -1,0 +1,64 @@
+"""What one commit of the embedded store changes, as bytes for its log and as statements for SQLite.
+
+A change says what is there afterwards, not what was done: to apply one twice, or over a tree that
+has it already, gives the same. So a log may be replayed from any commit before its end.
+
+Invariant: `decode(encode(changes)) == changes`, and hostile bytes raise `ValueError` only.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from core.metadata import schema
+
+
+class Put(Struct, frozen=True, array_like=True, tag=1):
+    """A path has this value from now on."""
+
+    path: str
+    value: bytes
+    version: int
+    lease: bool
+
+
+class Delete(Struct, frozen=True, array_like=True, tag=2):
+    """A path has no value any more."""
+
+    path: str
+
+
+class Count(Struct, frozen=True, array_like=True, tag=3):
+    """Numbers of a counter below `next` may have been handed out."""
+
+    path: str
+    next: int
+
+
+Change = Put | Delete | Count
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Change])
+
+
+def encode(changes: Sequence[Change]) -> bytes:
+    return _encoder.encode(changes)
+
+
+def decode(body: bytes) -> list[Change]:
+    return _decoder.decode(body)  # its errors are ValueErrors
+
+
+def apply(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    for change in changes:
+        if isinstance(change, Put):
+            row = (change.path, change.value, change.version, int(change.lease))
+            connection.execute(schema.PUT, row)
+        elif isinstance(change, Delete):
+            connection.execute(schema.DELETE, (change.path,))
+        else:
+            connection.execute(schema.COUNT, (change.path, change.next))

@@ -1,0 +1,114 @@
+"""The file of a commit log: made ready with zeros, appended to, and taken back by one commit.
+
+Invariant: room is made before a commit is written, so that a full disk shows before anything has
+changed; whatever stands behind the end is worth nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from core.metadata import commit_log, files
+from core.metadata.commit_log import Commit, Head
+from core.metadata.files import CHUNK_BYTES
+
+FIRST_BYTES: Final = 64 * 1024
+"""Of a new log, so that a start is quick."""
+GROWTH_BYTES: Final = 512 * 1024
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """A log as it was read."""
+
+    head: Head
+    commits: list[Commit]
+    data: bytes
+
+    @property
+    def number(self) -> int:
+        return self.commits[-1].number if self.commits else self.head.number
+
+    @property
+    def chain(self) -> int:
+        return self.commits[-1].chain if self.commits else self.head.chain
+
+    @property
+    def end(self) -> int:
+        return self.commits[-1].end if self.commits else commit_log.HEAD_BYTES
+
+
+def read(path: Path) -> Contents:
+    """All commits that follow one another. OSError, or ValueError if it is no log."""
+    data = path.read_bytes()
+    head = commit_log.decode_head(data)
+    return Contents(head, list(commit_log.commits(data, head)), data)
+
+
+def create(path: Path, head: Head, *, sync: bool) -> LogFile:
+    files.write_whole(path, commit_log.encode_head(head).ljust(FIRST_BYTES, b"\0"), sync=sync)
+    log = LogFile(path, sync=sync)
+    log.number, log.chain = head.number, head.chain
+    return log
+
+
+def reopen(path: Path, contents: Contents, *, sync: bool) -> LogFile:
+    """To go on where it ends; what a torn write has left behind that is wiped."""
+    log = LogFile(path, sync=sync)
+    log.number, log.chain, log.position = contents.number, contents.chain, contents.end
+    rest = contents.data[contents.end :]
+    if rest.count(0) != len(rest):
+        files.write_at(log.fd, bytes(len(rest)), log.position, sync=sync)
+    return log
+
+
+class LogFile:
+    """See the module's docstring."""
+
+    def __init__(self, path: Path, *, sync: bool) -> None:
+        self.fd = files.open_synced(path, sync=sync)
+        self.number = self.chain = 0
+        """Of the last commit."""
+        self.position = commit_log.HEAD_BYTES
+        self._sync = sync
+        self._size = os.fstat(self.fd).st_size
+        self._before = (0, 0, 0)
+
+    def append(self, body: bytes) -> None:
+        """Durable on return. OSError leaves in doubt what is there: `step_back` and `wipe` undo."""
+        data = commit_log.encode_commit(self.number + 1, self.chain, body)
+        self._before = (self.number, self.chain, self.position)
+        self._make_room(self.position + len(data))
+        files.write_at(self.fd, data, self.position, sync=self._sync)
+        self.number, self.chain = self.number + 1, commit_log.chain_of(data)
+        self.position += len(data)
+
+    def step_back(self) -> None:
+        """To before the last `append`, also if that failed; what it wrote is there until `wipe`."""
+        self.number, self.chain, self.position = self._before
+
+    def wipe(self) -> None:
+        """No commit stands at the position."""
+        if self.position + len(_BLANK) <= self._size:
+            files.write_at(self.fd, _BLANK, self.position, sync=self._sync)
+
+    def _make_room(self, wanted: int) -> None:
+        if wanted <= self._size:
+            return
+        size = wanted + GROWTH_BYTES
+        start = self._size
+        while start < size:
+            start += os.pwrite(self.fd, bytes(min(CHUNK_BYTES, size - start)), start)
+        if self._sync:
+            files.sync_file(self.fd)
+        self._size = size
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+_BLANK: Final = bytes(commit_log.ALIGNMENT_BYTES)
+"""Over the beginning of a commit: it is none any more."""

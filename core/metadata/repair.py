@@ -1,0 +1,191 @@
+"""Damage in a history: what of it can still be had, and a new generation made of that.
+
+A commit says what is there afterwards, so commits behind a damaged one are good without it: what is
+lost is what the damaged ones changed and no later one has changed again. Whoever accepts that gets
+a tree without them. Numbers that they may have handed out are not handed out again: every counter
+is moved on by as many as the lost commits can have reserved.
+
+Invariant: nothing is changed by looking (`examine`), and nothing is thrown away by `accept`: the
+files as they were are kept beside the new ones, under names that end in `.damaged`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from core.errors import Corrupted
+from core.metadata import changes, commit_log, end_mark, recovery, schema
+from core.metadata.commit_log import HEAD_BYTES, Commit, Head
+from core.metadata.end_mark import End, EndMark
+from core.metadata.history import Names, write_generation
+from core.metadata.log_file import Contents
+
+UNKNOWN_COMMITS: Final = 10_000
+"""Taken for lost, as far as counters go, when nobody can say how many were."""
+
+
+class Finding(Struct, frozen=True):
+    """What an examination has found; empty `damage` says that all is well."""
+
+    damage: str
+    """A sentence."""
+    generation: int
+    base: Head | None
+    """The snapshot to go on from; None if there is none that can be believed."""
+    commits: list[Commit]
+    """All that can be had, in order, with gaps."""
+    last: int
+    """The highest number that there was, as far as anybody knows."""
+    end_is_known: bool
+
+    @property
+    def lost(self) -> int:
+        """Commits that are known to be missing."""
+        first = self.base.number if self.base is not None else 0
+        return self.last - first - len(self.commits)
+
+
+def examine(path: Path) -> Finding:
+    """Look at the history at `path`. `Corrupted` if there is nothing that could be repaired."""
+    names = Names(path)
+    generations = names.generations()
+    if not generations:
+        raise Corrupted(f"there is no metadata at {path}: only a backup can bring it back")
+    end = end_mark.read(names.mark) if names.mark.exists() else None
+    damage = _damage(names, end)
+    if end is not None and not damage:
+        contents = recovery.read_log(names, end.generation)
+        return Finding("", end.generation, contents.head, contents.commits, contents.number, True)
+    return _gather(names, generations, end, damage)
+
+
+def _damage(names: Names, end: End | None) -> str:
+    try:
+        if end is None:
+            return f"{names.mark} is missing or damaged: {recovery.UNKNOWN}"
+        contents = recovery.check(names, end)
+        recovery.restore(names, contents)[0].close()
+    except Corrupted as damage:
+        return str(damage)
+    finally:
+        names.remove_live()
+    return ""
+
+
+def _gather(names: Names, generations: list[int], end: End | None, damage: str) -> Finding:
+    """Snapshot of the latest generation that has a whole one, and all commits since."""
+    logs = {n: found for n in generations if (found := _readable(names, n)) is not None}
+    base: Head | None = None
+    commits: list[Commit] = []
+    for contents in logs.values():
+        if _snapshot_is_whole(names, contents.head):
+            base, commits = contents.head, []
+        number = commits[-1].number if commits else (base.number if base is not None else 0)
+        commits += [one for one in _all_of(contents) if one.number > number]
+    highest = max([commits[-1].number if commits else 0, *(c.head.number for c in logs.values())])
+    last = max(highest, end.number if end is not None else 0)
+    return Finding(damage, generations[-1], base, commits, last, end is not None)
+
+
+def _readable(names: Names, generation: int) -> Contents | None:
+    """A log; one whose head is damaged is searched for commits all the same."""
+    try:
+        return recovery.read_log(names, generation)
+    except Corrupted:
+        try:
+            data = names.log(generation).read_bytes()
+        except FileNotFoundError:
+            return None
+        return Contents(Head(generation, 0, 0, -1, 0), [], data)
+
+
+def _snapshot_is_whole(names: Names, head: Head) -> bool:
+    if head.snapshot_bytes < 0:
+        return False
+    try:
+        recovery.copy_snapshot(names, head)
+    except Corrupted:
+        return False
+    finally:
+        names.remove_live()
+    return True
+
+
+def _all_of(contents: Contents) -> list[Commit]:
+    start = contents.end if contents.commits else HEAD_BYTES
+    behind = commit_log.salvage(contents.data, start, contents.number)
+    return [*contents.commits, *behind]
+
+
+def accept(path: Path, found: Finding, *, sync: bool = True) -> None:
+    """Make what was found the metadata, as a new generation. The lock is held by the caller."""
+    names = Names(path)
+    if found.base is None:
+        raise Corrupted(
+            f"{path}: no snapshot is whole, and commits alone are no tree: only a backup helps"
+        )
+    recovery.copy_snapshot(names, found.base)
+    with closing(schema.connect(names.live)) as live:
+        recovery.replay(live, found.commits)
+        _move_counters_on(live, found)
+        head = Head(found.generation + 1, found.last + 1, 0, 0, 0)
+        head, opened = write_generation(names, head, live, sync=sync)
+        opened.close()
+    end = End(turn=1, generation=head.generation, number=head.number, chain=head.chain)
+    for generation in names.generations():
+        if generation < head.generation:
+            _keep(names.log(generation))
+            _keep(names.snapshot(generation))
+    EndMark.create(names.mark, end, sync=sync).close()
+    names.remove_live()
+
+
+def _move_counters_on(live: sqlite3.Connection, found: Finding) -> None:
+    lost = found.lost if found.end_is_known else UNKNOWN_COMMITS
+    by = lost * schema.NUMBERS_RESERVED
+    rows = live.execute("SELECT path, next FROM counter").fetchall()
+    live.execute("BEGIN")
+    changes.apply(live, [changes.Count(path, number + by) for path, number in rows])
+    live.execute("COMMIT")
+
+
+def _keep(path: Path) -> None:
+    if path.exists():
+        path.rename(path.with_name(path.name + ".damaged"))
+
+
+def report(found: Finding, say: Callable[[str], None]) -> None:
+    """What there is and what is not, in sentences."""
+    if not found.damage:
+        say(f"the metadata is whole: {found.last} commits")
+        return
+    say(found.damage)
+    if found.base is None:
+        say("no snapshot is whole: only a backup helps")
+        return
+    since = found.last - found.base.number
+    say(f"{len(found.commits)} of the {since} commits since the last whole snapshot can be had")
+    if found.lost:
+        say(f"{found.lost} are lost, {_ranges(found)}: topics, subscriptions, cursors and policies "
+            "that they made or changed are as they were before, or are gone; ledgers that no topic "
+            "knows any more are deleted by the next garbage collection")  # fmt: skip
+    if not found.end_is_known:
+        say("how many came behind the last of them is not known")
+
+
+def _ranges(found: Finding) -> str:
+    assert found.base is not None
+    before = found.base.number
+    gaps = []
+    for number in [*(commit.number for commit in found.commits), found.last + 1]:
+        first, last = before + 1, number - 1
+        if first <= last:
+            gaps.append(f"{first}" if first == last else f"{first} to {last}")
+        before = number
+    return "numbers " + ", ".join(gaps)

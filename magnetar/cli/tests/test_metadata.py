@@ -1,0 +1,51 @@
+"""`magnetar metadata repair`, as operators type it."""
+
+from pathlib import Path
+
+import trio
+from click.testing import CliRunner, Result
+
+from core.metadata import log_file
+from core.metadata.embedded import open_embedded
+from core.metadata.history import Names
+from core.metadata.tests.stores import flip
+from magnetar.cli.root import root
+from magnetar.data_directory import opened
+from magnetar.trouble import OperatorError
+
+
+async def _fill(path: Path) -> None:
+    async with open_embedded(path, sync=False) as store:
+        for i in range(5):
+            await store.put(f"/n/{i}", b"")
+
+
+def _repair(folder: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(root, ["metadata", "repair", "--data-dir", str(folder), *arguments])
+
+
+def test_damage_is_said_and_then_left_out(tmp_path: Path) -> None:
+    with opened(str(tmp_path)):
+        trio.run(_fill, tmp_path / "metadata")
+    assert _repair(tmp_path).output == "the metadata is whole: 5 commits\n"
+    names = Names(tmp_path / "metadata")
+    flip(names.log(1), log_file.read(names.log(1)).commits[1].end + 30)
+    result = _repair(tmp_path)
+    assert "whole up to commit 2, and 5 were acknowledged" in result.output
+    assert "1 are lost, numbers 3:" in result.output
+    assert isinstance(result.exception, OperatorError)
+    assert "--accept-loss" in str(result.exception)
+    result = _repair(tmp_path, "--accept-loss")
+    assert (result.exit_code, result.exception) == (0, None)
+    assert "repaired" in result.output
+    assert "is whole" in _repair(tmp_path).output
+
+
+def test_a_running_server_is_left_alone(tmp_path: Path) -> None:
+    with opened(str(tmp_path)):
+        assert "in use" in str(_repair(tmp_path).exception)
+
+
+def test_what_is_no_data_directory_is_not_made_one(tmp_path: Path) -> None:
+    assert "no data directory" in str(_repair(tmp_path / "a").exception)
+    assert not (tmp_path / "a").exists()
