@@ -111,6 +111,13 @@ class Bookie:
 
     # -- adding -------------------------------------------------------------------------------
 
+    async def create(self, ledger_id: int, master_key: bytes) -> None:
+        """A ledger that never was before, or `AlreadyExists`: whatever the metadata store thinks,
+        entries of an old ledger must not be taken for a new one's.
+        """
+        await self._shelves.ids.take(ledger_id)
+        self._ledgers[ledger_id] = LedgerState(master_key, fenced=False)
+
     def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
         """Take a run; `acked` is called on the loop, once, when it is durable or has failed.
 
@@ -119,6 +126,8 @@ class Bookie:
         ledger_id = run.ledger_id
         state = self._ledgers.get(ledger_id)
         if state is None:
+            if self._row(ledger_id) is None:
+                raise Fenced(f"ledger {ledger_id} was not made here")
             state = self._touch(ledger_id, master_key)
         if state.fenced:
             raise Fenced(f"ledger {ledger_id} is fenced")
@@ -155,7 +164,7 @@ class Bookie:
         """Bring a ledger into use; its row, if there is one, is looked up."""
         if ledger_id in self._checkpointer.deleted:
             raise Fenced(f"ledger {ledger_id} is deleted")
-        row = self._checkpointer.row(ledger_id) or self._shelves.ledgers.find(ledger_id)
+        row = self._row(ledger_id)
         if row is None:
             state = LedgerState(master_key, fenced=False)
         else:
@@ -163,6 +172,9 @@ class Bookie:
             state = LedgerState(row.master_key or master_key, fenced=row.fenced)
         self._ledgers[ledger_id] = state
         return state
+
+    def _row(self, ledger_id: int) -> LedgerRow | None:
+        return self._checkpointer.row(ledger_id) or self._shelves.ledgers.find(ledger_id)
 
     def _journal_key(self, ledger_id: int, state: LedgerState) -> None:
         self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, state.fenced)

@@ -43,6 +43,7 @@ from bookie.entry_log.writer import EntryLogWriter
 from bookie.index import LocationIndex, Placed
 from bookie.journal import files, format
 from bookie.journal.writer import Journal
+from bookie.ledger_ids import LedgerIds
 from bookie.ledgers_index import LedgerRow, LedgersIndex
 from bookie.statistics import Histogram
 from bookie.write_cache import Half, WriteCache
@@ -75,8 +76,21 @@ class Shelves(Struct, frozen=True):
     reader: EntryLogReader
     locations: LocationIndex
     ledgers: LedgersIndex
+    ids: LedgerIds
     lock: trio.Lock
     """Held by whoever writes: a checkpoint, the collector."""
+
+    def close(self) -> None:
+        """A full disk does not take an index's last words; what they would have said the journal
+        has.
+        """
+        self.entry_log.abandon()
+        for index in (self.locations, self.ledgers):
+            try:
+                index.close()
+            except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
+                log.error("an index did not close cleanly: %s", error)
+        self.reader.close()
 
 
 def write_out(
@@ -123,6 +137,16 @@ def make_durable(shelves: Shelves) -> None:
     shelves.ledgers.sync()
 
 
+def make_mark(shelves: Shelves, mark: format.Mark) -> None:
+    """Steps 3 to 5. Each index says itself how far it reaches, and is synced before lastMark says
+    so: an index that is older than lastMark is not the one that was written. Blocks.
+    """
+    shelves.locations.put_mark(mark)
+    shelves.ledgers.put_mark(mark)
+    make_durable(shelves)
+    write_last_mark(shelves.directories, mark)
+
+
 class Checkpointer:
     """Runs checkpoints, one at a time: whole ones by the clock, and whenever a half is full as much
     of one as is due.
@@ -144,9 +168,11 @@ class Checkpointer:
         """Called when an empty half of the write cache fills: who was held may go on."""
         self.wrote_out: Callable[[], None] | None = None
         """Called whenever the disk holds a half of the write cache more."""
+        self.begun = False
+        """The mark that the start has reached is made."""
         self.count = 0
         self.seconds = Histogram.of_latency()
-        self._shelves = shelves
+        self.shelves = shelves
         self._cache = cache
         self._journal = journal
         self._journal_files = journal_files
@@ -197,16 +223,34 @@ class Checkpointer:
                     self._retiring = True
                     nursery.start_soon(self.retire)
 
+    async def begin(self) -> None:
+        """Make the mark that a start has reached: before any journal is given up. A full disk is
+        waited for.
+        """
+        while not self.begun:
+            try:
+                async with self.shelves.lock:
+                    await trio.to_thread.run_sync(
+                        make_mark, self.shelves, self._mark, limiter=self._limiter
+                    )
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                log.error("no room for the mark of this start, trying again soon: %s", error)
+                await trio.sleep(RETRY_SECONDS)
+            else:
+                self.begun = True
+
     async def checkpoint(self) -> None:
         """Bring all that was acknowledged before to the shelves, for good."""
-        async with self._shelves.lock:
+        async with self.shelves.lock:
             with self._timed():
                 await self._write_out()
                 await self._make_mark()
 
     async def make_room(self) -> None:
         """Empty the half that is full; make a mark only if one is due."""
-        async with self._shelves.lock:
+        async with self.shelves.lock:
             with self._timed():
                 await self._write_out()
                 if self._mark_is_due():
@@ -259,12 +303,12 @@ class Checkpointer:
         """
         if self._placed is None:
             try:
-                self._placed = shelve(self._shelves, half, self.deleted)
+                self._placed = shelve(self.shelves, half, self.deleted)
             except OSError:
                 # It is written again, whole, and to another log: nobody knows how this one ends.
-                self._shelves.entry_log.set_aside()
+                self.shelves.entry_log.set_aside()
                 raise
-        put_index(self._shelves, self._placed, self._leaving_rows, self.deleted)
+        put_index(self.shelves, self._placed, self._leaving_rows, self.deleted)
         self._placed = None
 
     @property
@@ -275,14 +319,10 @@ class Checkpointer:
     async def _make_mark(self) -> None:
         mark = self._reached
         if mark > self._mark:
-            await trio.to_thread.run_sync(self._write_mark, mark, limiter=self._limiter)
+            await trio.to_thread.run_sync(make_mark, self.shelves, mark, limiter=self._limiter)
         self._mark = mark
         self._unmarked_bytes = self._unmarked_entries = 0
         self._marked_at = time.perf_counter()
-
-    def _write_mark(self, mark: format.Mark) -> None:
-        make_durable(self._shelves)
-        write_last_mark(self._shelves.directories, mark)
 
     async def retire(self) -> None:
         """Give up journals that no replay needs any more.

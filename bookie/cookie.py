@@ -97,7 +97,11 @@ def check(directories: Directories, wanted: Cookie) -> None:
         write_whole(directories.journal / VERSION_FILE, wanted.encode().encode())
         missing = []
     if missing:
-        raise StorageFailed(f"{missing[0]} has lost its cookie: is it the right disk?")
+        (other,) = set(places).difference(missing)
+        raise StorageFailed(
+            f"{missing[0]} has lost its cookie: is it the right disk? If it is, copy VERSION from "
+            f"{other}"
+        )
     for place in places:
         path = place / VERSION_FILE
         try:

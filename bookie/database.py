@@ -11,7 +11,8 @@ is; bytes that fail their check are `Corrupted`.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import logging
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +23,23 @@ from rocksdict import (
     Options,
     Rdict,
     RdictIter,
+    ReadOptions,
     WriteBatch,
     WriteOptions,
 )
 
+from bookie.recovery import wear
 from core.errors import Corrupted, StorageFailed
+
+log = logging.getLogger(__name__)
 
 BATCH_PUTS_MAX: Final = 200
 """A batch of this size holds the interpreter lock for 0.1 ms."""
+
+_DAMAGE: Final = ("Corruption", "No such file", "does not exist")
+"""What RocksDB says of files that make no sense or are not there, and of nothing else."""
+KEYS_PER_LOOK: Final = 2000
+"""A millisecond or two of reading through."""
 
 
 def _options(cache: Cache, write_buffer_bytes: int) -> Options:
@@ -73,9 +83,13 @@ class Database:
             self._rocks = Rdict(str(directory), _options(cache, write_buffer_bytes))
         except Exception as error:
             sentence = f"the index {directory.name} cannot be opened: {error}"
+            if any(word in sentence for word in _DAMAGE):
+                raise Corrupted(sentence) from error
             raise StorageFailed(sentence) from error
         self._rocks.set_write_options(unlogged)
         self._name = directory.name
+        self._directory = directory
+        self._worn = False
 
     def get(self, key: bytes) -> Any:
         try:
@@ -89,6 +103,11 @@ class Database:
             self._rocks.write(batch)
         except Exception as error:
             raise self._said(error) from error
+
+    def put(self, key: bytes, value: bytes) -> None:
+        batch = WriteBatch(raw_mode=True)
+        batch.put(key, value)
+        self.write(batch)
 
     def delete(self, key: bytes) -> None:
         try:
@@ -127,6 +146,34 @@ class Database:
             cursor.next()
         self._check(cursor)
 
+    def read_through(self) -> Generator[int, None, None]:
+        """Look at every block, so that what has rotted shows before it is needed; how many keys so
+        far, now and then.
+        """
+        options = ReadOptions()
+        options.fill_cache(False)  # type: ignore[call-arg]  # the stub is wrong
+        cursor = self._rocks.iter(options)
+        cursor.seek_to_first()
+        count = 0
+        while cursor.valid():
+            cursor.next()
+            count += 1
+            if count % KEYS_PER_LOOK == 0:
+                yield count
+        self._check(cursor)
+        yield count
+
+    def _wear(self, sentence: str) -> None:
+        """Say it once, and have the next start rebuild it."""
+        if self._worn:
+            return
+        self._worn = True
+        log.error("%s; what cannot be read is refused, and the next start rebuilds it", sentence)
+        try:
+            wear.note(self._directory, sentence)
+        except OSError as error:
+            log.error("and that could not be noted: %s", error)
+
     def close(self) -> None:
         self._rocks.close()
 
@@ -142,5 +189,6 @@ class Database:
         if "No space left on device" in sentence:
             return OSError(errno.ENOSPC, sentence)
         if str(error).startswith("Corruption"):
+            self._wear(sentence)
             return Corrupted(sentence)
         return OSError(errno.EIO, sentence)

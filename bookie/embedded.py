@@ -13,24 +13,19 @@ from pathlib import Path
 
 import trio
 from msgspec import Struct
-from rocksdict import Cache
 
 from bookie import cookie
 from bookie.bookie import Bookie
-from bookie.checkpoint import Checkpointer, Shelves
+from bookie.checkpoint import Checkpointer, Shelves, make_mark
 from bookie.client import metadata as ledger_metadata
 from bookie.client.store import LedgerClient
 from bookie.collector import Collector
-from bookie.directories import Directories, held, write_last_mark
+from bookie.directories import Directories, held, read_last_mark
 from bookie.disk import DiskWatch
-from bookie.entry_log.reader import EntryLogReader
-from bookie.entry_log.writer import EntryLogWriter
 from bookie.housekeeping import Flusher, Housekeeping
-from bookie.index import LocationIndex
 from bookie.journal.files import JournalFiles
 from bookie.journal.writer import Journal, Watch
-from bookie.ledgers_index import LedgersIndex
-from bookie.replay import replay
+from bookie.recovery.opening import open_shelves
 from bookie.settings import BookieSettings
 from bookie.statistics import BookieStatistics
 from bookie.write_cache import WriteCache
@@ -192,23 +187,12 @@ async def open_embedded(
     """
     with held(directory) as directories:
         await _identify(directories, metadata, settings)
-        shelves = await trio.to_thread.run_sync(_open_shelves, directories, settings)
+        shelves, last_id = await open_shelves(directories, metadata, settings)
         try:
-            async with _running(shelves, metadata, settings, on_fatal, watch) as store:
+            async with _running(shelves, last_id, metadata, settings, on_fatal, watch) as store:
                 yield store
         finally:
-            shelves.entry_log.abandon()
-            for index in (shelves.locations, shelves.ledgers):
-                _close(index)
-            shelves.reader.close()
-
-
-def _close(index: LocationIndex | LedgersIndex) -> None:
-    """A full disk does not take its last words; what they would have said the journal has."""
-    try:
-        index.close()
-    except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
-        log.error("an index did not close cleanly: %s", error)
+            shelves.close()
 
 
 async def _identify(
@@ -217,6 +201,11 @@ async def _identify(
     """Is this our directory? The metadata store knows the bookie, the directory its cookie."""
     found = await metadata.get(ledger_metadata.INSTANCE_ID)
     if found is None:
+        if (directories.ledgers / cookie.VERSION_FILE).exists():
+            raise StorageFailed(
+                f"{directories.root} has stored entries before, but its metadata is lost: restore "
+                "that from a backup"
+            )
         instance_id = str(uuid.uuid4())
         await metadata.put(ledger_metadata.LAYOUT, ledger_metadata.LAYOUT_VALUE)
         await metadata.put(ledger_metadata.INSTANCE_ID, instance_id.encode(), ABSENT)
@@ -235,35 +224,26 @@ async def _identify(
             await metadata.put(path, ours.encode().encode(), ABSENT)
 
 
-def _open_shelves(directories: Directories, settings: BookieSettings) -> Shelves:
-    blocks = Cache(settings.block_cache_bytes)
-    return Shelves(
-        directories=directories,
-        entry_log=EntryLogWriter(directories.ledgers, settings.entry_log_size_max_bytes),
-        reader=EntryLogReader(directories.ledgers),
-        locations=LocationIndex(directories.locations, blocks),
-        ledgers=LedgersIndex(directories.ledger_rows, blocks),
-        lock=trio.Lock(),
+def _journal_files(directories: Directories, settings: BookieSettings) -> JournalFiles:
+    return JournalFiles(
+        directories.journal,
+        size_max=settings.journal_size_max_bytes,
+        spares_max=settings.journal_spares_max if settings.sync else 0,
     )
 
 
 @asynccontextmanager
 async def _running(
     shelves: Shelves,
+    last_id: int,
     metadata: MetadataStore,
     settings: BookieSettings,
     on_fatal: Callable[[str], None],
     watch: Watch | None,
 ) -> AsyncIterator[EmbeddedStore]:
-    """Replay, start the journal and the housekeeping; the other way round at the end."""
+    """Start the journal and the housekeeping; the other way round at the end."""
     directories = shelves.directories
-    half_bytes = settings.write_cache_bytes // 2
-    last_id = await trio.to_thread.run_sync(replay, shelves, half_bytes)
-    files = JournalFiles(
-        directories.journal,
-        size_max=settings.journal_size_max_bytes,
-        spares_max=settings.journal_spares_max if settings.sync else 0,
-    )
+    files = _journal_files(directories, settings)
     clock = SystemClock()
     told: list[str] = []
 
@@ -274,10 +254,14 @@ async def _running(
 
     first_id = max(last_id + 1, clock.wall_ms())
     journal = Journal(files, first_id, settings, failed)
-    # Everything before is on the shelves, synced: the new journal is where a replay begins.
-    write_last_mark(directories, journal.synced)
-    cache = WriteCache(half_bytes)
+    # Everything before is on the shelves, synced: the new journal is where a replay begins. Where
+    # there is a mark already, that need not be written before the doors open (`begin`).
+    begun = read_last_mark(directories) is None
+    if begun:
+        await trio.to_thread.run_sync(make_mark, shelves, journal.synced)
+    cache = WriteCache(settings.write_cache_bytes // 2)
     checkpointer = Checkpointer(shelves, cache, journal, files, journal.synced)
+    checkpointer.begun = begun
     disk = DiskWatch(directories.root, settings.disk_usage_threshold, settings.disk_usage_low_mark)
     journal.full = disk.ran_out
     bookie = Bookie(settings, shelves, journal, cache, checkpointer, disk)
@@ -323,6 +307,7 @@ async def _stop(
         try:
             await checkpointer.checkpoint()
             await trio.to_thread.run_sync(shelves.entry_log.finish)
+            await shelves.ids.close()
         except OSError as error:
             # The journal has it all: the next start replays it.
             log.error("the last checkpoint failed: %s", error)

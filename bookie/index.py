@@ -14,7 +14,7 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -23,6 +23,7 @@ from rocksdict import Cache, WriteBatch
 
 from bookie.database import BATCH_PUTS_MAX, Database
 from bookie.entries import Run
+from bookie.journal.format import Mark
 from core.errors import Corrupted
 
 MEMORY_PUTS_MAX: Final = 150_000
@@ -34,11 +35,18 @@ MEMORY_BYTES: Final = 16 * 1024 * 1024
 BREATHE_PUTS: Final = 2000
 """Between two pauses of whoever writes, so that the loop runs."""
 ENTRY_ID_MAX: Final = 2**63 - 1
+LOST: Final = 0
+"""The location of an entry that is nowhere; `split` refuses it."""
 
 _key = Struct(">qq").pack
 _unkey = Struct(">qq").unpack
+_NO_LEDGERS: Final = bytes([0x80])
+"""Keys from here on have negative ledger ids, and come behind all others."""
 _value = Struct(">q").pack
 _unvalue = Struct(">q").unpack
+
+MARK_LEDGER: Final = -0x6D61726B
+"""No ledger: its entries 0 and 1 are at the journal's id and offset up to which all is indexed."""
 
 Placed = tuple[Run, int]
 """A run in an entry log, and the location of its first entry."""
@@ -67,6 +75,11 @@ class LocationIndex:
                 return int(entry_id), int(_unvalue(found[1])[0])
         return None
 
+    def last_ledger(self) -> int:
+        """The highest ledger of which any entry is here; -1 if there is none."""
+        found = self._database.at_or_before(_key(ENTRY_ID_MAX, ENTRY_ID_MAX))
+        return -1 if found is None else int(_unkey(found[0])[0])
+
     def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
         """Store where entries are; not durable before `sync`, which `full` must come to call."""
         batch = WriteBatch(raw_mode=True)
@@ -92,6 +105,32 @@ class LocationIndex:
             full()
             assert not self._unsynced, "memory that is full was not synced"
 
+    def put_mark(self, mark: Mark) -> None:
+        """All before it in the journal is here once the next `sync` is done."""
+        batch = WriteBatch(raw_mode=True)
+        batch.put(_key(MARK_LEDGER, 0), _value(mark.journal_id))
+        batch.put(_key(MARK_LEDGER, 1), _value(mark.offset))
+        self._database.write(batch)
+
+    def mark(self) -> Mark | None:
+        """The last that was put; None before the first, as in an index that has been lost."""
+        found = [self.find(MARK_LEDGER, part) for part in (0, 1)]
+        return None if None in found else Mark(*found)  # type: ignore[arg-type]
+
+    def put_at(self, ledger_id: int, entry_id: int, location: int) -> None:
+        self._database.put(_key(ledger_id, entry_id), _value(location))
+
+    def put_lost(self, ledger_id: int, entry_ids: Iterable[int]) -> None:
+        """Entries that were there and cannot be found any more: reading one says so."""
+        batch = WriteBatch(raw_mode=True)
+        for entry_id in entry_ids:
+            batch.put(_key(ledger_id, entry_id), _value(LOST))
+            if len(batch) >= BATCH_PUTS_MAX:
+                self._database.write(batch)
+                batch = WriteBatch(raw_mode=True)
+        if not batch.is_empty():
+            self._database.write(batch)
+
     def sync(self) -> None:
         """What was put is durable when this returns."""
         self._database.flush()
@@ -112,12 +151,18 @@ class LocationIndex:
     def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
         """Whether any entry at all is in that log, at that offset or behind it. Looks at all."""
         first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
-        for count, (_, value) in enumerate(self._database.from_key(b"")):
+        for count, (key, value) in enumerate(self._database.from_key(b"")):
+            if key >= _NO_LEDGERS:
+                break
             if first <= _unvalue(value)[0] <= last:
                 return True
             if count % BREATHE_PUTS == 0:
                 breathe()
         return False
+
+    def read_through(self) -> Generator[int, None, None]:
+        """Every block, bit by bit; `Corrupted` if one has rotted."""
+        return self._database.read_through()
 
     def close(self) -> None:
         self._database.close()
@@ -125,6 +170,8 @@ class LocationIndex:
 
 def split(location: int) -> tuple[int, int]:
     """Entry log id, and offset of the entry behind its length word."""
+    if location == LOST:
+        raise Corrupted("the entry was lost: nothing of it was found when the index was rebuilt")
     log_id, offset = location >> 32, location & 0xFFFFFFFF
     if log_id < 0 or offset < 4:
         raise Corrupted(f"the index gives an impossible location: {location}")

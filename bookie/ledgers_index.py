@@ -7,17 +7,23 @@ they are synced the journal has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from struct import Struct
+from typing import Final
 
 import msgspec
 from google.protobuf.message import DecodeError
 from rocksdict import Cache, WriteBatch
 
 from bookie.database import BATCH_PUTS_MAX, Database
+from bookie.journal.format import Mark, decode_mark
 from bookie.proto.storage_pb2 import LedgerData
 from core.errors import Corrupted
+
+MARK_LEDGER: Final = -0x6D61726B
+"""No ledger: its row says up to where in the journal all is indexed."""
+LEDGER_ID_MAX: Final = 2**63 - 1
 
 _key = Struct(">q").pack
 _unkey = Struct(">q").unpack
@@ -64,12 +70,27 @@ class LedgersIndex:
         if not batch.is_empty():
             self._database.write(batch)
 
+    def put_mark(self, mark: Mark) -> None:
+        """All before it in the journal is here once the next `sync` is done."""
+        data = LedgerData(exists=False, fenced=False, masterKey=mark.encode())
+        self._database.put(_key(MARK_LEDGER), data.SerializeToString())
+
+    def mark(self) -> Mark | None:
+        """The last that was put; None before the first, as in an index that has been lost."""
+        row = self.find(MARK_LEDGER)
+        return None if row is None else decode_mark(row.master_key)
+
     def forget(self, ledger_id: int) -> None:
         self._database.delete(_key(ledger_id))
 
     def sync(self) -> None:
         """What was put or forgotten is durable when this returns."""
         self._database.flush()
+
+    def last_ledger(self) -> int:
+        """The highest ledger with a row; -1 if there is none."""
+        found = self._database.at_or_before(_key(LEDGER_ID_MAX))
+        return -1 if found is None else int(_unkey(found[0])[0])
 
     def ledger_ids(self) -> list[int]:
         """All ledgers with a row. Negative keys are Apache's own flags and no ledgers."""
@@ -80,6 +101,10 @@ class LedgersIndex:
                 break  # read as unsigned they come last
             found.append(int(ledger_id))
         return found
+
+    def read_through(self) -> Generator[int, None, None]:
+        """Every block, bit by bit; `Corrupted` if one has rotted."""
+        return self._database.read_through()
 
     def close(self) -> None:
         self._database.close()

@@ -15,7 +15,7 @@ from bookie.checkpoint import Shelves, make_durable, write_out
 from bookie.directories import read_last_mark
 from bookie.entries import Run
 from bookie.entry_log.writer import log_ids
-from bookie.journal import files, format
+from bookie.journal import files, format, inventory
 from bookie.journal.scan import RottenError, left_over, scan
 from bookie.ledgers_index import LedgerRow
 from bookie.write_cache import Half
@@ -24,8 +24,10 @@ from core.errors import Corrupted
 log = logging.getLogger(__name__)
 
 
-def replay(shelves: Shelves, half_bytes: int) -> int:
-    """Returns the highest journal id that was there, -1 if none. Blocks: for a thread."""
+def replay(shelves: Shelves, half_bytes: int, *, whole: bool = False) -> int:
+    """All behind lastMark, or all that is there (`whole`). Returns the highest journal id that was
+    there, -1 if none. Blocks: for a thread.
+    """
     directories = shelves.directories
     ids = files.journals(directories.journal)
     mark = read_last_mark(directories)
@@ -38,6 +40,10 @@ def replay(shelves: Shelves, half_bytes: int) -> int:
             f"{directories.journal} lacks the journal {format.file_name(mark.journal_id)} "
             "that lastMark names"
         )
+    elif missing := inventory.missing(directories.journal, mark.journal_id):
+        raise Corrupted(missing)
+    if whole and ids:
+        mark = format.Mark(ids[0], format.HEADER_BYTES)
     target = _Target(shelves, half_bytes)
     for journal_id in ids:
         if journal_id >= mark.journal_id:
@@ -51,6 +57,9 @@ def replay(shelves: Shelves, half_bytes: int) -> int:
 def _read(path: Path, offset: int, target: _Target) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        size = os.fstat(fd).st_size
+        if size < offset:
+            raise Corrupted(f"{path} is cut short: it has {size} bytes, and lastMark says {offset}")
         if not format.read_header(os.pread(fd, format.HEADER_BYTES, 0)):
             return
         for item in _items(path, fd, max(offset, format.HEADER_BYTES)):

@@ -9,6 +9,10 @@ from bookie.journal.groups import Acked
 class BookieLink(Protocol):
     """One bookie as the client sees it."""
 
+    async def create(self, ledger_id: int, master_key: bytes) -> None:
+        """A new ledger; `AlreadyExists` if the bookie has ever heard of it, or of a later one."""
+        ...
+
     def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
         """Store a run; `acked` is called once, on the loop, unless this raises. Plain call."""
         ...

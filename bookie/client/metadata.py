@@ -42,6 +42,19 @@ def path_of(ledger_id: int) -> str:
     return f"{ROOT}/{text[:3]}/{text[3:7]}/{text[7:11]}/{text[11:15]}/L{text[15:]}"
 
 
+def id_of(path: str) -> int | None:
+    """Whose metadata stands at a path; None if that is no ledger's."""
+    digits = path.removeprefix(f"{ROOT}/").replace("/L", "/", 1).replace("/", "")
+    if not digits.isdigit() or len(digits) not in (10, 19):
+        return None
+    return int(digits) if path_of(int(digits)) == path else None
+
+
+def leads_to_ledgers(name: str) -> bool:
+    """Whether a folder below the root may hold some."""
+    return name.isdigit() and 2 <= len(name) <= 4
+
+
 def fresh(
     ensemble: tuple[str, ...],
     quorums: tuple[int, int],

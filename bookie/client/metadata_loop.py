@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bookie.client import metadata
 from bookie.proto.storage_pb2 import LedgerMetadata
-from core.errors import BadVersion, LedgerNotFound
+from core.errors import BadVersion, Corrupted, LedgerNotFound
 from core.ports.metadata_store import MetadataStore
 
 
@@ -20,6 +20,30 @@ async def read(store: MetadataStore, ledger_id: int) -> tuple[LedgerMetadata, in
     if found is None:
         raise LedgerNotFound(f"there is no ledger {ledger_id}")
     return metadata.decode(found.value), found.version
+
+
+async def last_entries(store: MetadataStore) -> dict[int, int]:
+    """All ledgers that the store names, and the last entry of each that is closed; -1 of others."""
+    found = {}
+    waiting = [metadata.ROOT]
+    while waiting:
+        path = waiting.pop()
+        for name in await store.children(path):
+            below = f"{path}/{name}"
+            ledger_id = metadata.id_of(below)
+            if ledger_id is None and metadata.leads_to_ledgers(name):
+                waiting.append(below)
+            elif ledger_id is not None:
+                found[ledger_id] = await _last_entry(store, ledger_id)
+    return found
+
+
+async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
+    try:
+        ledger, _ = await read(store, ledger_id)
+    except (LedgerNotFound, Corrupted):
+        return -1
+    return int(ledger.lastEntryId) if ledger.state == metadata.CLOSED else -1
 
 
 async def change(

@@ -52,6 +52,7 @@ class LedgerClient:
                 (self._bookie_id,), (1, 1), properties, self._clock.wall_ms(), secrets.randbits(63)
             )
             try:
+                await self._link.create(ledger_id, MASTER_KEY)
                 await self._store.put(metadata.path_of(ledger_id), metadata.encode(fresh), ABSENT)
             except AlreadyExists:
                 continue

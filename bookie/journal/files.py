@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from bookie.journal import format
+from bookie.journal import format, inventory
 from bookie.syncing import DIRECT, DSYNC, aligned, direct_works, sync_directory, sync_file
 
 PAGE_BYTES: Final = 4096
@@ -61,6 +61,8 @@ class JournalFiles:
         self._spares_max = spares_max
         self._spares = 0
         self._lock = threading.Lock()
+        self._sizes = {i: self.path(i).stat().st_size for i in journals(directory)}
+        """What the inventory says, or is about to."""
         for unfinished in (DIRTY, FRESH):
             (directory / unfinished).unlink(missing_ok=True)
         for spare in sorted(directory.glob(SPARE + "*")):
@@ -99,7 +101,24 @@ class JournalFiles:
                 raise
             os.replace(fresh, path)
         sync_directory(self.directory)
+        self._list(journal_id, size)
         return JournalFile(path, size, direct=self.direct and synced)
+
+    def discard(self, file: JournalFile) -> None:
+        """Nothing was written into it, and nothing will be."""
+        self._strike([file.journal_id])
+        file.discard()
+
+    def _list(self, journal_id: int, size: int) -> None:
+        with self._lock:
+            self._sizes[journal_id] = size
+            inventory.write(self.directory, self._sizes)
+
+    def _strike(self, journal_ids: list[int]) -> None:
+        with self._lock:
+            for journal_id in journal_ids:
+                self._sizes.pop(journal_id, None)
+            inventory.write(self.directory, self._sizes)
 
     def _take_spare(self, path: Path) -> bool:
         with self._lock:
@@ -111,6 +130,8 @@ class JournalFiles:
 
     def retire(self, journal_ids: list[int]) -> None:
         """These are not needed for a replay any more: keep a few as spares, unlink the others."""
+        if journal_ids:
+            self._strike(journal_ids)
         for journal_id in journal_ids:
             path = self.path(journal_id)
             if self._spares >= self._spares_max or path.stat().st_size != self._size_max:

@@ -195,7 +195,7 @@ class _NextFile:
         """It will not be needed."""
         self._join()
         if self._made is not None:
-            self._made.discard()
+            self._files.discard(self._made)
         self._made = None
 
     def _join(self) -> None:

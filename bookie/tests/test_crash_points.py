@@ -312,7 +312,7 @@ async def test_an_entry_log_may_end_in_anything_behind_what_was_synced(tmp_path,
         writer = await store.create({})
         await append(writer, *payloads[:20])
         await store.checkpoint()
-        synced = checkpointer._shelves.entry_log._file.size
+        synced = checkpointer.shelves.entry_log._file.size
         for start in (20, 40):
             await append(writer, *payloads[start : start + 20])
             await checkpointer.make_room()

@@ -8,6 +8,7 @@ import trio
 import trio.testing
 
 from bookie import entries
+from bookie.client.metadata import INSTANCE_ID
 from bookie.embedded import open_embedded
 from bookie.journal import files
 from bookie.ledgers_index import LedgersIndex
@@ -159,8 +160,13 @@ async def test_foreign_newer_and_emptied_directories_are_refused(tmp_path):
     metadata = DictMetadata()
     async with opened(tmp_path, metadata):
         pass
-    with pytest.raises(StorageFailed, match="another bookie"):
+    with pytest.raises(StorageFailed, match="its metadata is lost"):
         async with opened(tmp_path, DictMetadata()):
+            pass
+    another = DictMetadata()
+    await another.put(INSTANCE_ID, b"of another cluster")
+    with pytest.raises(StorageFailed, match="another bookie"):
+        async with opened(tmp_path, another):
             pass
     version = tmp_path / "bookie" / "ledgers" / "current" / "VERSION"
     good = version.read_text()

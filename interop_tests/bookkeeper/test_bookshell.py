@@ -1,6 +1,7 @@
 """Apache's BookieShell judges directories that our bookie wrote."""
 
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -20,10 +21,12 @@ pytestmark = [pytest.mark.bookshell, pytest.mark.java, pytest.mark.slow, pytest.
 KEY = "850bf1071c5e3d8c24235676f8816ae0cbe2f14f"
 
 
-async def fill(directory: Path) -> None:
+SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
+
+
+async def fill(directory: Path, metadata: DictMetadata) -> None:
     """Ledgers 0 to 2 with 25,000, 50 and 1 entries in two checkpoints; 3 is fenced and empty."""
-    settings = BookieSettings(checkpoint_interval_seconds=3600)
-    async with open_embedded(directory, DictMetadata(), settings, on_fatal=pytest.fail) as store:
+    async with open_embedded(directory, metadata, SETTINGS, on_fatal=pytest.fail) as store:
         writers = [await store.create({}) for _ in range(4)]
         for count, writer in zip((25_000, 50, 1), writers, strict=False):
             synced = trio.Event()
@@ -51,7 +54,7 @@ def entry_ids(said: str, ledger_id: int) -> list[int]:
 
 def test_a_directory_that_was_left_cleanly(tmp_path):
     directory = tmp_path / "bookie"
-    trio.run(fill, directory)
+    trio.run(fill, directory, DictMetadata())
     shell = BookShell(directory, tmp_path)
     journals = [int(path.stem, 16) for path in directory.glob("journal/current/*.txn")]
     mark = struct.unpack(">qq", (directory / "ledgers/current/lastMark").read_bytes())
@@ -79,6 +82,27 @@ def test_a_directory_that_was_left_cleanly(tmp_path):
         located = re.findall(r"entry (\d+)\s*:\s*\(log: 0, pos: \d+\)", said)
         assert [int(i) for i in located] == list(range(count))
 
+    assert "Check passed" in shell.run("localconsistencycheck")
+    assert "completed successfully" in shell.run("check-db-ledgers-index")
+
+
+async def start_and_stop(directory: Path, metadata: DictMetadata) -> None:
+    async with open_embedded(directory, metadata, SETTINGS, on_fatal=pytest.fail):
+        pass
+
+
+def test_indexes_that_were_rebuilt(tmp_path):
+    directory = tmp_path / "bookie"
+    metadata = DictMetadata()
+    trio.run(fill, directory, metadata)
+    for index in ("locations", "ledgers"):
+        shutil.rmtree(directory / "ledgers/current" / index)
+    trio.run(start_and_stop, directory, metadata)
+    shell = BookShell(directory, tmp_path)
+    for ledger_id, count in ((0, 25_000), (1, 60), (2, 1)):
+        said = shell.run("ledger", str(ledger_id))
+        located = re.findall(r"entry (\d+)\s*:\s*\(log: \d+, pos: \d+\)", said)
+        assert [int(i) for i in located] == list(range(count))
     assert "Check passed" in shell.run("localconsistencycheck")
     assert "completed successfully" in shell.run("check-db-ledgers-index")
 

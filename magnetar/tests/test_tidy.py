@@ -54,6 +54,8 @@ IMPURE = frozenset(
 )
 
 COVERED_ELSEWHERE = {
+    "bookie/recovery/inspection.py": "bookie/recovery/tests/test_rebuild.py",
+    "bookie/recovery/opening.py": "bookie/recovery/tests/test_rebuild.py",
     "magnetar/__main__.py": "magnetar/tests/test_child.py",
     "magnetar/trouble.py": "magnetar/settings/tests/test_load.py",
     "magnetar/cli/config.py": "magnetar/cli/tests/test_root.py",

@@ -7,6 +7,7 @@ from bookie.client.store import MASTER_KEY, LedgerClient
 from bookie.entries import Header
 from bookie.tests.metadata_fake import DictMetadata
 from core.clock import SystemClock
+from core.errors import AlreadyExists
 from core.ports.metadata_store import ABSENT
 
 
@@ -17,6 +18,12 @@ class Link:
         self.last = last
         self.fenced = []
         self.meanwhile = None
+        self.highest = -1
+
+    async def create(self, ledger_id, master_key):
+        await trio.lowlevel.checkpoint()
+        if ledger_id <= self.highest:
+            raise AlreadyExists(str(ledger_id))
 
     async def fence(self, ledger_id, master_key):
         assert master_key == MASTER_KEY
@@ -42,6 +49,15 @@ async def test_an_id_that_is_taken_is_passed_over():
     await store.put(metadata.path_of(0), b"somebody's", ABSENT)
     writer = await client(Link(), store).create({})
     assert writer.ledger_id == 1
+
+
+async def test_an_id_that_the_bookie_has_had_is_passed_over():
+    """The counter was set back: a backup was restored."""
+    store, link = DictMetadata(), Link()
+    link.highest = 1_500
+    writer = await client(link, store).create({})
+    assert writer.ledger_id == 1_501
+    assert await store.get(metadata.path_of(3)) is None
 
 
 async def test_recovery_fences_then_closes_at_the_last_entry():

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from bookie.journal import files, format
+from bookie.journal import files, format, inventory
 from bookie.journal.files import PIECES_MAX, JournalFiles
 
 MIB = 1024 * 1024
@@ -70,7 +70,7 @@ def test_no_spares_wanted(tmp_path):
     journals = make(tmp_path, spares_max=0)
     journals.create(1, synced=True).close()
     journals.retire([1])
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == [inventory.FILE]
 
 
 def test_an_id_is_never_used_twice(tmp_path):
@@ -104,7 +104,7 @@ def test_a_group_larger_than_any_file_gets_one_of_its_own(tmp_path):
     assert made.room >= 3 * MIB
     made.close()
     journals.retire([1])  # too large to be a spare
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == [inventory.FILE]
 
 
 def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
@@ -125,6 +125,7 @@ def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
         retiring.result()
     assert not files.journals(tmp_path)
     left = sorted(path.name for path in tmp_path.iterdir())
+    assert left.pop(0) == inventory.FILE
     assert left == [f"{files.SPARE}{i}" for i in range(len(left))]
     assert len(left) <= 2
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bookie.journal import format
+from bookie.journal import format, inventory
 from bookie.journal.files import JournalFiles
 from bookie.journal.groups import BUFFER_BYTES, Groups
 
@@ -79,7 +79,8 @@ def test_a_next_file_that_is_not_needed_leaves_nothing(tmp_path):
     groups.begin(40 * 1024)
     write(groups, 40 * 1024)
     groups.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["1.txn"]
+    assert [path.name for path in tmp_path.glob("*.txn")] == ["1.txn"]
+    assert inventory.decode((tmp_path / inventory.FILE).read_bytes()) == {1: 64 * 1024}
 
 
 def test_a_failure_to_make_the_next_file_is_met_when_it_is_taken(groups, tmp_path):

@@ -1,0 +1,1 @@
+"""What the bookie does about damage: finds it, rebuilds what can be, says what cannot."""

@@ -1,0 +1,129 @@
+"""Indexes made again from the entry logs, for the ledgers that the metadata names.
+
+What can be made again: where each entry is, whole. A row of the ledgers index as far as it matters:
+that there is the ledger. Its fence and its key stand in no entry, so every ledger of which the row
+is lost is taken for fenced (nobody appends to a ledger of before the start, so nothing is lost by
+that), with the key that all ledgers of ours have. What the journal still has comes on top of it, as
+at every start.
+
+Entries that the metadata or their neighbours promise and that are nowhere are noted as lost, so
+that reading one says so, and never "no such entry".
+
+Invariant: an index is marked whole, by the mark in it, only when it is; to begin again is harmless.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from bookie.checkpoint import Shelves, breathe, make_durable
+from bookie.entries import Run
+from bookie.entry_log.writer import log_ids
+from bookie.index import Placed
+from bookie.ledgers_index import LedgerRow
+from bookie.recovery.salvage import Damaged, Salvaged, records
+
+log = logging.getLogger(__name__)
+
+BATCH_ENTRIES: Final = 20_000
+LOST_NOTED_MAX: Final = 1_000_000
+"""Of one ledger: more than that are lost without a note each."""
+
+Ledgers = Mapping[int, int]
+"""Those that the metadata names, and their last entry; -1 if they are empty or not closed."""
+
+
+class Rebuild:
+    """One rebuilding: `from_logs`, then the replay of the journal, then `note_lost`."""
+
+    def __init__(self, shelves: Shelves, ledgers: Ledgers, master_key: bytes) -> None:
+        self._shelves = shelves
+        self._ledgers = ledgers
+        self._master_key = master_key
+        self._placed: list[Placed] = []
+        self._waiting = 0
+        self._damaged: dict[tuple[int, int], int] = {}
+        """Entries without their digest, and where: damaged, unless they stand whole elsewhere."""
+        self._seen: set[int] = set()
+        self.entries = self.lost = 0
+
+    def from_logs(self) -> None:
+        """Read every entry log through. Blocks: for a thread."""
+        ids = log_ids(self._shelves.directories.ledgers)
+        log.warning("rebuilding the index of entries from %d entry logs", len(ids))
+        for number, log_id in enumerate(ids, 1):
+            self._read(log_id)
+            log.info(
+                "entry log %x is read, %d of %d: %d entries so far",
+                log_id,
+                number,
+                len(ids),
+                self.entries,
+            )
+        self._put()
+        for (ledger_id, entry_id), location in self._damaged.items():
+            if self._shelves.locations.find(ledger_id, entry_id) is None:
+                log.error("entry %d:%d is damaged", ledger_id, entry_id)
+                self._shelves.locations.put_at(ledger_id, entry_id, location)
+        self._make_rows()
+        make_durable(self._shelves)
+
+    def _read(self, log_id: int) -> None:
+        for found in records(self._shelves.reader, log_id, breathe):
+            if isinstance(found, Salvaged):
+                self._take(found.location, found.run)
+            elif isinstance(found, Damaged):
+                if found.ledger_id in self._ledgers and len(self._damaged) < LOST_NOTED_MAX:
+                    self._damaged[found.ledger_id, found.entry_id] = found.location
+            else:
+                log.warning(
+                    "entry log %x: no entry in bytes %d to %d", log_id, found.start, found.end
+                )
+
+    def _take(self, location: int, run: Run) -> None:
+        if run.ledger_id not in self._ledgers:  # deleted: the collector knows what to do
+            return
+        self._seen.add(run.ledger_id)
+        self.entries += run.count
+        self._waiting += run.count
+        self._placed.append((Run(run.ledger_id, run.first, b"", run.offsets), location))
+        if self._waiting >= BATCH_ENTRIES:
+            self._put()
+
+    def _put(self) -> None:
+        self._shelves.locations.put(self._placed, breathe, self._shelves.locations.sync)
+        self._placed, self._waiting = [], 0
+
+    def _make_rows(self) -> None:
+        rows = self._shelves.ledgers
+        fenced = LedgerRow(self._master_key, fenced=True)
+        rows.put((i, fenced) for i in sorted(self._seen) if rows.find(i) is None)
+
+    def note_lost(self) -> None:
+        """When the journal has been replayed as well: what is still missing is lost. Blocks."""
+        for ledger_id in sorted(self._ledgers):
+            self._note_lost(ledger_id, self._ledgers[ledger_id])
+        make_durable(self._shelves)
+        if self.lost:
+            log.error("%d entries are lost: reading one of them says that it is damaged", self.lost)
+        log.warning("the index of entries is rebuilt: %d entries", self.entries)
+
+    def _note_lost(self, ledger_id: int, last: int) -> None:
+        missing: list[int] = []
+        following = 0
+        for entry_id, _ in self._shelves.locations.locations(ledger_id):
+            missing += range(following, min(entry_id, following + LOST_NOTED_MAX))
+            following = entry_id + 1
+        missing += range(following, min(last + 1, following + LOST_NOTED_MAX))
+        if missing:
+            log.error(
+                "ledger %d: %d entries between %d and %d are lost",
+                ledger_id,
+                len(missing),
+                missing[0],
+                missing[-1],
+            )
+            self._shelves.locations.put_lost(ledger_id, missing)
+            self.lost += len(missing)

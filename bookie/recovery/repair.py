@@ -1,0 +1,128 @@
+"""A journal that is damaged: what of it can still be had, and a start from that.
+
+Damaged are lastMark or a journal that are gone, cut or make no sense. Before lastMark everything is
+in the entry logs. So what can be lost is what stands behind it, and of that only the damaged bytes:
+records carry their ids and a digest, and are searched for behind damage as in entry logs.
+
+Accepting makes, of each damaged journal, one with the records that could be found; the old file is
+kept as `*.damaged`. lastMark goes back to the oldest journal there is, since to replay more than
+must be is harmless; and the index is noted as worn, so that the next start compares what is there
+with what the metadata promises, and notes as lost what is nowhere.
+
+Invariant: looking changes nothing; a repair that is cut short can be begun again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from bookie.directories import Directories, read_last_mark, write_last_mark, write_whole
+from bookie.entries import Run
+from bookie.entry_log.writer import log_ids
+from bookie.journal import files, format, inventory
+from bookie.journal.scan import Read, scan
+from bookie.recovery import wear
+from bookie.recovery.salvage import Salvaged, records_in
+from core.errors import Corrupted
+
+TAIL_BYTES = 4096
+"""Of zeros behind what was found, as the end of a journal has them."""
+
+
+class Finding(Struct, frozen=True):
+    """What is the matter, in sentences; none if all is well."""
+
+    troubles: list[str]
+    broken: list[int]
+    """Journals that must be made anew."""
+
+
+def examine(directories: Directories) -> Finding:
+    """Blocks."""
+    troubles: list[str] = []
+    broken: list[int] = []
+    ids = files.journals(directories.journal)
+    first = format.Mark(ids[0] if ids else 0, format.HEADER_BYTES)
+    try:
+        mark = read_last_mark(directories)
+        if mark is None and log_ids(directories.ledgers):
+            troubles.append(f"{directories.ledgers} holds entry logs but no lastMark")
+    except Corrupted as error:
+        troubles.append(str(error))
+        mark = None
+    mark = mark or first
+    if ids and mark.journal_id not in ids:
+        troubles.append(f"the journal {format.file_name(mark.journal_id)} is missing")
+    elif not ids and log_ids(directories.ledgers):
+        troubles.append("there are no journals")
+    if missing := inventory.missing(directories.journal, mark.journal_id):
+        troubles.append(missing)
+    for journal_id in ids:
+        offset = mark.offset if journal_id == mark.journal_id else format.HEADER_BYTES
+        if trouble := _trouble(directories.journal / format.file_name(journal_id), offset):
+            troubles.append(trouble)
+            broken.append(journal_id)
+    return Finding(troubles, broken)
+
+
+def _trouble(path: Path, offset: int) -> str:
+    size = path.stat().st_size
+    if size < offset:
+        return f"{path} is cut short: it has {size} bytes, and lastMark says {offset}"
+    try:
+        with path.open("rb") as file:
+            if format.read_header(file.read(format.HEADER_BYTES)):
+                for _ in scan(_reading(file.fileno()), max(offset, format.HEADER_BYTES)):
+                    pass
+    except ValueError as error:
+        return f"{path}: {error}"
+    return ""
+
+
+def _reading(fd: int) -> Read:
+    return lambda offset, size: os.pread(fd, size, offset)
+
+
+def accept(directories: Directories, found: Finding, master_key: bytes, now_ms: int) -> int:
+    """Go on with what there is; how many entries the damaged journals still had. Blocks."""
+    entries = 0
+    for journal_id in found.broken:
+        path = directories.journal / format.file_name(journal_id)
+        runs = list(_salvaged(path))
+        entries += sum(run.count for run in runs)
+        kept = path.with_name(path.name + ".damaged")
+        kept.unlink(missing_ok=True)
+        os.link(path, kept)
+        write_whole(path, _journal(runs, master_key))
+    ids = files.journals(directories.journal)
+    if not ids:
+        ids = [now_ms]
+        write_whole(directories.journal / format.file_name(now_ms), _journal([], master_key))
+    for index in (directories.locations, directories.ledger_rows):
+        index.mkdir(exist_ok=True)
+        wear.note(index, f"the journal was repaired: the index {index.name} is made to agree")
+    (directories.journal / inventory.FILE).unlink(missing_ok=True)
+    write_last_mark(directories, format.Mark(ids[0], format.HEADER_BYTES))
+    return entries
+
+
+def _salvaged(path: Path) -> Iterator[Run]:
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        read = _reading(file.fileno())
+        for found in records_in(read, 0, format.HEADER_BYTES, size):
+            if isinstance(found, Salvaged):
+                yield found.run
+
+
+def _journal(runs: list[Run], master_key: bytes) -> bytes:
+    """A journal with these records, each ledger's key before them."""
+    parts = [format.HEADER]
+    parts += [format.key_note(ledger_id, master_key) for ledger_id in {r.ledger_id for r in runs}]
+    parts += [run.blob for run in runs]
+    data = b"".join(parts)
+    return data + format.padding(len(data)) + bytes(TAIL_BYTES)

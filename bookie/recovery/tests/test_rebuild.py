@@ -1,0 +1,267 @@
+"""Indexes that are gone, old or rotten: found at the start, made again, and what is lost told."""
+
+import shutil
+
+import pytest
+import trio
+
+from bookie.embedded import open_embedded
+from bookie.entry_log import format
+from bookie.settings import BookieSettings
+from bookie.tests.metadata_fake import DictMetadata
+from bookie.tests.test_crash_points import snapshot
+from bookie.tests.test_rot import rot
+from core.errors import Corrupted, EntryNotFound
+from core.ports.tests.contract_ledger_store import append
+
+SETTINGS = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=20_000)
+INDEXES = ("locations", "ledgers")
+
+
+def opened(directory, metadata):
+    return open_embedded(directory, metadata, SETTINGS, on_fatal=pytest.fail)
+
+
+def payloads(ledger_id, count=300):
+    return [b"%d-%d " % (ledger_id, i) * 3 for i in range(count)]
+
+
+async def stored(directory, metadata):
+    """A closed ledger, an open one and a deleted one, in several logs; the journal has more."""
+    async with opened(directory, metadata) as store:
+        writers = [await store.create({}) for _ in range(3)]
+        for start in (0, 100, 200):
+            for writer in writers:
+                await append(writer, *payloads(writer.ledger_id)[start : start + 100])
+            await store.checkpoint()
+            if not start:
+                snapshot(directory, directory.parent / "older")
+        closed, still_open, deleted = writers
+        await closed.close()
+        await deleted.close()
+        await store.delete(deleted.ledger_id)
+        await append(still_open, b"in the journal only")
+        shutil.copytree(directory, directory.parent / "killed")
+    return closed.ledger_id, still_open.ledger_id
+
+
+@pytest.fixture
+async def used(tmp_path):
+    metadata = DictMetadata()
+    closed, still_open = await stored(tmp_path / "source", metadata)
+    directory = tmp_path / "killed"
+    return directory, metadata, closed, still_open
+
+
+async def check(directory, metadata, closed, still_open):
+    for _ in range(2):
+        async with opened(directory, metadata) as store:
+            reader = await store.open(closed, recover=True)
+            assert await reader.read(0, 299, 1 << 30) == payloads(closed)
+            reader = await store.open(still_open, recover=True)
+            wanted = [*payloads(still_open), b"in the journal only"]
+            assert await reader.read(0, 300, 1 << 30) == wanted
+            assert store._bookie._touch(still_open, b"").fenced
+            await store.collect(compact_below=0.5)
+
+
+def damages(directory, older, another):
+    current = directory / "ledgers/current"
+
+    def delete(name):
+        shutil.rmtree(current / name)
+
+    def empty(name):
+        delete(name)
+        (current / name).mkdir()
+
+    def lose_current(name):
+        (current / name / "CURRENT").unlink()
+
+    def spoil_current(name):
+        (current / name / "CURRENT").write_bytes(b"noise")
+
+    def lose_tables(name):
+        for table in (current / name).glob("*.sst"):
+            table.unlink()
+
+    def cut_tables(name):
+        for table in (current / name).glob("*.sst"):
+            table.write_bytes(table.read_bytes()[:-7])
+
+    def lose_manifest(name):
+        for path in (current / name).glob("MANIFEST*"):
+            path.unlink()
+
+    def put_back(name):
+        delete(name)
+        shutil.copytree(older / name, current / name)
+
+    def put_another(name):
+        delete(name)
+        shutil.copytree(another / name, current / name)
+
+    return [
+        *(delete, empty, lose_current, spoil_current, lose_tables, cut_tables, lose_manifest),
+        *(put_back, put_another),
+    ]
+
+
+async def retired(directory, metadata):
+    """The journal has nothing more of it."""
+    async with opened(directory, metadata) as store:
+        await store._parts.checkpointer.retire()
+
+
+@pytest.mark.parametrize("names", [("locations",), ("ledgers",), INDEXES])
+@pytest.mark.parametrize("damage", range(9))
+async def test_a_damaged_index_is_rebuilt_at_the_start(tmp_path, used, names, damage, caplog):
+    directory, metadata, closed, still_open = used
+    async with opened(tmp_path / "another", DictMetadata()) as store:
+        await append(await store.create({}), b"of another bookie")
+    copies = [tmp_path / name / "ledgers/current" for name in ("older", "another")]
+    for name in names:
+        damages(directory, *copies)[damage](name)
+    await check(directory, metadata, closed, still_open)
+    assert caplog.text.count("it is rebuilt") == len(names)
+    assert "the index of entries is rebuilt: 600 entries" in caplog.text
+    assert "lost:" not in caplog.text
+
+
+@pytest.mark.parametrize("step", ["put", "sync", "put_lost"])
+async def test_a_rebuilding_that_is_cut_short_is_begun_again(used, step, monkeypatch):
+    directory, metadata, closed, still_open = used
+    shutil.rmtree(directory / "ledgers/current/locations")
+
+    class Killed(Exception):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"bookie.index.LocationIndex.{step}", killed)
+        if step == "put_lost":
+            patch.setattr("bookie.recovery.rebuild.Rebuild.note_lost", killed)
+        with pytest.raises(Killed):
+            async with opened(directory, metadata):
+                raise AssertionError
+    await check(directory, metadata, closed, still_open)
+
+
+async def test_an_index_without_a_mark_is_one_of_before_there_were_marks(used, monkeypatch, caplog):
+    """Then, and only then: once a version that puts marks has run, there must be one."""
+    directory, metadata, closed, still_open = used
+    for path in directory.rglob("highestLedger"):
+        path.unlink()
+    for name in ("LocationIndex", "LedgersIndex"):
+        module = "index" if name == "LocationIndex" else "ledgers_index"
+        monkeypatch.setattr(f"bookie.{module}.{name}.mark", lambda self: None)
+    async with opened(directory, metadata):
+        pass
+    assert "rebuilt" not in caplog.text
+    await check(directory, metadata, closed, still_open)
+    assert "has lost what was in it" in caplog.text
+
+
+async def test_what_is_nowhere_is_said_to_be_lost(used, caplog):
+    """Readers hear that it is damaged, never that there is no such entry."""
+    directory, metadata, closed, _ = used
+    await retired(directory, metadata)
+    current = directory / "ledgers/current"
+    first = min(current.glob("*.log"))
+    first.unlink()
+    shutil.rmtree(current / "locations")
+    async with opened(directory, metadata) as store:
+        reader = await store.open(closed, recover=True)
+        with pytest.raises(Corrupted, match="lost"):
+            await reader.read(0, 0, 1)
+        assert (await reader.read(299, 299, 1 << 20)) == payloads(closed)[299:]
+        with pytest.raises(EntryNotFound):
+            await reader.read(300, 300, 1)
+    assert f"ledger {closed}: " in caplog.text
+    assert "entries are lost" in caplog.text
+
+
+async def test_a_damaged_page_costs_what_is_in_it(used, caplog):
+    directory, metadata, closed, still_open = used
+    await retired(directory, metadata)
+    current = directory / "ledgers/current"
+    first = min(current.glob("*.log"))
+    rot(first, format.HEADER_BYTES + 500)
+    shutil.rmtree(current / "locations")
+    async with opened(directory, metadata) as store:
+        bad = 0
+        for ledger_id in (closed, still_open):
+            reader = await store.open(ledger_id, recover=True)
+            for entry_id, payload in enumerate(payloads(ledger_id)):
+                try:
+                    assert await reader.read(entry_id, entry_id, 1 << 20) == [payload]
+                except Corrupted:
+                    bad += 1
+    assert bad == 1
+    assert "is damaged" in caplog.text
+
+
+async def test_a_lost_end_of_a_closed_ledger_is_lost_and_not_an_end(used):
+    directory, metadata, closed, _ = used
+    current = directory / "ledgers/current"
+    for log in sorted(current.glob("*.log"))[1:]:
+        log.unlink()
+    for path in (directory / "journal/current").glob("*.txn"):
+        path.write_bytes(path.read_bytes()[:512] + bytes(path.stat().st_size - 512))
+    shutil.rmtree(current / "locations")
+    async with opened(directory, metadata) as store:
+        reader = await store.open(closed, recover=True)
+        with pytest.raises(Corrupted, match="lost"):
+            await reader.read(299, 299, 1)
+
+
+async def rotten(directory, metadata):
+    """A block that no start looks at: the first of many."""
+    async with opened(directory, metadata) as store:
+        writer = await store.create({})
+        await append(writer, *payloads(writer.ledger_id, 5000))
+        await writer.close()
+    tables = (directory / "ledgers/current/locations").glob("*.sst")
+    rot(max(tables, key=lambda path: path.stat().st_size), 10)
+    return writer.ledger_id
+
+
+async def mended(directory, metadata, ledger_id):
+    async with opened(directory, metadata) as store:
+        reader = await store.open(ledger_id, recover=True)
+        assert await reader.read(0, 4999, 1 << 30) == payloads(ledger_id, 5000)
+
+
+async def test_rot_that_is_read_is_told_once_and_mended_at_the_next_start(
+    tmp_path, monkeypatch, caplog
+):
+    metadata = DictMetadata()
+    ledger_id = await rotten(tmp_path, metadata)
+
+    async def nothing(_):
+        return
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bookie.housekeeping.Housekeeping._read_indexes", nothing)
+        async with opened(tmp_path, metadata) as store:
+            reader = await store.open(ledger_id, recover=True)
+            for _ in range(3):
+                with pytest.raises(Corrupted):
+                    await reader.read(0, 0, 1)
+    assert caplog.text.count("the next start rebuilds it") == 1
+    await mended(tmp_path, metadata, ledger_id)
+    assert "is rebuilt: 5000 entries" in caplog.text
+
+
+async def test_rot_that_nobody_reads_is_found_in_the_background(tmp_path, caplog):
+    metadata = DictMetadata()
+    ledger_id = await rotten(tmp_path, metadata)
+    async with opened(tmp_path, metadata):
+        for _ in range(1000):
+            if "the next start rebuilds it" in caplog.text:
+                break
+            await trio.sleep(0.01)
+    await mended(tmp_path, metadata, ledger_id)
+    assert "is rebuilt: 5000 entries" in caplog.text

@@ -1,0 +1,117 @@
+"""A journal that is cut, gone or rotten: refused; after a repair all that can be had is there."""
+
+import pytest
+import trio
+
+from bookie.client.store import MASTER_KEY
+from bookie.directories import LAST_MARK, Directories, read_last_mark
+from bookie.embedded import open_embedded
+from bookie.journal import format, inventory
+from bookie.recovery import repair
+from bookie.recovery.tests.test_rebuild import SETTINGS, payloads, stored
+from bookie.tests.metadata_fake import DictMetadata
+from bookie.tests.test_rot import rot
+from core.errors import Corrupted
+from core.ports.tests.contract_ledger_store import append
+
+
+@pytest.fixture
+async def used(tmp_path):
+    metadata = DictMetadata()
+    closed, still_open = await stored(tmp_path / "source", metadata)
+    return Directories(tmp_path / "killed"), metadata, closed, still_open
+
+
+def opened(directories, metadata):
+    return open_embedded(directories.root, metadata, SETTINGS, on_fatal=pytest.fail)
+
+
+def newest(directories):
+    return max(directories.journal.glob("*.txn"))
+
+
+def cut(directories):
+    mark = read_last_mark(directories)
+    newest(directories).write_bytes(newest(directories).read_bytes()[: mark.offset - 100])
+
+
+def cut_behind_the_mark(directories):
+    mark = read_last_mark(directories)
+    newest(directories).write_bytes(newest(directories).read_bytes()[: mark.offset + 8])
+
+
+def remove(directories):
+    newest(directories).unlink()
+
+
+def remove_mark(directories):
+    (directories.ledgers / LAST_MARK).unlink()
+
+
+def cut_mark(directories):
+    (directories.ledgers / LAST_MARK).write_bytes(b"abc")
+
+
+def spoil_header(directories):
+    rot(newest(directories), 2)
+
+
+DAMAGES = [cut, cut_behind_the_mark, remove, remove_mark, cut_mark, spoil_header]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_refused_then_repaired(used, damage):
+    directories, metadata, closed, still_open = used
+    assert repair.examine(directories) == repair.Finding([], [])
+    damage(directories)
+    before = {path: path.read_bytes() for path in directories.journal.glob("*.txn")}
+    with pytest.raises(Corrupted):
+        async with opened(directories, metadata):
+            raise AssertionError
+    found = repair.examine(directories)
+    assert found.troubles
+    assert before == {path: path.read_bytes() for path in directories.journal.glob("*.txn")}
+    repair.accept(directories, found, MASTER_KEY, 1)
+    assert not repair.examine(directories).troubles
+    for _ in range(2):
+        async with opened(directories, metadata) as store:
+            reader = await store.open(closed, recover=True)
+            assert await reader.read(0, 299, 1 << 30) == payloads(closed)
+            reader = await store.open(still_open, recover=True)
+            wanted = payloads(still_open)
+            if damage not in (cut, cut_behind_the_mark, remove):
+                wanted.append(b"in the journal only")
+            assert await reader.read(0, 300, 1 << 30) == wanted
+            assert reader.last_confirmed == len(wanted) - 1
+
+
+async def test_only_what_is_damaged_in_a_journal_is_lost(tmp_path):
+    """The last groups, which no checkpoint has seen, with one of them rotten."""
+    metadata, directories = DictMetadata(), Directories(tmp_path)
+    async with opened(directories, metadata) as store:
+        writer = await store.create({})
+        for i in range(10):
+            await append(writer, b"%d" % i * 20)
+        kept = newest(directories).read_bytes()
+    at = kept.index(b"4" * 20) - 40
+    newest(directories).write_bytes(kept[:at] + b"\xff" * 2 + kept[at + 2 :])
+    found = repair.examine(directories)
+    repair.accept(directories, found, MASTER_KEY, 1)
+    assert newest(directories).with_suffix(".txn.damaged").exists() == bool(found.broken)
+
+
+def test_a_journal_made_anew_is_one(tmp_path):
+    data = repair._journal([], MASTER_KEY)
+    assert format.read_header(data)
+    assert len(data) % format.ALIGNMENT_BYTES == 0
+
+
+async def test_a_journal_between_two_is_missed(used):
+    """lastMark does not name it: the inventory does."""
+    directories, metadata, _, _ = used
+    mark = read_last_mark(directories)
+    inventory.write(directories.journal, {mark.journal_id: 512, mark.journal_id + 1: 512})
+    with pytest.raises(Corrupted, match="is missing"):
+        async with opened(directories, metadata):
+            raise AssertionError
+    await trio.lowlevel.checkpoint()

@@ -1,0 +1,87 @@
+"""Records in any order, with any byte of them changed: all others are found."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookie import entries
+from bookie.recovery import salvage
+from bookie.recovery.salvage import Damaged, Gap, Salvaged, records_in
+
+BASE = 64
+
+
+def sealed(ledger_id, first, payloads):
+    return entries.seal(ledger_id, first, -1, 0, payloads).blob
+
+
+def found_in(data, monkeypatch=None):
+    items = list(records_in(lambda at, size: data[at : at + size], 0, BASE, len(data)))
+    ids = [
+        (one.run.ledger_id, one.run.first + i)
+        for one in items
+        if isinstance(one, Salvaged)
+        for i in range(one.run.count)
+    ]
+    return ids, items
+
+
+def made():
+    data = bytearray(BASE)
+    starts = {}
+    for ledger_id in (3, 70_000, 2**40):
+        for entry_id, size in enumerate((0, 1, 300, 70_000, 64)):
+            starts[ledger_id, entry_id] = len(data)
+            data += sealed(ledger_id, entry_id, [bytes([entry_id]) * size])
+    return bytes(data), starts
+
+
+def test_all_is_found_where_nothing_is_damaged():
+    data, starts = made()
+    for tail in (b"", bytes(5000)):
+        ids, items = found_in(data + tail)
+        assert ids == list(starts)
+        assert all(isinstance(one, Salvaged) for one in items)
+
+
+def test_a_changed_byte_costs_its_record_and_no_other():
+    data, starts = made()
+    random.seed(7)
+    edges = [*starts.values(), len(data)]
+    for key, start, stop in zip(starts, edges, edges[1:], strict=False):
+        for at in {start, start + 3, start + 8, start + 19, start + 39, stop - 1}:
+            changed = bytearray(data)
+            changed[at] ^= 0x21
+            ids, items = found_in(bytes(changed))
+            assert ids == [one for one in starts if one != key], at
+            assert any(isinstance(one, Damaged | Gap) for one in items)
+
+
+def test_a_page_of_noise_costs_what_is_in_it():
+    data, starts = made()
+    at = starts[70_000, 1]
+    changed = data[:at] + bytes(random.Random(1).randbytes(4096)) + data[at + 4096 :]
+    ids, _ = found_in(changed)
+    lost = {one for one, start in starts.items() if at <= start < at + 4096}
+    lost.add((70_000, 3))
+    assert set(starts) - set(ids) <= lost
+
+
+@pytest.mark.parametrize("window", [64, 100, 1000])
+def test_windows_of_any_size_find_the_same(window, monkeypatch):
+    data, starts = made()
+    monkeypatch.setattr(salvage, "FIRST_WINDOW_BYTES", window)
+    ids, _ = found_in(data)
+    assert ids == list(starts)
+    changed = bytearray(data)
+    changed[starts[3, 2]] ^= 0xFF
+    ids, _ = found_in(bytes(changed))
+    assert ids == [one for one in starts if one != (3, 2)]
+
+
+@given(st.binary(max_size=500))
+def test_noise_holds_nothing(noise):
+    ids, _ = found_in(bytes(BASE) + noise)
+    assert ids == []
