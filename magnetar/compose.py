@@ -26,7 +26,7 @@ import trio
 from bookie.embedded import EmbeddedStore, open_embedded
 from core.broker import Broker
 from core.clock import SystemClock
-from core.errors import BrokerError, StorageFailed
+from core.errors import BrokerError, Corrupted, StorageFailed
 from core.ledger.trouble import NO_WRITES
 from core.link.connection import Connection
 from core.link.loop import Link, Protocol
@@ -171,19 +171,32 @@ async def _storage(
 
         async with AsyncExitStack() as opened:
             bookie = shares.bookie_settings(settings)
+            part = METADATA
             try:
                 metadata = await opened.enter_async_context(
                     open_metadata(folder / METADATA, on_fatal=fail)
                 )
+                part = BOOKIE
                 store = await opened.enter_async_context(
                     open_embedded(
                         folder / BOOKIE, metadata, bookie, on_fatal=fail, watch=link.watch
                     )
                 )
-            except (BrokerError, OSError) as error:  # damaged, or not to be read or written
+            except Corrupted as error:
+                raise OperatorError(damaged(folder, part, error)) from error
+            except (BrokerError, OSError) as error:  # foreign, in use, not to be read or written
                 raise OperatorError(f"cannot use the data in {folder}: {error}") from error
             yield store, metadata
         nursery.cancel_scope.cancel()
+
+
+def damaged(folder: Path, part: str, error: Corrupted) -> str:
+    """What is wrong, and the ways out."""
+    return (
+        f"cannot use the data in {folder}: {error}. Restore the directory "
+        f"from a backup, or see with `magnetar {part} repair --data-dir {folder}` what can be had "
+        "without one"
+    )
 
 
 async def _raise(error: Exception) -> None:

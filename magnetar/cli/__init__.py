@@ -1,4 +1,4 @@
-"""The command line: `magnetar standalone | config | version`.
+"""The command line: `magnetar standalone | config | metadata | bookie | version`.
 
 Invariant: a mistake of the operator ends in one sentence on standard error and exit code 2, never
 in a traceback. Commands import what they need when they run, so that the server starts fast.

@@ -2,7 +2,9 @@
 
 import click
 
+from magnetar.cli.bookie import bookie
 from magnetar.cli.config import config
+from magnetar.cli.metadata import metadata
 from magnetar.cli.standalone import standalone
 
 
@@ -47,3 +49,5 @@ def _print_version() -> None:
 
 root.add_command(standalone)
 root.add_command(config)
+root.add_command(metadata)
+root.add_command(bookie)

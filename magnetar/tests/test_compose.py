@@ -46,20 +46,38 @@ def _remove(pattern: str) -> Damage:
     return damage
 
 
+def _cut(pattern: str, size: int) -> Damage:
+    def damage(data: Path) -> None:
+        found = list(data.glob(pattern))
+        assert found, pattern
+        for path in found:
+            path.write_bytes(path.read_bytes()[:size])
+
+    return damage
+
+
+def _former(data: Path) -> None:
+    """As if no version with a history had run here yet."""
+    _remove("metadata.*")(data)
+    (data / "metadata").write_bytes(b"noise" * 2000)
+
+
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "metadata is noise": (_each("metadata", b"noise" * 2000), "metadata cannot be opened"),
-    "metadata is cut off": (
-        lambda data: (data / "metadata").write_bytes((data / "metadata").read_bytes()[:100]),
-        "metadata cannot be opened",
-    ),
-    "metadata is lost": (_remove("metadata"), "belongs to another bookie"),
+    "metadata log is noise": (_each("metadata.1.log", b"noise" * 2000), "its head is damaged"),
+    "metadata log is cut off": (_cut("metadata.1.log", 300), "were acknowledged. Restore"),
+    "metadata log is lost": (_remove("metadata.1.log"), "is missing. Restore"),
+    "metadata mark is noise": (_each("metadata.end", b"noise" * 2000), "magnetar metadata repair"),
+    "metadata mark is lost": (_remove("metadata.end"), "nobody knows where the metadata ends"),
+    "metadata is lost": (_remove("metadata.*"), "its metadata is lost"),
+    "former metadata is noise": (_former, "metadata cannot be opened"),
     "bookie is lost": (_remove("bookie"), "has stored entries before"),
     "bookie is a file": (lambda data: _replace_by_file(data / "bookie"), "File exists"),
     "cookie is noise": (_each("VERSION", b"noise"), "it is no bookie's"),
-    "index is noise": (_each("CURRENT", b"noise"), "cannot be opened"),
+    "cookie is lost": (_remove("bookie/journal/current/VERSION"), "copy VERSION from"),
     "mark is cut off": (_each("lastMark", b"abc"), "a mark has 16 bytes"),
     "journal is lost": (_remove("bookie/journal/current/*.txn"), "lacks the journal"),
-    "journal is noise": (_each("*.txn", b"noise" * 2000), "does not begin like a journal"),
+    "journal is cut": (_cut("bookie/journal/current/*.txn", 512), "magnetar bookie repair"),
+    "journal is noise": (_each("*.txn", b"noise" * 100_000), "does not begin like a journal"),
 }
 
 

@@ -1,0 +1,115 @@
+"""`magnetar bookie rebuild-index | repair`: indexes made anew, a damaged journal left behind."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from magnetar.cli.flags import load_settings, setting_options
+from magnetar.cli.metadata import ACCEPT
+from magnetar.settings import Settings
+from magnetar.trouble import OperatorError
+
+
+@click.group()
+def bookie() -> None:
+    """Look after the bookie: entries, their index, the journal. The server must be stopped."""
+
+
+@contextmanager
+def _stopped(settings: Settings) -> Iterator[Path]:
+    """The data directory, in nobody else's hands; what is wrong with it is a sentence."""
+    from core.errors import BrokerError
+    from magnetar import logs
+    from magnetar.data_directory import found
+
+    logs.configure(settings.log)
+    with found(settings.storage.data_dir) as folder:
+        try:
+            yield folder
+        except (BrokerError, OSError) as error:
+            raise OperatorError(str(error)) from error
+
+
+def _rebuild_index(config: str | None, **options: Any) -> None:
+    import trio
+
+    from bookie.directories import Directories
+    from bookie.recovery import wear
+    from magnetar.compose import BOOKIE
+
+    settings = load_settings(config, options).settings
+    with _stopped(settings) as folder:
+        directories = Directories(folder / BOOKIE)
+        if not directories.ledgers.is_dir():
+            raise OperatorError(f"there is no bookie in {folder}")
+        for index in (directories.locations, directories.ledger_rows):
+            index.mkdir(exist_ok=True)
+            wear.note(index, f"the index {index.name} is to be rebuilt by hand")
+        trio.run(_opened_once, folder, settings)
+    click.echo("rebuilt")
+
+
+async def _opened_once(folder: Path, settings: Settings) -> None:
+    """A start and a stop of the bookie: a start is what rebuilds."""
+    from bookie.embedded import open_embedded
+    from core.metadata.embedded import open_embedded as open_metadata
+    from magnetar import shares
+    from magnetar.compose import BOOKIE, METADATA
+
+    failed = logging.getLogger(__name__).critical
+    async with (
+        open_metadata(folder / METADATA, on_fatal=failed) as metadata,
+        open_embedded(folder / BOOKIE, metadata, shares.bookie_settings(settings), on_fatal=failed),
+    ):
+        pass
+
+
+def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
+    from bookie.client.store import MASTER_KEY
+    from bookie.directories import held
+    from bookie.recovery import repair
+    from core.clock import SystemClock
+    from magnetar.compose import BOOKIE
+
+    settings = load_settings(config, options).settings
+    with _stopped(settings) as folder, held(folder / BOOKIE) as directories:
+        found = repair.examine(directories)
+        for trouble in found.troubles or ["the journal is whole"]:
+            click.echo(trouble)
+        if found.troubles and not accept_loss:
+            raise OperatorError(
+                f"nothing was changed; {ACCEPT} goes on without what cannot be read: messages "
+                "since the last checkpoint, a few seconds of them, may be lost"
+            )
+        if found.troubles:
+            count = repair.accept(directories, found, MASTER_KEY, SystemClock().wall_ms())
+            click.echo(
+                f"repaired: {count} entries were found in damaged journals, which are kept as "
+                "*.damaged; the next start rebuilds the index and says what is lost"
+            )
+
+
+def _command(name: str, callback: Callable[..., None], text: str, *more: click.Parameter) -> None:
+    params = [*setting_options(), *more]
+    bookie.add_command(click.Command(name, callback=callback, params=params, help=text))
+
+
+_command(
+    "rebuild-index",
+    _rebuild_index,
+    "Make the indexes anew from the entry logs and the journal.",
+)
+_command(
+    "repair",
+    _repair,
+    "Say what is damaged in the journal, and go on without it if told to.",
+    click.Option(
+        [ACCEPT],
+        is_flag=True,
+        help="Go on without what cannot be read. Without it nothing is changed.",
+    ),
+)
