@@ -14,7 +14,7 @@ from rocksdict import Cache
 from bookie.checkpoint import Shelves
 from bookie.client import metadata_loop
 from bookie.client.store import MASTER_KEY
-from bookie.directories import Directories
+from bookie.directories import Directories, read_last_mark
 from bookie.entry_log.reader import EntryLogReader
 from bookie.entry_log.writer import EntryLogWriter
 from bookie.index import LocationIndex
@@ -68,10 +68,17 @@ async def _rebuild(shelves: Shelves, metadata: MetadataStore) -> Rebuild:
 
 
 def _fill(shelves: Shelves, rebuild: Rebuild | None, settings: BookieSettings) -> int:
-    """What the journal holds comes on top; with an index that was worn, all that it holds."""
+    """What the journal holds comes on top; all that it holds with an index that was worn, or if
+    lastMark, which has no checksum, is not the mark of the index: from a place in the middle of a
+    record nothing would be read, and to replay more than must be is harmless.
+    """
+    mark = shelves.locations.mark()
+    agreed = mark is None or mark == read_last_mark(shelves.directories)
     if rebuild is not None:
         rebuild.from_logs()
-    last_id = replay(shelves, settings.write_cache_bytes // 2, whole=rebuild is not None)
+    last_id = replay(
+        shelves, settings.write_cache_bytes // 2, whole=rebuild is not None or not agreed
+    )
     if rebuild is not None:
         rebuild.note_lost()
     shelves.ids.saw(max(shelves.ledgers.last_ledger(), shelves.locations.last_ledger()))

@@ -47,6 +47,7 @@ def unseen(monkeypatch):
     monkeypatch.setattr(inspection, "_wear", lambda *_, **__: "")
     for name in ("index.LocationIndex", "ledgers_index.LedgersIndex"):
         monkeypatch.setattr(f"bookie.{name}.last_ledger", lambda self: -1)
+        monkeypatch.setattr(f"bookie.{name}.mark", lambda self: None)
 
 
 async def test_a_rotten_index_of_entries_ends_no_ledger(tmp_path, unseen):

@@ -265,3 +265,16 @@ async def test_rot_that_nobody_reads_is_found_in_the_background(tmp_path, caplog
             await trio.sleep(0.01)
     await mended(tmp_path, metadata, ledger_id)
     assert "is rebuilt: 5000 entries" in caplog.text
+
+
+@pytest.mark.parametrize("at", range(16))
+async def test_a_flipped_bit_in_last_mark_loses_nothing_or_is_refused(used, at):
+    """It has no checksum: the marks in the indexes tell."""
+    directory, metadata, closed, still_open = used
+    rot(directory / "ledgers/current/lastMark", at)
+    try:
+        async with opened(directory, metadata):
+            pass
+    except Corrupted:
+        return
+    await check(directory, metadata, closed, still_open)
