@@ -48,9 +48,11 @@ RECEIVE_BYTES_PURE: Final = 256 * 1024
 SENDING_PART: Final = 4
 PARTIAL_PART: Final = 8
 STORING_PART: Final = 8
+HTTP_PART: Final = 16
 """Of the memory budget: a quarter for what is to be sent, an eighth each for frames that have come
-in part and for what is on its way to storage. The other half is for what is in caches besides, for
-what is allocated around all that, and for what is being worked on."""
+in part and for what is on its way to storage, a sixteenth each for HTTP's bodies and answers. The
+rest is for what is in caches besides, for what is allocated around all that, and for what is being
+worked on."""
 
 
 def link_limits(settings: Settings) -> LinkLimits:
@@ -132,6 +134,7 @@ def http_options(
         hosts=hosts,
         connections_max=settings.limits.http_connections,
         body_bytes_max=settings.limits.http_body_bytes,
+        memory_bytes_max=settings.limits.memory_budget_mb * MEBIBYTE // HTTP_PART,
         message_bytes_max=settings.broker.max_message_size,
         configuration={
             f"{section}.{key}": str(value)

@@ -10,6 +10,7 @@ import socket
 import time
 from contextlib import ExitStack, suppress
 
+import httpx
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -270,3 +271,55 @@ def test_large_batches_from_many_are_all_stored(server):
     assert not lost
     assert len(stored) == 180
     assert highest.grown < BUDGET
+
+
+def half_a_body(server, size):
+    host, _, port = server.http_url.removeprefix("http://").rpartition(":")
+    one = socket.create_connection((host, int(port)), FEW_SECONDS)
+    path = "/admin/v2/persistent/public/default/t/subscription/s/position"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    one.sendall(f"{head}Content-Length: {size}\r\n\r\n".encode())
+    one.settimeout(0.05)
+    with suppress(OSError):  # it is not read any more
+        one.sendall(b" " * (size - 1))
+    return one
+
+
+def test_bodies_that_stop_before_their_end(server):
+    assert httpx.get(f"{server.http_url}/readyz").status_code == 200
+    highest = Highest(server)
+    with ExitStack() as stack:
+        for _ in range(60):
+            stack.callback(half_a_body(server, 16 * MIB).close)
+            highest.look()
+        asked = httpx.put(f"{server.http_url}/admin/v2/persistent/public/default/new", json={})
+        assert asked.status_code == 204, "small bodies are always taken"
+        highest.look()
+    assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
+    comes_back(server, highest.idle)
+
+
+def test_answers_that_nobody_reads(server):
+    """A list of many topics, asked for by many, none of whom reads it."""
+    url = f"{server.http_url}/admin/v2/persistent/public/default"
+    with httpx.Client() as client:
+        client.put(f"{url}/{'many' * 40}/partitions", json=2_000).raise_for_status()
+        expected = client.get(url).content
+    assert len(expected) > 256 * 1024
+    highest = Highest(server)
+    host, _, port = server.http_url.removeprefix("http://").rpartition(":")
+    request = b"GET /admin/v2/persistent/public/default HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with ExitStack() as stack:
+        for _ in range(FETCHERS):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.settimeout(FEW_SECONDS)
+            one.connect((host, int(port)))
+            one.sendall(request)
+            highest.look()
+        answered = httpx.get(f"{server.http_url}/readyz", timeout=FEW_SECONDS)
+        assert answered.status_code == 200
+        highest.look_for(2.0)
+    assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
+    comes_back(server, highest.idle)
+    assert httpx.get(url, timeout=FEW_SECONDS).content == expected

@@ -29,6 +29,7 @@ import trio
 from core.broker import Broker
 from core.spare_files import EXHAUSTED, Lend
 from wire.http.front import Front, HttpOptions
+from wire.http.memory import Memory
 from wire.http.metrics.exposition import Family
 from wire.http.room import Room
 
@@ -62,7 +63,8 @@ async def serve_http(
         await _first_connection([sock for sock, _ in sockets])
         log.info("the first HTTP connection: loading the web server")
         room = Room(options.connections_max)
-        front = Front(broker, options, extra_metrics, room=room)
+        memory = Memory(options.memory_bytes_max)
+        front = Front(broker, options, extra_metrics, room=room, memory=memory)
         server = await _loaded(front, lend)
         await server(sockets)
     finally:

@@ -21,6 +21,7 @@ from core.errors import Invalid, InvalidName
 from core.names import NamespaceName, TopicName, check_subscription
 from core.policies import decode
 from wire.http.front import Front, HttpOptions
+from wire.http.memory import FREE_BYTES, NO_ROOM
 from wire.http.reached import as_reached
 
 Kind = TypeVar("Kind")
@@ -37,12 +38,14 @@ DISCONNECTED: Final = 499
 class Ask:
     """See the module's docstring."""
 
-    __slots__ = ("_body", "front", "request")
+    __slots__ = ("_body", "_taken", "front", "request")
 
     def __init__(self, front: Front, request: Request) -> None:
         self.front = front
         self.request = request
         self._body: bytes | None = None
+        self._taken = 0
+        """Of the memory that is for bodies."""
 
     @property
     def broker(self) -> Broker:
@@ -133,7 +136,7 @@ class Ask:
         return self._body
 
     async def _received(self) -> bytes:
-        limit = self.front.options.body_bytes_max
+        limit, pool = self.front.options.body_bytes_max, self.front.memory.bodies
         parts, size = [], 0
         try:
             async with aclosing(self.request.stream()) as stream:
@@ -141,10 +144,19 @@ class Ask:
                     size += len(part)
                     if size > limit:
                         raise HTTPException(413, f"a body may have at most {limit} bytes")
+                    if size > FREE_BYTES:
+                        if not pool.take(len(part), had=self._taken):
+                            raise HTTPException(503, NO_ROOM)
+                        self._taken += len(part)
                     parts.append(part)
+            return b"".join(parts)
         except ClientDisconnect as error:
             raise HTTPException(DISCONNECTED, "the client has gone") from error
-        return b"".join(parts)
+
+    def over(self) -> None:
+        """It is answered: nothing of it is needed any more."""
+        self.front.memory.bodies.give_back(self._taken)
+        self._taken = 0
 
     async def words(self) -> str:
         """The body as the text it is."""

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from core.broker import Broker
 from core.clock import SystemClock
+from wire.http.memory import Memory
 from wire.http.metrics.exposition import Family
 from wire.http.pauses import Pauses
 from wire.http.room import Room
@@ -105,6 +106,8 @@ class HttpOptions(Struct, frozen=True):
     """A larger request is refused with 413."""
     message_bytes_max: int = 5 * 1024 * 1024
     """What a producer may send: no topic may allow more."""
+    memory_bytes_max: int = 16 * 1024 * 1024
+    """For the bodies of all requests together, and again for all answers: beyond it, 503."""
     configuration: Mapping[str, str] = {}
     """The settings in force, for admin tools to show."""
     readiness: Callable[[], str | None] = always_ready
@@ -129,5 +132,7 @@ class Front(Struct, frozen=True):
     """Shared by all who ask."""
     room: Room = field(default_factory=Room)
     """How many are served, and refused."""
+    memory: Memory = field(default_factory=Memory)
+    """For bodies and answers."""
     pauses: Pauses = field(default_factory=lambda: Pauses(SystemClock()))
     """The same."""

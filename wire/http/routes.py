@@ -85,7 +85,11 @@ def endpoint(
         reason = form(request.method, headers_of(request.headers.raw))
         if reason is not None and not isinstance(handler, NotHere):
             raise HTTPException(415, reason)
-        return answer(await front.pauses.of(handler(Ask(front, request))))
+        ask = Ask(front, request)
+        try:
+            return answer(await front.pauses.of(handler(ask)))
+        finally:
+            ask.over()
 
     return respond
 

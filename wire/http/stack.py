@@ -34,6 +34,7 @@ from wire.http.errors import status_of
 from wire.http.front import Front
 from wire.http.metrics import page
 from wire.http.routes import mounted, refusal, routes
+from wire.http.server.answers import Bounded
 from wire.http.server.guard import foreign, headers_of
 from wire.http.server.http1 import Connection
 
@@ -45,6 +46,10 @@ Door = tuple[socket.socket, ssl.SSLContext | None]
 READ_SECONDS_MAX: Final = 120.0
 """Without a byte from a client, whatever it is in the middle of, its connection is closed."""
 HEADER_BYTES_MAX: Final = 16 * 1024
+QUEUE_MAX: Final = 4
+"""Pieces of a body, of up to 64 KiB, that have come and are not asked for yet. The end of a request
+and the end of its client take a place each: with fewer they would wait for each other.
+"""
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 ACCEPT_SECONDS: Final = 1.0
 
@@ -66,7 +71,7 @@ def application(front: Front) -> ASGIApp:
         },
     )
     app.router.redirect_slashes = False
-    return Guarded(EncodedPaths(app), front)
+    return Guarded(Bounded(EncodedPaths(app), front.memory), front)
 
 
 class EncodedPaths:
@@ -159,6 +164,7 @@ def _config(idle_seconds: float) -> Config:
     config.read_timeout = READ_SECONDS_MAX  # type: ignore[assignment]  # any number of seconds
     config.ssl_handshake_timeout = HANDSHAKE_SECONDS_MAX
     config.h11_max_incomplete_size = HEADER_BYTES_MAX
+    config.max_app_queue_size = QUEUE_MAX
     config.include_server_header = False
     config.accesslog = None
     errors = logging.getLogger(f"{__name__}.hypercorn")

@@ -20,7 +20,7 @@ from typing import Any, Final
 import h11
 import msgspec
 import trio
-from hypercorn.events import Event, RawData
+from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol.events import Request
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
@@ -33,6 +33,9 @@ REQUEST_SECONDS_MAX: Final = 10.0
 """From the start of a connection, or the end of its handshake, to the end of its first header: a
 place is not for those who say nothing. Between requests it may be idle for longer.
 """
+PIECE_BYTES: Final = 64 * 1024
+PIECE_SECONDS_MAX: Final = 20.0
+"""For a client to take a piece of an answer: beyond, its connection is closed."""
 REASONS: Final = {
     431: "the head of the request is too long",
     505: "this server speaks HTTP/1.1 only",
@@ -162,9 +165,26 @@ class Connection(TCPServer):
             await self._read_data()
 
     async def protocol_send(self, event: Event) -> None:
-        if isinstance(event, RawData) and not event.data:
-            return  # the end of a message that has no bytes
-        await super().protocol_send(event)
+        """Hypercorn's would wait for ever for a client that does not read."""
+        if not isinstance(event, RawData):
+            await super().protocol_send(event)
+            return
+        async with self.send_lock:
+            try:
+                await self._send(event.data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                await self.protocol.handle(Closed())
+
+    async def _send(self, data: bytes) -> None:
+        """Piece by piece; not cut short because whoever answers has finished."""
+        for at in range(0, len(data), PIECE_BYTES):
+            piece = data[at : at + PIECE_BYTES]
+            with trio.CancelScope(shield=True) as sending:
+                sending.deadline = trio.current_time() + PIECE_SECONDS_MAX
+                await self.stream.send_all(piece)
+            if sending.cancelled_caught:
+                await trio.aclose_forcefully(self.stream)
+                raise trio.BrokenResourceError("the client does not read")
 
     async def _read_data(self) -> None:
         await super()._read_data()
