@@ -2,7 +2,8 @@
 
 A broken client tries again a thousand times a second, and each time it deserves the same line. So a
 complaint has a kind and an address: the first few of both are logged as they come, those that
-follow are counted, and after a while one line says how many there were.
+follow are counted, and after a while one line says how many there were. At level debug, each is
+logged.
 
 Invariant: per kind and address at most `LINES_MAX` lines and one count in `WINDOW_SECONDS`; at most
 `KEYS_MAX` pairs are told apart, all others are one address.
@@ -53,8 +54,7 @@ class Complaints:
             window = self._windows.setdefault(key, Window(self._clock.monotonic()))
         window.count += 1
         window.last = text
-        if window.count <= LINES_MAX:
-            log.info("%s", text)
+        log.log(logging.INFO if window.count <= LINES_MAX else logging.DEBUG, "%s", text)
         if window.count == LINES_MAX:
             log.info("%s: more of the kind (%s) are counted from now on", key[1], kind)
 

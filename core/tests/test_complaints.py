@@ -29,6 +29,14 @@ def test_the_first_are_said_and_the_rest_are_counted(said):
     assert "1.2.3.4:999: closed" in said()[-1]
 
 
+def test_who_looks_closely_sees_each(said, caplog):
+    caplog.set_level(logging.DEBUG, logger=complaints.__name__)
+    heard = Complaints(FixedClock())
+    for number in range(100):
+        heard.say("a", "1.1.1.1", f"no {number}")
+    assert {f"no {number}" for number in range(100)} <= set(said())
+
+
 def test_another_kind_and_another_address_are_said(said):
     heard = Complaints(FixedClock())
     for kind, host in [("a", "1.1.1.1"), ("b", "1.1.1.1"), ("a", "2.2.2.2")]:

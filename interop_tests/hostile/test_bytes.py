@@ -9,6 +9,7 @@ from struct import pack
 
 import pytest
 
+from magnetar import standalone
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.tests import peer
 
@@ -38,6 +39,13 @@ LATER = {
     "size zero": pack(">I", 0),
     "required fields missing": pack(">II", 8, 4) + b"\x08\x04\x22\x00",
 }
+
+
+@pytest.fixture(scope="module")
+def magnetar_module():
+    """Each mistake is logged: at other levels there are few lines of one kind."""
+    with standalone(log={"levels": {"core.complaints": "debug"}}) as server:
+        yield server
 
 
 def complaints(server, one) -> list[str]:
