@@ -4,7 +4,7 @@ The link drives it and is the only one that touches the socket. A session holds 
 ask three things of it: `touch` (I packed something), `pause`/`resume` (stop reading, for a reason
 of mine) and `close`.
 
-Invariants: at most one incomplete frame is kept (`left`); nothing is read while the outbox is above
+Invariants: nothing is read while the outbox is above
 its high-water mark, while any reason to pause stands, or after the end; `session.closed` is called
 exactly once.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from core.link.gathering import Gathering, GatheringNow
+from core.link.partial import PartialFrame
 from core.link.poller import READ, WRITE
 from core.link.sockets import send_now, unsent
 
@@ -34,20 +34,9 @@ PAUSE_STOP: Final = 8
 """The server stops: never resumed."""
 PAUSE_STORING: Final = 16
 """Too many bytes of this connection are on their way to storage."""
-PAUSE_MEMORY: Final = 32
-"""Its frame has no room at the moment."""
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux takes 128 KiB for a program that does not read, until it sees it read."""
-HELD_BYTES_MIN: Final = 4 * 1024
-"""Less of a frame than this is not counted."""
-GATHER_BYTES_MIN: Final = 16 * 1024
-GATHER_GROWTH: Final = 4
-"""A large frame's buffer is at most so many times what of it has come, or as large as the last one:
-announcing costs nothing.
-"""
-EXPECTED_BYTES: Final = 4 * 1024
-"""Received behind a large frame: enough to see that there is another."""
 JOIN_BYTES_MAX: Final = 128 * 1024
 """Up to here one joined buffer is cheaper to send than a list of pieces."""
 PIECES_MAX: Final = 512
@@ -63,21 +52,17 @@ class Connection:
         "fd",
         "given_bytes",
         "heard",
-        "held",
         "interest",
         "introduced",
-        "large",
-        "large_bytes",
-        "left",
         "link",
         "outbox",
         "outbox_bytes",
         "packed_bytes",
+        "partial",
         "paused",
         "peer",
         "pinged",
         "progress",
-        "proven",
         "refusal",
         "session",
         "since",
@@ -98,16 +83,8 @@ class Connection:
         """Why the session is to send this peer away with its first words; empty if it is not."""
         self.wire: Wire
         self.session: Session
-        self.left = b""
-        self.large: Gathering | None = None
-        """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
-        self.large_bytes = 0
-        """How much the last one had; 0 when something else has come since."""
-        self.held = 0
-        """Bytes that are held of its unfinished frame, as `incoming` counts them."""
+        self.partial = PartialFrame(self)
         self.storing_bytes = 0
-        self.proven = False
-        """Something that it brought was stored."""
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.packed_bytes = 0
@@ -130,84 +107,6 @@ class Connection:
         self.pinged = False
         self.writes = False
         """Brings storage work: held while that has too much."""
-
-    # -- in -----------------------------------------------------------------------------------
-
-    def gather(self) -> tuple[int, Gathering | None]:
-        """How many more bytes of a large frame have come, 0 if the peer closed, and all of it when
-        it is whole. OSError as the system says it.
-        """
-        large = self.large
-        assert large is not None, "no large frame is on its way"
-        count = large.receive(self.fd)
-        if large.filled < large.room:
-            return count, None
-        wanted = self.wire.frame_bytes_wanted
-        if large.room < wanted:
-            self._grow(min(large.room * GATHER_GROWTH, wanted))
-            return count, None
-        self.large = None
-        self.large_bytes = large.room
-        self.link.incoming.done(self)
-        return count, large
-
-    def keep(self, rest: bytes) -> None:
-        """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
-        incoming, wire = self.link.incoming, self.wire
-        wanted = wire.frame_bytes_wanted
-        if wanted <= incoming.large_bytes:
-            self.left = rest
-            self._hold(len(rest) + wire.bytes_held)
-            return
-        words, before = wire.body_in(rest)
-        come = len(rest) - words
-        room = max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN, self.large_bytes)
-        room = min(room, wanted - words)
-        incoming.hold(self, come)
-        if not incoming.ask(self, room - come, wanted - len(rest)):
-            room = come
-            self.pause(PAUSE_MEMORY)
-        self.large = GatheringNow(rest, room, words, before)
-        self.left = b""
-
-    def _hold(self, size: int) -> None:
-        """What is kept outside of a buffer that asked for room."""
-        incoming = self.link.incoming
-        if size > max(self.held, incoming.large_bytes):  # decrypted: it grows without asking
-            step = size - self.held
-            if not incoming.ask(self, step, step):
-                self.pause(PAUSE_MEMORY)
-        elif size > HELD_BYTES_MIN:
-            incoming.hold(self, size)
-        elif self.held:
-            incoming.done(self)
-
-    def kept_nothing(self) -> None:
-        """Every frame that has come is whole, unless the wire has something of the next."""
-        self.left = b""
-        if self.held or self.wire.bytes_held:
-            self._hold(self.wire.bytes_held)
-
-    def _grow(self, room: int) -> None:
-        """More of the large frame may come, as soon as there is room."""
-        large = self.large
-        assert large is not None, "no large frame is on its way"
-        rest = self.wire.frame_bytes_wanted - large.room
-        if self.link.incoming.ask(self, room - large.room, rest):
-            large.grow(room)
-        else:
-            self.pause(PAUSE_MEMORY)
-
-    def go_on(self) -> None:
-        """There is the room that its frame asked for, and it counts."""
-        if self.large is not None:
-            self.large.grow(self.held)
-        self.resume(PAUSE_MEMORY)
-
-    @property
-    def come_bytes(self) -> int:
-        """What has come of an unfinished frame."""
-        return self.held if self.large is None else self.large.filled
 
     # -- state --------------------------------------------------------------------------------
 
@@ -294,7 +193,7 @@ class Connection:
 
     def stored(self, size: int) -> None:
         """So much is stored, or has failed; at half the limit, it is read again."""
-        self.proven = True
+        self.partial.proven = True
         self.storing_bytes -= size
         self.link.incoming.storing -= size
         if (
@@ -445,12 +344,10 @@ class Connection:
         link = self.link
         link.outgoing.remove(self.outbox_bytes + self.packed_bytes)
         link.outgoing.forget(self)
-        link.incoming.done(self)
+        self.partial.let_go()
         self.fd = -1
         self.outbox = []
         self.outbox_bytes = self.packed_bytes = 0
-        self.left = b""
-        self.large = None
 
     def _settle_pressure(self, was_congested: bool) -> None:
         """Whoever held back may go on, and so may reading, if the peer has taken enough."""

@@ -17,8 +17,8 @@ client would not send again.
 
 Large requests that are being answered (`asked`) have a limit too, as large as the first one's.
 
-Invariants: `partial` is the sum of `held` over all connections; at most one connection is
-privileged, and if somebody waits, one is.
+Invariants: `partial` is the sum of `held` over all frames; at most one of them is privileged, and
+if somebody waits, one is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from core.link.connection import Connection
+    from core.link.partial import PartialFrame
 
 LARGE_BYTES: Final = 256 * 1024
 """A frame larger than this is received into a buffer of its own, and asks for room."""
@@ -57,8 +57,8 @@ class Incoming:
         self.tight = False
         self._partial_max = partial_max
         self._storing_max = storing_max
-        self._privileged: Connection | None = None
-        self._waiting: dict[bool, dict[Connection, int]] = {True: {}, False: {}}
+        self._privileged: PartialFrame | None = None
+        self._waiting: dict[bool, dict[PartialFrame, int]] = {True: {}, False: {}}
         """Of those that are proven and those that are not: how much room each asks for, in the
         order of asking."""
 
@@ -68,58 +68,58 @@ class Incoming:
     def large_bytes(self) -> int:
         return LARGE_BYTES_TIGHT if self.tight else LARGE_BYTES
 
-    def hold(self, connection: Connection, size: int) -> None:
-        """So much is held of its unfinished frame, from now on."""
-        before, connection.held = connection.held, size
+    def hold(self, frame: PartialFrame, size: int) -> None:
+        """So much of it is held from now on."""
+        before, frame.held = frame.held, size
         self.partial += size - before
         self.tight = self.partial * TIGHT > self._partial_max
         if size < before:
             self._serve()
 
-    def ask(self, connection: Connection, step: int, rest: int) -> bool:
-        """Whether its frame may have the room of a step more now. If not, it is told (`go_on`) when
+    def ask(self, frame: PartialFrame, step: int, rest: int) -> bool:
+        """Whether it may have the room of a step more now. If not, it is told (`go_on`) when
         it may have all the rest.
         """
-        if not self._may(connection, step, anew=True):
-            self._waiting[connection.proven][connection] = rest
+        if not self._may(frame, step, anew=True):
+            self._waiting[frame.proven][frame] = rest
             return False
-        self.hold(connection, connection.held + step)
+        self.hold(frame, frame.held + step)
         return True
 
-    def _may(self, connection: Connection, more: int, *, anew: bool) -> bool:
+    def _may(self, frame: PartialFrame, more: int, *, anew: bool) -> bool:
         """Whether there is room; it may be as the privileged one. Who comes `anew` goes behind
         those who wait.
         """
         limit = self._partial_max
-        if not connection.proven:
+        if not frame.proven:
             limit -= limit // PART_OF_PROVEN
-        if self.partial + more <= limit and not (anew and self._waiting[connection.proven]):
+        if self.partial + more <= limit and not (anew and self._waiting[frame.proven]):
             return True
-        if self._privileged in (None, connection):
-            self._privileged = connection
+        if self._privileged in (None, frame):
+            self._privileged = frame
             return True
         return False
 
-    def done(self, connection: Connection) -> None:
-        """Its frame is whole, or it has gone."""
+    def done(self, frame: PartialFrame) -> None:
+        """It is whole, or its connection is closed."""
         for waiting in self._waiting.values():
-            waiting.pop(connection, None)
-        if self._privileged is connection:
+            waiting.pop(frame, None)
+        if self._privileged is frame:
             self._privileged = None
-        self.hold(connection, 0)
+        self.hold(frame, 0)
         self._serve()
 
     def _serve(self) -> None:
         """Those who wait, in order, as far as there is room."""
         for waiting in self._waiting.values():
             while waiting:
-                connection, rest = next(iter(waiting.items()))
-                if not self._may(connection, rest, anew=False):
+                frame, rest = next(iter(waiting.items()))
+                if not self._may(frame, rest, anew=False):
                     break
-                del waiting[connection]
-                connection.held += rest
+                del waiting[frame]
+                frame.held += rest
                 self.partial += rest
-                connection.go_on()
+                frame.go_on()
         self.tight = self.partial * TIGHT > self._partial_max
 
     @property

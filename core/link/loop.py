@@ -42,12 +42,13 @@ from core.errors import WireError
 from core.link import strangers
 from core.link.accepting import Accepted, Accepting, Listener
 from core.link.accepting import Protocol as Protocol
-from core.link.connection import EXPECTED_BYTES, PAUSE_STOP, PAUSE_STORAGE, Connection
+from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
 from core.link.gathering import Gathering
 from core.link.incoming import LARGE_BYTES_TIGHT, Incoming
 from core.link.limits import LinkLimits
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
 from core.link.outgoing import Outgoing
+from core.link.partial import EXPECTED_BYTES
 from core.link.poller import GONE, READ, WRITE, new_poller
 from core.link.silence import Silence
 from core.link.sockets import receive_now
@@ -282,17 +283,18 @@ class Link:
         self._token.run_sync_soon(self.settle)
 
     def _receive(self, connection: Connection, size: int) -> None:
-        left = connection.left
+        partial = connection.partial
         data: bytes | Gathering | None
         expects = False
         try:
-            if connection.large is None:
-                if connection.large_bytes:
+            if partial.large is None:
+                left = partial.left
+                if partial.large_bytes:
                     expects, size = True, EXPECTED_BYTES
                 data = receive_now(connection.fd, left, self._view, size)
                 count = len(data) - len(left)
             else:
-                count, data = connection.gather()
+                count, data = partial.gather()
         except BlockingIOError:
             return
         except OSError as error:
@@ -313,8 +315,8 @@ class Link:
         """Behind a large frame so little was received that what begins another is not copied far;
         the rest of it is likely to be there.
         """
-        if connection.large is None:
-            connection.large_bytes = 0
+        if connection.partial.large is None:
+            connection.partial.large_bytes = 0
         elif connection.interest & READ:
             self._receive(connection, 0)
 
@@ -333,9 +335,9 @@ class Link:
                 if not (isinstance(data, bytes) and self._strange(connection, data)):
                     connection.complain("bytes that make no sense", f"closed: {error}")
             if rest:
-                connection.keep(rest)
+                connection.partial.keep(rest)
             else:
-                connection.kept_nothing()
+                connection.partial.kept_nothing()
             handle = connection.session.handle
             for event in wire.take_events():
                 connection.introduced = True

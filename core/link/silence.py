@@ -53,7 +53,8 @@ class Silence:
 
     def _judged(self, connection: Connection, now: float) -> str | None:
         """Why it is to be closed; None if it may stay, perhaps with a question."""
-        if not connection.introduced and now - connection.since >= self._span:
+        waits = connection.paused or connection.partial.large is not None
+        if not connection.introduced and not waits and now - connection.since >= self._span:
             return f"it asked for nothing in {now - connection.since:.0f} s"
         if connection.outbox:
             silent = now - connection.progress

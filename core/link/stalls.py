@@ -70,7 +70,8 @@ class Stalls:
         else:
             self._sending.clear()
         if self._incoming.short:
-            begun = [(one, one.come_bytes) for one in connections if one.held and not one.paused]
+            waiting = [one for one in connections if one.partial.waits_for_peer]
+            begun = [(one, one.partial.come_bytes) for one in waiting]
             for one in self._receiving.stalled(begun, now, self._seconds):
                 yield one, "sends nothing more of its frame, while others wait for the memory"
         else:

@@ -27,6 +27,8 @@ class Peer:
         self.pinged = False
         self.paused = 0
         self.outbox: list[bytes] = []
+        self.partial = self
+        self.large: object = None
 
 
 def end_of(peer: Any, each_second: Any = lambda now: None) -> tuple[float, str]:
@@ -59,6 +61,21 @@ def test_one_that_asks_for_nothing_has_one_span_whatever_it_sends(allowed: float
     at, reason = end_of(peer, trickles)
     assert at == 30
     assert "asked for nothing" in reason
+
+
+def test_one_whose_first_frame_is_large_has_time_for_it() -> None:
+    peer = Peer()
+    peer.introduced, peer.large = False, b"much"
+
+    def comes(now: float) -> None:
+        peer.heard = now
+
+    assert end_of(peer, comes)[0] == math.inf
+    stops, waits = Peer(), Peer()
+    stops.introduced, stops.large = False, b"much"
+    assert end_of(stops)[1].startswith("silent")
+    waits.introduced, waits.paused = False, 1
+    assert end_of(waits)[0] == math.inf
 
 
 def test_one_that_takes_nothing_is_closed_whatever_its_session_allows() -> None:

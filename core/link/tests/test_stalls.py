@@ -12,6 +12,11 @@ class Peer:
         self.outbox: list[bytes] = []
         self.proven = True
         self.taken_bytes = self.come_bytes = self.held = self.paused = 0
+        self.partial = self
+
+    @property
+    def waits_for_peer(self) -> bool:
+        return bool(self.held) and not self.paused
 
     def relieved(self) -> None: ...
 
