@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import magnetar
 from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.hostile.test_kafka_bytes import Peer
+from wire.kafka.messages.basics import FindTopic, MetadataRequest
 from wire.kafka.messages.records import FetchPartition, FetchRequest, FetchTopic
 from wire.kafka.tests.frame import framed
 from wire.pulsar.tests import peer
@@ -323,3 +324,27 @@ def test_answers_that_nobody_reads(server):
     assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
     comes_back(server, highest.idle)
     assert httpx.get(url, timeout=FEW_SECONDS).content == expected
+
+
+def test_large_requests_behind_one_that_waits(server):
+    """Each has many times its size when it is taken apart."""
+    fill(server, "t", MIB)
+    topics = [FindTopic(name=f"x{number}") for number in range(100_000)]
+    large = framed(MetadataRequest(topics=topics), 9)
+    part = FetchPartition(partition=0, fetch_offset=4, partition_max_bytes=MIB)
+    waits = FetchRequest(
+        max_wait_ms=20_000,
+        min_bytes=1,
+        max_bytes=MIB,
+        topics=[FetchTopic(topic="t", partitions=[part])],
+    )
+    highest = Highest(server)
+    with ExitStack() as stack:
+        for _ in range(30):
+            flood = stack.enter_context(Peer(server))
+            flood.socket.settimeout(0.1)
+            with suppress(OSError):  # it is closed
+                flood.socket.sendall(framed(waits, 12) + 20 * large)
+            highest.look()
+    assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
+    comes_back(server, highest.idle)

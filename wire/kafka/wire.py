@@ -254,6 +254,16 @@ class KafkaWire:
 
     # -- the end ------------------------------------------------------------------------------
 
+    def let_go(self) -> None:
+        """The connection is gone: nothing is kept that was asked or packed. Wire and session know
+        each other, so it would stay until garbage is looked for, which is seldom. (A request that
+        somebody still works at is his.)
+        """
+        self._line.clear()
+        self._asked.clear()
+        self._outgoing.clear()
+        self._begun = None
+
     def close(self) -> None:
         """Hear nothing any more; what is packed may still be sent."""
         self._closed = True

@@ -299,6 +299,7 @@ class KafkaSession:
         del reason
         self.gone = True
         self.wire.close()
+        self.wire.let_go()
         self._later.clear()
         self.connection.has_answered(self._weight[False])
         self.connection.stored(self._weight[True])

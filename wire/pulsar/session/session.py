@@ -235,5 +235,6 @@ class PulsarSession:
         """The connection is gone: nothing of it stays attached."""
         self.gone = True
         self.wire.close()
+        self.wire.take_outgoing()  # nobody will: it would stay until garbage is looked for
         detach_producers(self)
         subscribe.detach_all(self)
