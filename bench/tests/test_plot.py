@@ -1,4 +1,8 @@
+import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import msgspec
 
 from bench.drive.command import Report
 from bench.drive.measure import Sample
@@ -21,3 +25,30 @@ def test_the_picture_is_sound_xml_and_names_servers_and_cases() -> None:
     assert "a & b" in shown
     assert "publish" in shown
     assert "publish latency at a fixed rate" in shown
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+FACTORS = {"": 1, "k": 1_000, "M": 1_000_000}
+
+
+def _published() -> Report:
+    return msgspec.json.decode((DOCS / "performance.json").read_bytes(), type=Report)
+
+
+def test_the_picture_of_the_docs_is_drawn_from_its_data() -> None:
+    assert (DOCS / "performance.svg").read_text(encoding="utf-8") == draw(_published())
+
+
+def test_the_first_table_of_the_docs_has_the_figures_of_its_data() -> None:
+    table, _, _ = (DOCS / "performance.md").read_text(encoding="utf-8").partition("![")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \|(.*)$", table, re.MULTILINE))
+    samples = _published().samples
+    assert set(rows) == {sample.case for sample in samples}
+    for sample in samples:
+        _, ours, theirs, *_ = rows[sample.case].split("|")
+        cell = ours if sample.server == "Magnetar" else theirs
+        shown = {
+            round(float(number) * FACTORS[factor], 6)
+            for number, factor in re.findall(r"(?<!p)(\d+(?:\.\d+)?) ?([kM]?)\b", cell)
+        }
+        assert set(sample.figures.values()) <= shown, (sample.case, cell)
