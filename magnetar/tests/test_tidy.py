@@ -216,6 +216,50 @@ def test_paths_in_prose_exist() -> None:
     assert not stale
 
 
+@cache
+def _rooms() -> dict[Path, str]:
+    """The README of each folder that has one."""
+    found = [path for name in (*PACKAGES, *OTHERS) for path in (ROOT / name).rglob("README.md")]
+    return {path.parent: path.read_text(encoding="utf-8") for path in found}
+
+
+def _named(text: str) -> set[str]:
+    """Files and folders in backquotes; `a/{b,c}.py` are two."""
+    names = set()
+    for quoted in re.findall(r"`([\w./{},-]+(?:\.pyx?|\.proto|/))`", text):
+        head, brace, rest = quoted.partition("{")
+        each, _, tail = rest.partition("}")
+        names |= {head + name + tail for name in each.split(",")} if brace else {quoted}
+    return names
+
+
+def test_files_that_a_readme_names_exist() -> None:
+    dead = set()
+    for folder, text in _rooms().items():
+        paths = [f"/{path.relative_to(ROOT)}" for path in folder.rglob("*")]
+        for name in _named(text):
+            ends = f"/{name.rstrip('/')}"
+            if not (ROOT / name).exists() and not any(path.endswith(ends) for path in paths):
+                dead.add(f"{folder.relative_to(ROOT)}/README.md: {name}")
+    assert not dead
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_readme_names_all_that_is_beside_it(package: str) -> None:
+    unnamed = set()
+    for folder, text in _rooms().items():
+        if folder.relative_to(ROOT).parts[0] != package:
+            continue
+        quoted = {
+            name for span in re.findall(r"`([^`]+)`", text) for name in re.split(r"\W+", span)
+        }
+        beside = {path.stem for path in folder.glob("*.py") if not path.stem.endswith("_pb2")}
+        beside |= {path.parent.name for path in folder.glob("*/__init__.py")}
+        beside -= {"__init__", "__main__", "conftest", "tests"}
+        unnamed |= {f"{folder.relative_to(ROOT)}: {name}" for name in beside - quoted}
+    assert not unnamed
+
+
 def _unread_settings() -> set[str]:
     """A setting that nobody reads is a promise that is not kept. Only `magnetar` can read them."""
     read = set()
