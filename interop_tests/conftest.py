@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -13,6 +14,15 @@ from .pulsar.java.driver import driver
 from .raw import Raw
 
 NUMBERS = itertools.count()
+HERE = Path(__file__).parent
+ALONE = ("crash", "kafka/crash", "hostile", "kafka/java/test_crash.py", "test_start.py")
+"""Folders and files of tests that have the machine for themselves in `scripts/test`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.path.is_relative_to(HERE / part) for part in ALONE):
+            item.add_marker("alone")
 
 
 def _fresh(request: pytest.FixtureRequest) -> str:
