@@ -18,7 +18,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 import trio
 
 from bookie import entries
-from bookie.checkpoint import Checkpointer, Shelves
+from bookie.checkpoint import Checkpointer, Shelves, breathe
 from bookie.disk import DiskWatch
 from bookie.entries import Header, Run
 from bookie.journal import format
@@ -27,6 +27,7 @@ from bookie.journal.writer import Journal
 from bookie.ledgers_index import LedgerRow
 from bookie.opened import Opened, opened
 from bookie.read_cache import ReadCache
+from bookie.recovery.damage import Stretch
 from bookie.settings import BookieSettings
 from bookie.write_cache import WriteCache
 from core.errors import (
@@ -207,7 +208,8 @@ class Bookie:
         """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none. The
         disk is not asked for one more where the one before it would not fit.
 
-        `EntryNotFound` if `first` is not here; a later one that is not here ends the answer.
+        `EntryNotFound` if `first` is not here, `Corrupted` if it is damaged; a later one that is
+        either ends the answer, so that what stands before it is given.
         """
         found: list[bytes] = []
         left = bytes_max
@@ -215,7 +217,12 @@ class Bookie:
         while first <= last:
             part = self._read_cached(ledger_id, first, last, left, bool(found))
             if part is None and not (found and len(found[-1]) > left):
-                part = await self._read_shelves(ledger_id, first, last, left, bool(found))
+                try:
+                    part = await self._read_shelves(ledger_id, first, last, left, bool(found))
+                except StorageFailed:
+                    if not found:
+                        raise
+                    break  # whoever asks for that one hears of it
             if not part:
                 break
             found = found + part if found else part
@@ -304,14 +311,14 @@ class Bookie:
 
     def _found(self, ledger_id: int, entry_id: int, read: Callable[[int], Result]) -> Result | None:
         """What is read from where the entry is; None if it is nowhere."""
-        location = self._shelves.locations.find(ledger_id, entry_id)
+        location = self._location(ledger_id, entry_id)
         if location is None:
             return None
         try:
             return read(location)
         except FileNotFoundError:
             # Compaction moved the entry between the two steps; it moves an entry once.
-            location = self._shelves.locations.find(ledger_id, entry_id)
+            location = self._location(ledger_id, entry_id)
             if location is None:
                 return None
         try:
@@ -319,8 +326,26 @@ class Bookie:
         except FileNotFoundError as error:
             raise Corrupted(f"the entry log of {ledger_id}:{entry_id} is missing") from error
 
+    def _location(self, ledger_id: int, entry_id: int) -> int | None:
+        try:
+            return self._shelves.locations.find(ledger_id, entry_id)
+        except Corrupted as error:
+            # The entry is where it was, and after the next start the index says so again.
+            raise StorageFailed(f"the index is damaged, a restart rebuilds it: {error}") from error
+
+    async def damage(self, ledger_id: int, entry_id: int, last: int) -> tuple[int, int]:
+        """The first and the last of the entries that cannot be read, of which this is one."""
+
+        def is_cached(entry_id: int) -> bool:
+            return trio.from_thread.run_sync(self._cache.find, ledger_id, entry_id) is not None
+
+        stretch = Stretch(self._shelves, ledger_id, is_cached, breathe)
+        return await self._in_thread(stretch.around, entry_id, last)
+
     async def last_entry(self, ledger_id: int) -> Header | None:
-        """What the last entry held here says of itself; None if there is no entry."""
+        """What the last entry held here says of itself; None if there is no entry. If it is
+        damaged, a ledger must end there all the same: then its length is that of one before.
+        """
         last = self._cache.last(ledger_id)
         indexed = await self._in_thread(self._shelves.locations.last, ledger_id)
         if indexed is not None:
@@ -329,13 +354,24 @@ class Bookie:
         last = max(last, self._cache.last(ledger_id))
         if last < 0:
             return None
-        run = self._cache.find(ledger_id, last)
+        try:
+            return await self._header(ledger_id, last)
+        except Corrupted as error:
+            log.error("ledger %d ends in damage: %s", ledger_id, error)
+        first, _ = await self.damage(ledger_id, last, last)
+        if first == 0:
+            return Header(ledger_id, last, last, 0)
+        before = await self._header(ledger_id, first - 1)
+        return Header(ledger_id, last, last, before.length)
+
+    async def _header(self, ledger_id: int, entry_id: int) -> Header:
+        run = self._cache.find(ledger_id, entry_id)
         if run is None:
-            run = await self._in_thread(self._load, ledger_id, last, LONE_READ_BYTES)
+            run = await self._in_thread(self._load, ledger_id, entry_id, LONE_READ_BYTES)
             if run is None:
-                raise Corrupted(f"entry {ledger_id}:{last} is indexed and gone")
-            run.checked_payloads(last, last, 1)
-        return entries.header_of(run, last)
+                raise Corrupted(f"entry {ledger_id}:{entry_id} is indexed and gone")
+            run.checked_payloads(entry_id, entry_id, 1)
+        return entries.header_of(run, entry_id)
 
     async def _in_thread(
         self, read: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments

@@ -47,3 +47,6 @@ class BookieSettings(Struct, frozen=True):
     disk_usage_low_mark: float = 0.94
     """Below it, writing goes on."""
     disk_check_interval_seconds: float = 10.0
+
+    scrub_bytes_per_second: int = MIB
+    """Of entry logs, read through for rot; 0: not at all."""

@@ -71,6 +71,8 @@ class BrokerSettings(Struct, frozen=True):
     tail_cache_bytes_max: int = 24 * 1024 * 1024
     cursor_flush_seconds: float = 0.2
     """How long an acknowledgement without receipt may wait to be stored."""
+    skips_lost: bool = False
+    """Readers go on behind entries that cannot be read."""
     division: Division = Division()
     """Of keys among the consumers of a Key_Shared subscription."""
     housekeeping_seconds: float = 30.0
@@ -108,6 +110,7 @@ class Broker:
             self.spawn,
             self._cursor_dirty,
             self._gather,
+            settings.skips_lost,
         )
         self.env = Environment(
             storage, clock, self.spawn, self._dirty_add, self._lost, settings.division

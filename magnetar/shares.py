@@ -177,6 +177,7 @@ def bookie_settings(settings: Settings) -> BookieSettings:
         major_compaction_interval_seconds=storage.major_compaction_interval_seconds,
         disk_usage_threshold=storage.disk_usage_threshold,
         disk_usage_low_mark=storage.disk_usage_low_water_mark,
+        scrub_bytes_per_second=int(storage.scrub_mb_per_second * MEBIBYTE),
         disk_check_interval_seconds=storage.disk_check_interval_seconds,
     )
 
@@ -206,6 +207,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
         ),
         tail_cache_bytes_max=settings.ledgers.cache_size_mb * MEBIBYTE,
         cursor_flush_seconds=settings.ledgers.cursor_flush_seconds,
+        skips_lost=settings.ledgers.auto_skip_non_recoverable_data,
         housekeeping_seconds=settings.broker.housekeeping_interval_seconds,
     )
 

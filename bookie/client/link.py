@@ -29,6 +29,10 @@ class BookieLink(Protocol):
         """Let nobody add any more; durable when this returns."""
         ...
 
+    async def damage(self, ledger_id: int, entry_id: int, last: int) -> tuple[int, int]:
+        """How far the damage reaches of which this entry is part; the ledger ends at `last`."""
+        ...
+
     async def last_entry(self, ledger_id: int) -> Header | None:
         """Ids and length in the last entry that is there."""
         ...

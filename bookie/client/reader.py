@@ -37,6 +37,9 @@ class Reader:
         except EntryNotFound as error:
             raise Corrupted(f"entry {self._ledger_id}:{first} was confirmed and is lost") from error
 
+    async def damage(self, entry_id: int) -> tuple[int, int]:
+        return await self._link.damage(self._ledger_id, entry_id, self._last_confirmed())
+
     def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         last = min(last, self._last_confirmed())
         if not 0 <= first <= last:

@@ -72,6 +72,9 @@ class Writer:
     async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         return await self._reader.read(first, last, bytes_max)
 
+    async def damage(self, entry_id: int) -> tuple[int, int]:
+        return await self._reader.damage(entry_id)
+
     def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         return self._reader.read_at_once(first, last, bytes_max)
 

@@ -5,6 +5,7 @@ Invariant: what does not look like the entry that was asked for is `Corrupted`, 
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import OrderedDict
@@ -45,12 +46,12 @@ class EntryLogReader:
         """
         log_id, offset = split(location)
         start = offset - entries.LENGTH_BYTES
-        data = self._pread(log_id, start, size)
+        data = self._readable(log_id, start, size)
         length = int.from_bytes(data[:4], "big", signed=True)
         if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
             raise Corrupted(f"entry {ledger_id}:{entry_id}: its length in log {log_id} is {length}")
         if entries.LENGTH_BYTES + length > len(data):
-            data = self._pread(log_id, start, entries.LENGTH_BYTES + length)
+            data = self._readable(log_id, start, entries.LENGTH_BYTES + length)
         run = entries.run_in(data)
         if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
             raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
@@ -167,6 +168,25 @@ class EntryLogReader:
             return format.read_header(self._pread(log_id, 0, format.HEADER_BYTES))
         except ValueError as error:
             raise Corrupted(f"entry log {log_id:x}: {error}") from error
+
+    def _readable(self, log_id: int, offset: int, size: int) -> bytes:
+        """The head of a record alone where a sector behind it cannot be read: that is damage to
+        what is in it, and not to what stands before.
+        """
+        try:
+            return self._pread(log_id, offset, size)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+        try:
+            head = self._pread(log_id, offset, entries.RECORD_OVERHEAD_BYTES)
+            length = int.from_bytes(head[:4], "big", signed=True)
+            whole = entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX
+            return self._pread(log_id, offset, length + 4) if whole else head
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise Corrupted(f"entry log {log_id:x} cannot be read at {offset}") from error
 
     def _pread(self, log_id: int, offset: int, size: int) -> bytes:
         with self._descriptor(log_id) as fd:

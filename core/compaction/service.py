@@ -47,7 +47,9 @@ class Compacting:
 
     def _due(self, topic: Topic) -> Plan | None:
         wanted, ledger = topic.policies.compaction, topic.ledger
-        if wanted is None or topic.fenced:
+        if wanted is None or topic.fenced or ledger.losses.ranges:
+            # Kafka calls such a partition uncleanable (`LogCleanerManager`): a copy without what is
+            # lost would have nobody hear of the loss
             return None
         now_ms = topic.env.clock.wall_ms()
         # what deduplication has not noted yet, it reads again when the topic is loaded

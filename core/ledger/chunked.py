@@ -84,7 +84,7 @@ async def _parts(
     found: dict[int, bytes] = {}
     first, end = start[1], start[1] + entries
     while first < end:
-        part = await ledger.read((start[0], first), end - first, STEP_BYTES)
+        part = await ledger.losses.read_round((start[0], first), end - first, STEP_BYTES)
         for place in range(len(part.payloads)):
             sent = part.sent(place)
             about = chunk(sent)

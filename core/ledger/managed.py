@@ -40,6 +40,7 @@ from core.ledger import cutting, listing, recovery
 from core.ledger.appends import Append, Appended, joined
 from core.ledger.chain import Chain, Position, Segment
 from core.ledger.listing import MIXED as MIXED
+from core.ledger.losses import DAMAGE, Losses
 from core.ledger.readers import Readers
 from core.ledger.sparse import Sparse
 from core.ledger.storage import Storage
@@ -95,33 +96,28 @@ class ManagedLedger:
         self.pending_bytes = 0
         """Payload given to `append` and not yet confirmed or failed."""
         self.entries_added = 0
-        self.written_ms = 0
-        """When storage was last given something, 0 for never."""
+        self.written_ms = 0  # when storage was last given something, 0 for never
         self.writes = WriteStatistics()
         self.transactions: LogTransactions | None = None
         """What of it belongs to transactions, if there ever were any."""
         self.roll_limits = storage.roll
-        self.tailed = False
-        """Whether anybody reads close behind: only then is the tail cached."""
-        self.times = Times(self)
+        self.tailed = False  # whether anybody reads close behind: only then is the tail cached
+        self.times, self.losses = Times(self), Losses(self)
         self._storage = storage
         self._advanced = advanced
         self._lost = lost
         self._tail = Tail(storage.cache)
         self._version = ABSENT
-        self._refusal: BrokerError | None = None
-        """Why nothing is appended any more."""
+        self._refusal: BrokerError | None = None  # why nothing is appended any more
         self._terminated_at: Position | None = None
         self._trouble = Trouble()
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
-        self._telling: Append | None = None
-        """Whose positions are being told, or were told last."""
+        self._telling: Append | None = None  # whose positions are told, or were told last
         self._readers = Readers(storage.ledgers)
         self._sparse = Sparse(self._readers)
-        self.doomed: set[int] = set()
-        """Ledgers that whoever opens the log next is to delete."""
+        self.doomed: set[int] = set()  # ledgers that whoever opens the log next is to delete
         self._metadata_lock = trio.Lock()
         self.cutting = trio.Lock()
         """Ledgers leave the list, or are replaced in it, one change at a time."""
@@ -499,6 +495,7 @@ class ManagedLedger:
         """Nobody names them any more: at worst one stays and takes room."""
         for ledger_id in ledger_ids:
             self._readers.forget(ledger_id)
+            self.losses.forget(ledger_id)
             try:
                 await self._storage.ledgers.delete(ledger_id)
             except BrokerError as error:
@@ -532,7 +529,9 @@ class ManagedLedger:
         return writer if writer is not None and writer.ledger_id == ledger_id else None
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
-        """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`."""
+        """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`,
+        or `Corrupted` if that one is lost, which `losses` then knows.
+        """
         rewritten = self.chain.rewritten
         try:
             return await self._read(position, entries_max, bytes_max)
@@ -544,16 +543,26 @@ class ManagedLedger:
     async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         ledger_id, entry_id = position
         reader: LedgerReader | None = self._writer_of(ledger_id)
-        if reader is None:
-            segment = self.chain.segment_of(ledger_id)
-            if segment is not None and segment.kept is not None:
-                return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
-            reader = await self._readers.get(ledger_id)
-        last = min(entry_id + entries_max - 1, reader.last_confirmed)
-        if last < entry_id:
-            raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")
-        payloads = await reader.read(entry_id, last, bytes_max)
+        segment = self.chain.segment_of(ledger_id)
+        try:
+            if reader is None:
+                stored_in = ledger_id if segment is None else segment.stored_in
+                reader = await self._readers.get(stored_in)
+                if segment is not None and segment.kept is not None:
+                    return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
+            last = min(entry_id + entries_max - 1, reader.last_confirmed)
+            if last < entry_id:
+                raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")
+            payloads = await reader.read(entry_id, last, bytes_max)
+        except DAMAGE as error:
+            raise await self.losses.learn(position, segment, reader, error) from error
+        self.losses.readable(position)
         return Slice(ledger_id, entry_id, payloads, header.counts_of(payloads))
+
+    @property
+    def skips_lost(self) -> bool:
+        """Whether readers go on behind what is lost, without a word from anybody."""
+        return self._storage.skips_lost
 
     @property
     def _said(self) -> str:

@@ -9,10 +9,11 @@ Invariant: a place is right or absent: entries never move, and trimmed ones are 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import Final
 
+from core.errors import Corrupted
 from core.ledger.chain import Position, Segment
 from core.ledger.managed import ManagedLedger
 
@@ -58,10 +59,20 @@ class Places:
         low, high = 0, len(ids)
         while low < high:
             middle = (low + high) // 2
-            if await self._last_index((segment.ledger_id, ids[middle])) < index:
-                low = middle + 1
-            else:
-                high = middle
+            position = (segment.ledger_id, ids[middle])
+            try:
+                if await self._last_index(position) < index:
+                    low = middle + 1
+                else:
+                    high = middle
+            except Corrupted:
+                lost = self._ledger.losses.at(position)
+                if lost is None:
+                    raise
+                if lost.next_index <= index:
+                    low = bisect_right(ids, lost.last)
+                else:  # in it, or before it
+                    high = bisect_left(ids, lost.first)
         return ids[low] if low < len(ids) else segment.entries
 
     async def _last_index(self, position: Position) -> int:

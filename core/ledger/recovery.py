@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from core.entry import header
-from core.errors import LedgerNotFound
+from core.errors import Corrupted, LedgerNotFound
 from core.ledger import formats, times
 from core.ledger.chain import START, Chain, Position, Segment
 from core.ledger.kept import KEPT, Kept, decoded, id_entries, place_said
@@ -30,6 +30,12 @@ log = logging.getLogger(__name__)
 
 IDS_BYTES: Final = 1024 * 1024
 """Of compacted ledgers' entries, read at once."""
+
+
+LOST_MESSAGES_MAX: Final = 1_000_000
+"""In an entry at the end that cannot be read: so many indexes are passed over, and none is given
+twice.
+"""
 
 
 class Found(Struct, frozen=True):
@@ -122,7 +128,7 @@ async def _check_there(storage: Storage, name: str, last: Segment) -> None:
 async def _find_kept(storage: Storage, name: str, segment: Segment) -> None:
     try:
         segment.kept = await _kept(storage, segment.others[KEPT])
-    except LedgerNotFound:
+    except (LedgerNotFound, Corrupted):
         log.error("%s: what was left of ledger %d is lost", said(name), segment.ledger_id)
         segment.entries = 0
 
@@ -142,5 +148,13 @@ async def _kept(storage: Storage, said_kept: str) -> Kept:
 async def _index_at(storage: Storage, position: Position) -> int:
     ledger_id, entry_id = position
     reader = await storage.ledgers.open(ledger_id, recover=False)
-    (entry,) = await reader.read(entry_id, entry_id, 1)
-    return header.read(entry).index
+    lost = 0
+    try:
+        (entry,) = await reader.read(entry_id, entry_id, 1)
+    except Corrupted:
+        first, last = await reader.damage(entry_id)
+        lost = last - first + 1
+        if not first:
+            return lost * LOST_MESSAGES_MAX
+        (entry,) = await reader.read(first - 1, first - 1, 1)
+    return header.read(entry).index + lost * LOST_MESSAGES_MAX

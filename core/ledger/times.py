@@ -237,4 +237,4 @@ class Times:
         cached = self._ledger.cached(position)
         if cached is not None:
             return cached[0].part(cached[1], cached[1] + READ_ENTRIES)
-        return await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
+        return await self._ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)

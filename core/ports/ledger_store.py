@@ -43,9 +43,14 @@ class LedgerReader(Protocol):
     async def read(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none.
 
-        `EntryNotFound` beyond `last_confirmed`; `Corrupted` when stored bytes fail their checks;
-        `StorageFailed` for any other trouble. Cancel-safe.
+        `EntryNotFound` beyond `last_confirmed`; `Corrupted` when `first` is not what was written;
+        `StorageFailed` for any other trouble. A later entry with trouble ends the answer.
+        Cancel-safe.
         """
+        ...
+
+    async def damage(self, entry_id: int) -> tuple[int, int]:
+        """The first and the last of the damaged entries round this one, which is `Corrupted`."""
         ...
 
     def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import trio
 
-from core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound, StorageFull
+from core.errors import BrokerError, Corrupted, EntryNotFound, Fenced, LedgerNotFound, StorageFull
 from core.ports.ledger_store import Done, LedgerInfo
 
 
@@ -26,6 +26,8 @@ class MemoryLedger:
         self.last_confirmed = -1
         self.closed = False
         self.failure: BrokerError | None = None
+        self.damaged: set[int] = set()
+        """Entries that rot has eaten."""
         self._store = store
         self._waiting: deque[tuple[int, Done]] = deque()
 
@@ -71,21 +73,32 @@ class MemoryLedger:
         last = min(last, self.last_confirmed)
         if not 0 <= first <= last:
             raise EntryNotFound(f"ledger {self.ledger_id} has no entries {first} to {last}")
+        if first in self.damaged:
+            raise Corrupted(f"entry {self.ledger_id}:{first} does not have its digest")
         return self._part(first, last, bytes_max)
+
+    async def damage(self, entry_id: int) -> tuple[int, int]:
+        first = last = entry_id
+        while first - 1 in self.damaged:
+            first -= 1
+        while last + 1 in self.damaged:
+            last += 1
+        return first, last
 
     def _part(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         found = [self.entries[first]]
         size = len(found[0])
-        for entry in self.entries[first + 1 : last + 1]:
+        for entry_id in range(first + 1, last + 1):
+            entry = self.entries[entry_id]
             size += len(entry)
-            if size > bytes_max:
+            if size > bytes_max or entry_id in self.damaged:
                 break
             found.append(entry)
         return found
 
     def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
         last = min(last, self.last_confirmed)
-        if not (self._store.at_hand and 0 <= first <= last):
+        if not (self._store.at_hand and 0 <= first <= last) or first in self.damaged:
             return []
         return self._part(first, last, bytes_max)
 

@@ -129,7 +129,7 @@ class Deduplication:
         chain = self._ledger.chain
         position = chain.normal(self._cursor.read_from)
         while chain.has(position):
-            part = await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
+            part = await self._ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)
             for place in range(len(part.payloads)):
                 self._note(part.sent(place))
             self._since_snapshot += len(part.payloads)

@@ -44,9 +44,13 @@ async def find_by_time(ledger: ManagedLedger, since_ms: int) -> Position:
 
 
 async def _published(ledger: ManagedLedger, position: Position) -> int:
+    """An entry that is lost is taken to be as old as the next one that is not."""
     found = ledger.cached(position)
     if found is not None:
         entry = found[0].payloads[found[1]]
     else:
-        entry = (await ledger.read(position, 1, 1)).payloads[0]
+        near = await ledger.losses.readable_near(position)
+        if near is None:
+            return 0
+        entry = near.payloads[0]
     return publish_time(entry)

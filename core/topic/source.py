@@ -2,7 +2,11 @@
 
 A plain call (`at`) either has entries or sees to it that they come: then `arrived` is called on the
 loop and the dispatcher asks again. A failed load is tried again after a pause that doubles, so that
-a broken ledger costs log lines, not the loop.
+a broken ledger costs log lines, not the loop; whoever asks for another entry meanwhile is served.
+
+An entry that is lost (`losses.py`) is waited for in the same way, and silently, for it has been
+told: until somebody skips it, or the broker's settings say that all do. Then empty entries that are
+acknowledged already stand in its place.
 
 In a mixed topic everything comes by a load, for it has to cross first (`mixed.py`).
 
@@ -19,6 +23,7 @@ import trio
 from core.errors import BrokerError
 from core.ledger.chain import Position
 from core.ledger.managed import ManagedLedger
+from core.ledger.sparse import NOTHING
 from core.ledger.tail_cache import Slice
 from core.topic.mixed import Hide, crossed
 
@@ -33,7 +38,10 @@ RETRY_SECONDS_MAX = 10.0
 class EntrySource:
     """See the module's docstring."""
 
-    __slots__ = ("_arrived", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds", "_spawn")
+    __slots__ = (
+        "_arrived", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds",
+        "_spawn",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,6 +56,8 @@ class EntrySource:
         self._hide = hide
         self._loaded: Slice | None = None
         self._loading: Position | None = None
+        self._failed: Position | None = None
+        """It is tried again after a pause."""
         self._retry_seconds = RETRY_SECONDS
 
     def at(
@@ -65,7 +75,9 @@ class EntrySource:
         cached = self._ledger.cached(position)
         if cached is not None and not self._ledger.mixed:
             return cached
-        if self._loading is None:
+        if self._loading is None and position != self._failed:
+            if self._failed is not None:
+                self._failed, self._retry_seconds = None, RETRY_SECONDS
             self._loading = position
             self._spawn(self._load, position, entries_max)
         return None
@@ -83,20 +95,32 @@ class EntrySource:
         try:
             self._loaded = await self._read(position, entries_max)
         except BrokerError as error:
-            log.error("%s: cannot read at %s: %s", self._ledger.name, position, error)
-            await trio.sleep(self._retry_seconds)
-            self._retry_seconds = min(self._retry_seconds * 2, RETRY_SECONDS_MAX)
+            if self._ledger.losses.at(position) is None:
+                log.error("%s: cannot read at %s: %s", self._ledger.name, position, error)
+            self._failed = position
         else:
             self._retry_seconds = RETRY_SECONDS
         finally:
             self._loading = None
+        if self._failed == position:
+            await self._pause(position)
         self._arrived()
+
+    async def _pause(self, position: Position) -> None:
+        seconds = self._retry_seconds
+        self._retry_seconds = min(seconds * 2, RETRY_SECONDS_MAX)
+        await trio.sleep(seconds)
+        if self._failed == position:
+            self._failed = None
 
     async def _read(self, position: Position, entries_max: int) -> Slice:
         ledger = self._ledger
         cached = ledger.cached(position) if ledger.mixed else None
         if cached is None:
-            part = await ledger.read(position, entries_max, LOAD_BYTES_MAX)
+            read = ledger.losses.read_round if ledger.skips_lost else ledger.read
+            part = await read(position, entries_max, LOAD_BYTES_MAX)
+            if part.payloads[0] is NOTHING:
+                self._hide(*position, position[1] + len(part.payloads) - 1)
         else:
             part = cached[0].part(cached[1], cached[1] + entries_max)
         if ledger.transactions is not None:

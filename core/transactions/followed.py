@@ -81,7 +81,7 @@ class Followed:
                 self._noted = notes.position
         position = chain.after(self._noted) if self._noted != START else chain.first
         while chain.has(position):
-            part = await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
+            part = await self._ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)
             for place in range(len(part.payloads)):
                 where = (part.ledger_id, part.first_entry + place)
                 self.note(part.sent(place), part.header(place).first_index, where)

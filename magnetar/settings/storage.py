@@ -74,6 +74,9 @@ class Storage(Struct, frozen=True):
     disk_check_interval_seconds: Annotated[
         float, Meta(description="Time between looks at the disk.", gt=0)
     ] = 10.0
+    scrub_mb_per_second: Annotated[
+        float, Meta(description="Entry logs are read through for rot at this rate; 0: not.", ge=0)
+    ] = 1.0
 
 
 class Ledgers(Struct, frozen=True):
@@ -94,6 +97,9 @@ class Ledgers(Struct, frozen=True):
     cache_size_mb: Annotated[
         int, Meta(description="Newest entries of all topics, kept for consumers that follow.", ge=0)
     ] = 24
+    auto_skip_non_recoverable_data: Annotated[
+        bool, Meta(description="Readers go on behind what cannot be read; else they wait there.")
+    ] = False
     cursor_flush_seconds: Annotated[
         float, Meta(description="An acknowledgment may wait so long to be stored.", ge=0)
     ] = 0.2

@@ -2,6 +2,9 @@
 
 from itertools import pairwise
 
+import pytest
+import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from core.errors import StorageFailed
@@ -72,3 +75,49 @@ async def test_a_failed_load_is_tried_again_ever_more_slowly(
     for step, pause in enumerate(pauses):
         assert pause >= module.RETRY_SECONDS * 2**step - 1e-9
     assert len(at) == failures + 1
+
+
+async def test_who_waits_at_what_is_lost_is_served_elsewhere_at_once(
+    desk: Bench, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"0", b"1", b"2")
+    desk.ledgers.ledgers[places[0][0]].damaged.add(1)
+    arrived: list[float] = []
+    source = EntrySource(
+        topic.ledger,
+        desk.env.spawn,
+        lambda: arrived.append(autojump_clock.current_time()),
+        nothing,
+    )
+    began = autojump_clock.current_time()
+    for _ in range(5):
+        assert source.at(places[1]) is None
+        await trio.sleep(20)
+    assert source.at(places[1]) is None
+    await trio.lowlevel.checkpoint()
+    assert source.at(places[2]) is None
+    asked = autojump_clock.current_time()
+    await settled()
+    assert source.at(places[2]) is not None
+    assert autojump_clock.current_time() == asked > began
+    assert caplog.text.count("lost") == 1
+    assert "cannot read at" not in caplog.text
+
+
+async def test_what_is_lost_is_hidden_where_readers_go_on_by_themselves(desk: Bench) -> None:
+    desk.storage = replace(desk.storage, skips_lost=True)
+    desk.env = replace(desk.env, storage=desk.storage)
+    topic = await desk.topic()
+    places = await desk.published(topic, b"0", b"1", b"2")
+    desk.ledgers.ledgers[places[0][0]].damaged.update((0, 1))
+    hidden: list[tuple[int, int, int]] = []
+    source = EntrySource(
+        topic.ledger, desk.env.spawn, lambda: None, lambda *range_: hidden.append(range_)
+    )
+    assert source.at(places[0]) is None
+    await settled()
+    found = source.at(places[0])
+    assert found is not None
+    assert len(found[0].payloads) == 2
+    assert hidden == [(places[0][0], 0, 1)]

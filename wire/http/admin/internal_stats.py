@@ -128,6 +128,16 @@ def described(topic: Topic) -> Json:
         "schemaLedgers": [],
         "compactedLedger": NO_LEDGER,
         "properties": dict(ledger.properties),
+        "lostRanges": [
+            {
+                "ledgerId": one.ledger_id,
+                "firstEntry": one.first,
+                "lastEntry": one.last,
+                "firstIndex": one.first_index,
+                "nextIndex": one.next_index,
+            }
+            for one in ledger.losses.ranges
+        ],
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -21,7 +22,7 @@ from core.entry.compression import CODECS, decompress
 from core.entry.header import read as read_header
 from core.entry.kafka_form import batch_in
 from core.entry.pulsar_metadata import message_count
-from core.errors import EntryNotFound, Invalid, LedgerNotFound
+from core.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
 from core.ledger.chain import START, Position
 from core.topic.seeking import find_by_time, mark_before
 from core.topic.topic import Topic
@@ -188,10 +189,11 @@ async def last_message_id(ask: Ask) -> MessageId | LastMessageId:
     topic = await stored(ask)
     last = topic.ledger.chain.confirmed
     if last[1] >= 0:
-        entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
-        count, is_batch = message_count(entry[read_header(entry).size :])
-        if is_batch:
-            return LastMessageId(*last, topic.name.partition_index, count - 1)
+        with suppress(Corrupted):  # lost, and the last one all the same
+            entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
+            count, is_batch = message_count(entry[read_header(entry).size :])
+            if is_batch:
+                return LastMessageId(*last, topic.name.partition_index, count - 1)
     return message_id(topic, last)
 
 

@@ -17,6 +17,7 @@ from core.entry.header import read as read_header
 from core.entry.pulsar_metadata import message_count
 from core.errors import (
     AlreadyExists,
+    Corrupted,
     EntryNotFound,
     LedgerNotFound,
     NotAllowed,
@@ -193,8 +194,8 @@ async def _part_of_batch(topic: Topic, target: Target) -> PartialAck | None:
         return None
     try:
         entry = (await topic.ledger.read(target.position, 1, 1)).payloads[0]
-    except (EntryNotFound, LedgerNotFound):
-        return None  # it was deleted: what comes behind it is next
+    except (EntryNotFound, LedgerNotFound, Corrupted):
+        return None  # it was deleted, or is lost: what comes behind it is next
     size, is_batch = message_count(entry[read_header(entry).size :])
     if not is_batch or size > BATCH_MESSAGES_MAX:
         return None

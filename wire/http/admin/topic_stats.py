@@ -137,6 +137,8 @@ def _storage(topic: Topic) -> Json:
         "backlogSize": backlog_bytes(topic),
         "backlogQuotaLimitSize": by_size.limit_size if by_size is not None else -1,
         "backlogQuotaLimitTime": by_age.limit_time if by_age is not None else -1,
+        "lostRanges": len(topic.ledger.losses.ranges),
+        "lostEntries": topic.ledger.losses.entries,
         "offloadedStorageSize": 0,
         "lastOffloadLedgerId": 0,
         "lastOffloadSuccessTimeStamp": 0,
@@ -323,7 +325,10 @@ async def _oldest_time(topic: AnyTopic, subscription: Subscription | VolatileSub
     first = subscription.cursor.read_from
     if not topic.ledger.chain.has(first):
         return -1
-    entry = (await topic.ledger.read(first, 1, 1)).payloads[0]
+    near = await topic.ledger.losses.readable_near(first)
+    if near is None:
+        return -1
+    entry = near.payloads[0]
     return publish_time(entry[read_header(entry).size :])
 
 

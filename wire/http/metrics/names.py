@@ -50,6 +50,8 @@ OF_TOPICS: Final[Names] = (
     ("pulsar_storage_backlog_quota_limit_time", "gauge", "Seconds, -1 for any number"),
     ("pulsar_storage_offloaded_size", "gauge", "Bytes that were offloaded: none"),
     ("pulsar_storage_write_rate", "gauge", "Entries stored per second"),
+    ("magnetar_lost_ranges_total", "counter", "Ranges of entries that were found unreadable"),
+    ("magnetar_lost_entries_total", "counter", "Entries in those"),
     *_buckets("pulsar_storage_write_latency", LATENCIES, "Entries that took up to so many ms"),
     *_buckets("pulsar_storage_ledger_write_latency", LATENCIES, "The same, of storage alone"),
     *_buckets("pulsar_entry_size", SIZES, "Entries of up to that size, by the mean of each run"),

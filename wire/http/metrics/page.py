@@ -178,6 +178,8 @@ def _storage(topic: Topic) -> dict[str, float]:
         "pulsar_storage_backlog_quota_limit": by_size.limit_size if by_size is not None else -1,
         "pulsar_storage_backlog_quota_limit_time": by_age.limit_time if by_age is not None else -1,
         "pulsar_storage_offloaded_size": 0,
+        "magnetar_lost_ranges_total": topic.ledger.losses.count,
+        "magnetar_lost_entries_total": topic.ledger.losses.entries,
         "pulsar_storage_write_rate": topic.rates.per_second.entries,
         **_writes(topic.ledger.writes),
     }

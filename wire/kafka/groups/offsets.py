@@ -26,6 +26,7 @@ from msgspec import Struct
 from core.broker import Broker
 from core.errors import (
     BrokerError,
+    Corrupted,
     Fenced,
     InvalidName,
     NotReady,
@@ -247,7 +248,12 @@ async def _offset_behind(log: Log, mark: Position) -> int:
     if cached is not None:
         part, at = cached
         return part.header(at).first_index
-    return (await ledger.read(position, 1, 1)).header(0).first_index
+    try:
+        return (await ledger.read(position, 1, 1)).header(0).first_index
+    except Corrupted:
+        if ledger.losses.at(position) is None:
+            raise
+        return ledger.losses.index_at(position)
 
 
 def commit_code(error: BrokerError | Refused) -> int:

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from core.errors import BrokerError
+from core.errors import BrokerError, Corrupted
 from wire.kafka.errors import (
+    CORRUPT_MESSAGE,
     NONE,
     NOT_LEADER,
     OFFSET_OUT_OF_RANGE,
@@ -97,6 +98,11 @@ class Wanted:
             return
         try:
             await found.gather(self.part.fetch_offset)
+        except Corrupted:
+            # Of 56 (KAFKA_STORAGE_ERROR) Java's consumer and librdkafka say nothing: they ask for
+            # metadata and try again. Of 2 both tell the application, which can seek past it
+            # (`FetchCollector.handleInitializeErrors`, `rdkafka_fetcher.c`).
+            self.error = CORRUPT_MESSAGE
         except BrokerError as error:
             self.error = code_of(error)
         self._take(found)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from core.entry import kafka_batch, kafka_form
+from core.errors import StorageFailed
 from core.ledger.chain import Position
 from core.ledger.tail_cache import Slice
 from wire.kafka.session.foreign import Foreign
@@ -84,12 +85,22 @@ class Gathering:
         while ledger.chain.has(position) and self._promising:
             part = self._cached(position)
             if part is None:
-                part = await ledger.read(position, READ_ENTRIES_MAX, max(self._left, 1))
+                try:
+                    part = await self._read(position)
+                except StorageFailed:
+                    if not self._taken:
+                        raise
+                    break  # what stands before it is given; the next fetch hears of it
             position = self._behind(part, await self._take(part))
             if self._full:
                 break
         self._end_foreign()
         self._note(position)
+
+    async def _read(self, position: Position) -> Slice:
+        ledger = self._log.topic.ledger
+        read = ledger.losses.read_round if ledger.skips_lost else ledger.read
+        return await read(position, READ_ENTRIES_MAX, max(self._left, 1))
 
     def _cached(self, position: Position) -> Slice | None:
         """What was written just now, or read just before."""

@@ -73,7 +73,7 @@ class Recall:
                 self._noted = notes.position
                 position = max(position, chain.after(notes.position))
         while chain.has(position):
-            part = await ledger.read(position, READ_ENTRIES, READ_BYTES)
+            part = await ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)
             for place in range(len(part.payloads)):
                 batch = kafka_form.batch_in(part.sent(place))
                 if batch is not None:

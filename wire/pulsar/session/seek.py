@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from core.entry.pulsar_metadata import message_count
-from core.errors import Invalid, NotAllowed, NotReady
+from core.errors import Corrupted, Invalid, NotAllowed, NotReady
 from core.ledger.chain import START, Position
 from core.topic.consumer import PartialAck
 from core.topic.seeking import find_by_time, mark_before
@@ -68,10 +69,11 @@ async def _tell_last(
     if last < topic.ledger.chain.first:
         last = START
     else:
-        entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
-        count, is_batch = message_count(entry)
-        if is_batch:
-            batch_index = count - 1
+        with suppress(Corrupted):  # lost, and the last one all the same
+            entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
+            count, is_batch = message_count(entry)
+            if is_batch:
+                batch_index = count - 1
     subscription = attached.consumer.subscription
     mark = subscription.cursor.mark_delete if subscription is not None else START
     session.reply(
