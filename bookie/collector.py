@@ -123,7 +123,7 @@ class Collector:
         The order matters: first the logs, then the ledgers, then who of them lives. A ledger that
         is born meanwhile is in none of these logs.
         """
-        finished = await self._finished_logs()
+        finished = await self.finished_logs()
         local = await self._in_thread(self._shelves.ledgers.ledger_ids)
         gone = []
         for count, ledger_id in enumerate(local):
@@ -171,7 +171,7 @@ class Collector:
 
     # -- logs ---------------------------------------------------------------------------------
 
-    async def _finished_logs(self) -> list[int]:
+    async def finished_logs(self) -> list[int]:
         """Logs that are not written any more, whose every entry and ledger is indexed."""
         async with self._shelves.lock:
             writing = self._shelves.entry_log.log_id

@@ -26,6 +26,7 @@ from bookie.housekeeping import Flusher, Housekeeping
 from bookie.journal.files import JournalFiles
 from bookie.journal.writer import Journal, Watch
 from bookie.recovery.opening import open_shelves
+from bookie.recovery.scrubber import Scrubber
 from bookie.settings import BookieSettings
 from bookie.statistics import BookieStatistics
 from bookie.write_cache import WriteCache
@@ -117,7 +118,7 @@ class EmbeddedStore:
 
     def statistics(self) -> BookieStatistics:
         bookie, journal, parts = self._bookie, self._journal.statistics(), self._parts
-        collected = parts.collector.statistics()
+        collected, scrubbed = parts.collector.statistics(), parts.scrubber.statistics()
         counters = bookie.counters
         return BookieStatistics(
             writable=self.writable(),
@@ -145,6 +146,9 @@ class EmbeddedStore:
             ledgers_deleted=collected.ledgers_deleted,
             entry_logs_unlinked=collected.unlinked,
             bytes_compacted=collected.bytes_compacted,
+            scrubbed_bytes=scrubbed.bytes,
+            damaged_ranges=scrubbed.damaged_ranges,
+            damaged_entries=scrubbed.damaged_entries,
             disk_used_part=parts.disk.usage.used_part,
             disk_free_bytes=parts.disk.usage.free_bytes,
         )
@@ -158,6 +162,10 @@ class EmbeddedStore:
         """Likewise: give back the space of deleted ledgers now."""
         await self._parts.collector.collect(compact_below)
 
+    async def scrub(self) -> None:
+        """Likewise: read all entry logs through now."""
+        await self._parts.scrubber.round()
+
 
 class _Parts(Struct, frozen=True):
     cache: WriteCache
@@ -165,6 +173,7 @@ class _Parts(Struct, frozen=True):
     collector: Collector
     disk: DiskWatch
     flusher: Flusher
+    scrubber: Scrubber
 
 
 @asynccontextmanager
@@ -266,7 +275,6 @@ async def _running(
     journal.full = disk.ran_out
     bookie = Bookie(settings, shelves, journal, cache, checkpointer, disk)
     collector = Collector(shelves, bookie, checkpointer, metadata, settings)
-
     async with trio.open_nursery() as nursery:
         journal.start(watch or (lambda fd, call, due: nursery.start_soon(_watch, fd, call)))
         flusher = Flusher(journal)
@@ -279,16 +287,28 @@ async def _running(
 
         keep = Housekeeping(settings, checkpointer, collector, disk, shelves_failed)
         nursery.start_soon(keep.run)
+        keep.scrubber = scrubber = _scrubber(shelves, metadata, collector, settings)
+        parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
         client = LedgerClient(settings.bookie_id, bookie, metadata, clock, flusher.later)
         try:
             yield EmbeddedStore(
-                bookie, journal, client, _Parts(cache, checkpointer, collector, disk, flusher)
+                bookie,
+                journal,
+                client,
+                parts,
             )
         finally:
             keep.cancel()
             with trio.CancelScope(shield=True):
                 await _stop(journal, checkpointer, shelves, bookie)
             nursery.cancel_scope.cancel()
+
+
+def _scrubber(
+    shelves: Shelves, metadata: MetadataStore, collector: Collector, settings: BookieSettings
+) -> Scrubber:
+    rate = settings.scrub_bytes_per_second
+    return Scrubber(shelves, metadata, collector.finished_logs, rate)
 
 
 async def _watch(descriptor: int, call: Callable[[], None]) -> None:

@@ -17,8 +17,9 @@ from bookie.checkpoint import Checkpointer
 from bookie.collector import Collector
 from bookie.disk import DiskWatch
 from bookie.journal.writer import Journal
+from bookie.recovery.scrubber import Scrubber
 from bookie.settings import BookieSettings
-from core.errors import Corrupted, StorageFailed
+from core.errors import BrokerError, Corrupted, StorageFailed
 
 LOOK_SECONDS: Final = 0.02
 """Between two looks into an index, of a millisecond or two each: 100,000 entries in a second."""
@@ -88,6 +89,7 @@ class Housekeeping:
         disk: DiskWatch,
         failed: Callable[[str], None],
     ) -> None:
+        self.scrubber: Scrubber | None = None
         self._settings = settings
         self._shelves = checkpointer.shelves
         self._checkpointer = checkpointer
@@ -108,6 +110,7 @@ class Housekeeping:
                 nursery.start_soon(self._collections)
                 nursery.start_soon(self._disk_checks)
                 nursery.start_soon(self._read_indexes)
+                nursery.start_soon(self._scrub)
 
     async def _checkpoints(self) -> None:
         try:
@@ -131,6 +134,14 @@ class Housekeeping:
                 while count is not None:
                     count = await trio.to_thread.run_sync(_look, looks)
                     await trio.sleep(LOOK_SECONDS)
+
+    async def _scrub(self) -> None:
+        if self.scrubber is None:
+            return
+        try:
+            await self.scrubber.run()
+        except (OSError, BrokerError) as error:  # what readers need of it they are told
+            log.error("entry logs are read through no further: %s", error)
 
     async def _disk_checks(self) -> None:
         while True:

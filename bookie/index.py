@@ -160,6 +160,18 @@ class LocationIndex:
                 breathe()
         return False
 
+    def entries_at(
+        self, wanted: Callable[[int], bool], breathe: Breathe
+    ) -> Iterator[tuple[int, int]]:
+        """(ledger id, entry id) of all that are at such locations, in order. Looks at all."""
+        for count, (key, value) in enumerate(self._database.from_key(b"")):
+            if key >= _NO_LEDGERS:
+                break
+            if wanted(_unvalue(value)[0]):
+                yield _unkey(key)
+            if count % BREATHE_PUTS == 0:
+                breathe()
+
     def read_through(self) -> Generator[int, None, None]:
         """Every block, bit by bit; `Corrupted` if one has rotted."""
         return self._database.read_through()

@@ -63,5 +63,8 @@ class BookieStatistics(Struct, frozen=True):
     ledgers_deleted: int
     entry_logs_unlinked: int
     bytes_compacted: int
+    scrubbed_bytes: int
+    damaged_ranges: int
+    damaged_entries: int
     disk_used_part: float
     disk_free_bytes: int

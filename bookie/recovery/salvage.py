@@ -70,16 +70,20 @@ def records(
 
 
 def records_in(
-    read: Callable[[int, int], bytes], log_id: int, offset: int, end: int
+    read: Callable[[int, int], bytes],
+    log_id: int,
+    offset: int,
+    end: int,
+    window_bytes: int = FIRST_WINDOW_BYTES,
 ) -> Iterator[Salvaged | Damaged | Gap]:
     """Likewise, of any file. Zeros are no gap: room that was never written."""
-    window = FIRST_WINDOW_BYTES
+    window = window_bytes
     while offset < end:
         data = read(offset, min(window, end - offset))
         if not data:
             return
         last = offset + len(data) >= end
-        window, position = FIRST_WINDOW_BYTES, 0
+        size, window, position = window, window_bytes, 0
         while position < len(data):
             run = entries.run_at(data, position, len(data))
             if run is None and not last and _is_cut_off(data, position):
@@ -98,7 +102,7 @@ def records_in(
             if data.count(0, start, position) != position - start:
                 yield Gap(log_id, offset + start, offset + position)
         if position == 0:
-            window = WINDOW_BYTES  # the record is only long
+            window = min(4 * size, WINDOW_BYTES)  # the record is only long
         offset += position
 
 

@@ -11,7 +11,7 @@ from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
 from bookie.tests.test_crash_points import snapshot
 from bookie.tests.test_rot import rot
-from core.errors import Corrupted, EntryNotFound
+from core.errors import Corrupted, EntryNotFound, StorageFailed
 from core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=20_000)
@@ -248,7 +248,7 @@ async def test_rot_that_is_read_is_told_once_and_mended_at_the_next_start(
         async with opened(tmp_path, metadata) as store:
             reader = await store.open(ledger_id, recover=True)
             for _ in range(3):
-                with pytest.raises(Corrupted):
+                with pytest.raises(StorageFailed, match="a restart rebuilds it"):
                     await reader.read(0, 0, 1)
     assert caplog.text.count("the next start rebuilds it") == 1
     await mended(tmp_path, metadata, ledger_id)

@@ -95,7 +95,7 @@ async def test_who_waits_at_what_is_lost_is_served_elsewhere_at_once(
         assert source.at(places[1]) is None
         await trio.sleep(20)
     assert source.at(places[1]) is None
-    await trio.lowlevel.checkpoint()
+    await settled()
     assert source.at(places[2]) is None
     asked = autojump_clock.current_time()
     await settled()

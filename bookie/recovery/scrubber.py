@@ -1,0 +1,293 @@
+"""Reads entry logs through in the background, slowly, and reports rot before a reader meets it.
+
+Theory. All that is on the disk is compared with its digests, past the page cache: what is there may
+hide what has rotted beneath, and what readers have in it must stay. A log is whole records without
+anything in between, so where they do not follow each other is a hole; which entries were in it only
+the index knows, and that is asked once for each log that has any. In the same way a log that is
+named there and missing is found, before each round.
+
+An entry is reported if the index still has it there, and its ledger still is: compaction and
+garbage collection go on meanwhile, and rot of what nobody needs is nothing to be told.
+
+Invariant: each range of entries is reported once. Nothing is repaired or changed here.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from bookie import entries
+from bookie.checkpoint import Shelves
+from bookie.client import metadata as ledger_metadata
+from bookie.client import metadata_loop
+from bookie.directories import write_whole
+from bookie.entry_log import format
+from bookie.index import LOST
+from bookie.recovery import salvage
+from bookie.recovery.salvage import Salvaged
+from bookie.syncing import DIRECT, aligned
+from core.errors import Corrupted, LedgerNotFound
+from core.ports.metadata_store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+WINDOW_BYTES: Final = 64 * 1024
+"""Looked through at once, which takes a millisecond or two where entries are small."""
+PAGE_BYTES: Final = 4096
+START_SECONDS: Final = 10.0
+REST_SECONDS: Final = 6 * 3600.0
+"""Between two rounds: a small server reads nothing for most of the day."""
+LOOK_SECONDS: Final = 0.02
+PLACE: Final = "scrubbed"
+"""The file with the id of the log that was read through last."""
+UNREADABLE: Final = b"\xff"
+"""Stands for each byte that the disk does not give."""
+_FAR: Final = 1 << 63
+_never = threading.Event()
+OWNER: Final = "pulsar/managed-ledger"
+
+Hole = tuple[int, int]
+"""Locations, from the first to the one behind the last."""
+
+
+class ScrubberStatistics(Struct, frozen=True):
+    """A snapshot; counted since the start."""
+
+    bytes: int
+    rounds: int
+    damaged_ranges: int
+    damaged_entries: int
+
+
+class Scrubber:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        metadata: MetadataStore,
+        finished: Callable[[], Awaitable[list[int]]],
+        bytes_per_second: int,
+    ) -> None:
+        """`finished`: logs that are not written any more, whose every entry is indexed."""
+        self._shelves = shelves
+        self._metadata = metadata
+        self._finished = finished
+        self._rate = bytes_per_second
+        self._reported: set[tuple[int, int, int]] = set()
+        self._bytes = self._rounds = self._entries = 0
+
+    def statistics(self) -> ScrubberStatistics:
+        return ScrubberStatistics(self._bytes, self._rounds, len(self._reported), self._entries)
+
+    async def run(self) -> None:
+        """Until cancelled; at a rate of 0 nothing is read."""
+        if not self._rate:
+            return
+        await trio.sleep(START_SECONDS)
+        while True:
+            await self.round()
+            await trio.sleep(REST_SECONDS)
+
+    async def round(self) -> None:
+        """Each log once, from where the round before a restart had come to."""
+        await self._report(await self._select(self._is_missing))
+        logs = await self._finished()
+        behind = [log_id for log_id in logs if log_id > self._place()]
+        for log_id in behind or logs:
+            try:
+                await self._scrub(log_id)
+            except FileNotFoundError:
+                continue  # compacted, or nobody's any more
+            await trio.to_thread.run_sync(self._note_place, log_id)
+        self._rounds += 1
+        if behind:
+            await trio.to_thread.run_sync(self._note_place, -1)
+
+    async def _scrub(self, log_id: int) -> None:
+        path = self._shelves.directories.ledgers / format.file_name(log_id)
+        with _PastTheCache(path) as file:
+            end = await trio.to_thread.run_sync(self._end, log_id)
+            walk = _Walk(log_id, end, file)
+            while await trio.to_thread.run_sync(walk.step):
+                await self._pace(file)
+        if walk.holes:
+            await self._report(await self._select(walk.is_in_a_hole))
+
+    def _end(self, log_id: int) -> int:
+        try:
+            return self._shelves.reader.ledgers_map_offset(log_id) or self._size(log_id)
+        except Corrupted:
+            return self._size(log_id)
+
+    def _size(self, log_id: int) -> int:
+        return self._shelves.reader.size(log_id)
+
+    async def _pace(self, file: _PastTheCache) -> None:
+        """Wait for as long as what was read since the last time may take."""
+        size, file.bytes = file.bytes, 0
+        self._bytes += size
+        await trio.sleep(size / max(self._rate, 1))
+
+    # -- what is in a hole --------------------------------------------------------------------
+
+    def _is_missing(self, location: int) -> bool:
+        if location == LOST:
+            return False  # told when the index was rebuilt
+        name = format.file_name(location >> 32)
+        return not (self._shelves.directories.ledgers / name).exists()
+
+    async def _select(self, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
+        return await trio.to_thread.run_sync(self._select_blocking, wanted)
+
+    def _select_blocking(self, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
+        """Ranges (ledger, first, last) of what the index has, and still has, at such locations."""
+        asked: dict[int, bool] = {}
+
+        def in_such_a_log(location: int) -> bool:
+            if wanted is not self._is_missing:
+                return wanted(location)
+            log_id = location >> 32
+            if log_id not in asked:
+                asked[log_id] = wanted(location)
+            return asked[log_id]
+
+        locations = self._shelves.locations
+        ranges: list[tuple[int, int, int]] = []
+        for ledger_id, entry_id in locations.entries_at(in_such_a_log, _slowly):
+            now = locations.find(ledger_id, entry_id)
+            if now is None or not wanted(now):
+                continue
+            if ranges and ranges[-1][0] == ledger_id and ranges[-1][2] == entry_id - 1:
+                ranges[-1] = (ledger_id, ranges[-1][1], entry_id)
+            else:
+                ranges.append((ledger_id, entry_id, entry_id))
+        return ranges
+
+    async def _report(self, ranges: list[tuple[int, int, int]]) -> None:
+        for one in ranges:
+            ledger_id, first, last = one
+            if one in self._reported:
+                continue
+            try:
+                about, _ = await metadata_loop.read(self._metadata, ledger_id)
+            except (LedgerNotFound, Corrupted):
+                continue  # nobody's any more
+            self._reported.add(one)
+            self._entries += last - first + 1
+            owner = ledger_metadata.info(ledger_id, about).properties.get(OWNER, b"nobody known")
+            log.error(
+                "rot on the disk: entries %d:%d to %d:%d of %s cannot be read",
+                ledger_id, first, ledger_id, last, owner.decode(errors="replace"),
+            )  # fmt: skip
+
+    # -- where it was -------------------------------------------------------------------------
+
+    @property
+    def _place_file(self) -> Path:
+        return self._shelves.directories.ledgers / PLACE
+
+    def _place(self) -> int:
+        try:
+            return int(self._place_file.read_text())
+        except (OSError, ValueError):
+            return -1
+
+    def _note_place(self, log_id: int) -> None:
+        try:
+            write_whole(self._place_file, b"%d" % log_id)
+        except OSError as error:
+            log.info("where the scrubber is cannot be noted: %s", error)
+
+
+def _slowly() -> None:
+    """Between two stretches of the index, of a millisecond or two each."""
+    _never.wait(LOOK_SECONDS)
+
+
+class _Walk:
+    """Through the records of one log, a window at a time."""
+
+    def __init__(self, log_id: int, end: int, file: _PastTheCache) -> None:
+        self.holes: list[Hole] = []
+        self._log_id = log_id
+        self._last = format.HEADER_BYTES
+        self._end = end
+        self._file = file
+        self._found = salvage.records_in(file.read, log_id, format.HEADER_BYTES, end, WINDOW_BYTES)
+
+    def step(self) -> bool:
+        """On until something was read; False at the end. In a thread."""
+        for one in self._found:
+            if isinstance(one, Salvaged):
+                start = (one.location & 0xFFFFFFFF) - entries.LENGTH_BYTES
+                self._note(start)
+                self._last = start + one.run.offsets[-1]
+            if self._file.bytes:
+                return True
+        self._note(self._end)
+        return False
+
+    def _note(self, start: int) -> None:
+        """Whole records go on there."""
+        if start > self._last:
+            first = (self._log_id << 32) | (self._last + entries.LENGTH_BYTES)
+            self.holes.append((first, first + start - self._last))
+
+    def is_in_a_hole(self, location: int) -> bool:
+        place = bisect_right(self.holes, (location, _FAR)) - 1
+        return place >= 0 and location < self.holes[place][1]
+
+
+class _PastTheCache:
+    """A file, read from the disk itself where the system can do that."""
+
+    def __init__(self, path: Path) -> None:
+        self.bytes = 0
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | DIRECT)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a file system without direct I/O says that
+                raise
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def __enter__(self) -> _PastTheCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    def read(self, offset: int, size: int) -> bytes:
+        begin = offset - offset % PAGE_BYTES
+        length = -(-(offset + size - begin) // PAGE_BYTES) * PAGE_BYTES
+        buffer = aligned(length)
+        try:
+            got = os.preadv(self._descriptor, [buffer], begin)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            got = self._page_by_page(buffer, begin)
+        self.bytes += got
+        return bytes(buffer[offset - begin : min(offset - begin + size, got)])
+
+    def _page_by_page(self, buffer: memoryview, begin: int) -> int:
+        for at in range(0, len(buffer), PAGE_BYTES):
+            page = buffer[at : at + PAGE_BYTES]
+            try:
+                if os.preadv(self._descriptor, [page], begin + at) < PAGE_BYTES:
+                    break
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                page[:] = UNREADABLE * PAGE_BYTES
+        return min(len(buffer), os.fstat(self._descriptor).st_size - begin)
