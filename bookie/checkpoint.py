@@ -227,6 +227,7 @@ class Checkpointer:
         """Make the mark that a start has reached: before any journal is given up. A full disk is
         waited for.
         """
+        told = False
         while not self.begun:
             try:
                 async with self.shelves.lock:
@@ -236,10 +237,16 @@ class Checkpointer:
             except OSError as error:
                 if not is_full(error):
                     raise
-                log.error("no room for the mark of this start, trying again soon: %s", error)
+                if not told:
+                    log.error(
+                        "no room for the mark of this start, trying until there is: %s", error
+                    )
+                told = True
                 await trio.sleep(RETRY_SECONDS)
             else:
                 self.begun = True
+                if told:
+                    log.warning("there is room for the mark of this start")
 
     async def checkpoint(self) -> None:
         """Bring all that was acknowledged before to the shelves, for good."""

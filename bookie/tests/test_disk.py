@@ -27,3 +27,19 @@ def test_a_write_that_found_no_room_counts_until_the_next_look(tmp_path):
     assert not watch.writable
     assert watch.check()
     assert watch.writable
+
+
+def test_readiness_does_not_flap_while_writes_find_no_room(tmp_path, monkeypatch):
+    """Below the low mark, and still without room for what is written: tried ever more rarely."""
+    free = 1_000_000
+    monkeypatch.setattr(disk, "look", lambda directory: disk.DiskUsage(0.5, free))
+    watch = disk.DiskWatch(tmp_path, threshold=0.95, low_mark=0.90)
+    changes = 0
+    for _ in range(100):
+        changes += watch.check()
+        if watch.writable:
+            watch.ran_out()
+    assert changes <= 10
+    free += disk.ROOM_BYTES
+    assert watch.check()
+    assert watch.writable, "at once, when there is room"

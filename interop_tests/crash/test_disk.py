@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import httpx
 import pulsar
 import pytest
+from confluent_kafka import Producer
 
 from interop_tests.pulsar.python.stock import until
 from magnetar import standalone
@@ -175,6 +176,47 @@ def test_not_a_byte_left(connect, topic, small_disk):
         server.restart()
         again = connect(server.pulsar_url)
         assert numbers(again, topic, number + 1) == list(range(number + 1))
+
+
+def test_a_start_on_a_full_disk(connect, topic, small_disk):
+    """What is stored is read; who writes is back within its own back-off once there is room."""
+    storage = {"disk_check_interval_seconds": 0.1, "journal_max_size_mb": 8}
+    filler = small_disk / "filler"
+    with standalone(small_disk / "data", storage=storage) as server:
+        client = connect(server.pulsar_url)
+        client.subscribe(topic, "s").close()
+        client.create_producer(topic).send(b"0")
+        client.close()
+        server.stop()
+        usage = shutil.disk_usage(small_disk)
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, usage.free - 400_000)
+        server.start()
+        ready = f"{server.http_url}/readyz"
+        seen = [httpx.get(ready).status_code for _ in range(20)]
+        assert set(seen) == {503}, "it does not flap"
+        client = connect(server.pulsar_url)
+        consumer = client.subscribe(topic, "s")
+        message = consumer.receive(RECEIVE_MS)
+        assert message.data() == b"0"
+        consumer.acknowledge(message)
+        kafka = Producer({"bootstrap.servers": server.bootstrap_servers})
+        heard: list[object] = []
+        kafka.produce(
+            topic.rsplit("/", 1)[-1], b"1", on_delivery=lambda error, _: heard.append(error)
+        )
+        with pytest.raises(pulsar.Timeout):
+            connect(server.pulsar_url, operation_timeout_seconds=3).create_producer(topic)
+        assert heard == []
+        filler.unlink()
+        until(lambda: httpx.get(ready).status_code == 200)
+        client.create_producer(topic).send(b"2")
+        assert kafka.flush(20) == 0
+        assert heard == [None]
+        found = sorted(consumer.receive(RECEIVE_MS).data() for _ in range(2))
+        assert found == [b"1", b"2"]
+        until(lambda: "there is room for the mark of this start" in server.logs())
+        assert server.logs().count("no room for the mark of this start") == 1
 
 
 @pytest.fixture(scope="module")
