@@ -72,7 +72,9 @@ class Groups:
         self._configured = configured
         self._emptied = emptied
         """Told of each group that the last one has left."""
-        self._rules = Rules(options.size_max, options.first_delay_seconds, new_id, keeper.keep)
+        self._rules = Rules(
+            options.size_max, options.first_delay_seconds, new_id, keeper.keep, soon
+        )
         self._room = Room()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
@@ -327,6 +329,11 @@ def kind_of(group: AnyGroup) -> tuple[str, str]:
 def new_id(name: str) -> str:
     """For a member of that name."""
     return f"{name}-{uuid.uuid4()}"
+
+
+def soon(call: Callable[[], None]) -> None:
+    """Have it called when trio has run all that is ready now."""
+    trio.lowlevel.current_trio_token().run_sync_soon(call)
 
 
 def _size(group_id: str) -> int:

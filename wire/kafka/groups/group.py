@@ -61,13 +61,6 @@ from wire.kafka.groups.rounds import Round, Rules, begun
 
 ID_SECONDS: Final = 60.0
 """Who is given an id comes back with it at once, or not at all."""
-TRICKLE_SECONDS: Final = 0.1
-"""So long the first round waits for those who were given ids, where it does not gather members.
-
-Kafka's waits for nobody then (`prepareRebalance` of 4.3: a delay of 0 is a timer of 0 ms); who
-comes a moment later has all others come again, at their next heartbeat. Later rounds wait for them
-as long as for members.
-"""
 
 
 class State(enum.Enum):
@@ -237,11 +230,10 @@ class Group:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
             first = self.state is State.EMPTY
-            delay = self._rules.first_delay_seconds if first else 0.0
-            self._round = begun(now, self._rebalance_seconds(), delay)
-            if first and not self._round.gathers:
-                self._round.ends = min(self._round.ends, now + TRICKLE_SECONDS)
+            gather = self._rules.first_delay_seconds if first else None
+            self._round = begun(now, self._rebalance_seconds(), gather)
             self.state, self._sync_ends = State.JOINING, NEVER
+            self._look_soon(now)
         self._end_round_if_complete(now)
 
     def _rebalance_seconds(self) -> float:
@@ -481,5 +473,20 @@ class Group:
 
     def _go_on_gathering(self, now: float) -> None:
         """End the round, unless it grows and may last longer."""
-        if not self._round.prolonged(now, self._rules.first_delay_seconds):
+        if self._round.prolonged(now, self._rules.first_delay_seconds):
+            self._look_soon(now)
+        else:
             self._end_round(now)
+
+    def _look_soon(self, now: float) -> None:
+        """See to a round that gathers for no time when the loop has come round once: who comes in
+        the same turn is in it, as with Kafka, whose timer of 0 ms stands behind the requests that
+        are here already (`tryCompleteInitialRebalanceElseSchedule` of 4.3). It waits for nobody
+        else, not for those either who were just given an id: they have all others come again.
+        """
+        if self._round.ends <= now:
+            self._rules.soon(partial(self._look, self._round, now))
+
+    def _look(self, gathering: Round, now: float) -> None:
+        if self.state is State.JOINING and self._round is gathering:
+            self._go_on_gathering(now)

@@ -17,6 +17,8 @@ class Rules(Struct, frozen=True):
     new_id: Callable[[str], str]
     """An id that nobody has, beginning with that."""
     keep: Keep
+    soon: Callable[[Callable[[], None]], None]
+    """Has it called when the loop has come round once."""
 
 
 class Round(Struct):
@@ -38,8 +40,8 @@ class Round(Struct):
         return True
 
 
-def begun(now: float, wait_seconds: float, gather_seconds: float) -> Round:
-    """A round that waits so long for those who are known, or gathers whoever comes."""
-    gathers = min(gather_seconds, wait_seconds) > 0
-    ends = now + (min(gather_seconds, wait_seconds) if gathers else wait_seconds)
-    return Round(ends, now + wait_seconds, gathers)
+def begun(now: float, wait_seconds: float, gather_seconds: float | None) -> Round:
+    """A round that gathers whoever comes, also for no time, or waits for those who are known."""
+    if gather_seconds is None:
+        return Round(now + wait_seconds, now + wait_seconds)
+    return Round(now + min(gather_seconds, wait_seconds), now + wait_seconds, gathers=True)

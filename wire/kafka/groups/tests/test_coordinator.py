@@ -71,6 +71,7 @@ class Desk:
             id_required=False,
         )
         self.groups.join(group, request, told.append)
+        await settled()
         return told
 
     async def tell(self, member: Joined, task: bytes = b"all") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +15,8 @@ from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.groups.room import Room
 from wire.kafka.groups.rounds import Rules
 
+NEWER = (("range", b"newer"),)
+
 
 class Desk:
     """A group, a clock, and what its members hear."""
@@ -21,7 +24,10 @@ class Desk:
     def __init__(self, delay: float = 0.0, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
         numbers = itertools.count(1)
         self.room = Room(bytes_max)
-        rules = Rules(size_max, delay, lambda name: f"{name}-{next(numbers)}", self._keep)
+        self.soon: list[Callable[[], None]] = []
+        rules = Rules(
+            size_max, delay, lambda name: f"{name}-{next(numbers)}", self._keep, self.soon.append
+        )
         self.kept: list[Kept | None] = []
         self.keeps_at_once = True
         self.waiting: list[Done] = []
@@ -56,7 +62,9 @@ class Desk:
         kind: str = "consumer",
         id_required: bool = False,
         may_skip: bool = True,
+        alone: bool = True,
     ) -> list[Joined]:
+        """`alone`: nobody else comes in the same turn of the loop."""
         told: list[Joined] = []
         request = Joining(
             member_id=member_id,
@@ -71,7 +79,16 @@ class Desk:
             may_skip=may_skip,
         )
         self.group.join(request, self.now, told.append)
+        while alone and self.turn():
+            pass
         return told
+
+    def turn(self) -> bool:
+        """Let the loop come round once; whether there was something to do then."""
+        due, self.soon[:] = self.soon[:], []
+        for call in due:
+            call()
+        return bool(due)
 
     def sync(
         self, member: Joined, assignments: dict[str, bytes] | None = None, generation: int = 0
@@ -261,37 +278,57 @@ def test_gathering_has_an_end_however_many_come() -> None:
     assert first[0].generation == 1
 
 
-def test_a_round_waits_for_ids_that_are_out() -> None:
+def test_a_later_round_waits_for_ids_that_are_out() -> None:
     desk = Desk()
-    first, second = desk.join(id_required=True)[0], desk.join(id_required=True)[0]
-    waiting = desk.join(first.member_id, id_required=True)
-    assert waiting == []
-    (told,) = desk.join(second.member_id, id_required=True)
-    assert (waiting[0].generation, told.generation) == (1, 1)
-    desk.sync(waiting[0])
+    first, second = desk.pair()
     desk.join(id_required=True)
-    waiting = [desk.join(first.member_id), desk.join(second.member_id)]
+    waiting = [desk.join(first.member_id, protocols=NEWER), desk.join(second.member_id)]
     assert waiting == [[], []]
     desk.wait(10)
-    assert waiting[0][0].generation == 2, "whoever got the id has not come back"
+    assert waiting[0][0].generation == first.generation + 1, "whoever got the id is not back"
 
 
-def test_the_first_round_does_not_wait_long_for_them() -> None:
+def test_the_first_round_waits_for_nobody() -> None:
     desk = Desk()
-    first, _ = desk.join(id_required=True)[0], desk.join(id_required=True)[0]
-    waiting = desk.join(first.member_id, id_required=True)
-    desk.wait(0.05)
+    first, second = desk.join(id_required=True)[0], desk.join(id_required=True)[0]
+    (begun,) = desk.join(first.member_id, id_required=True)
+    assert (begun.generation, len(begun.members)) == (1, 1)
+    waiting = desk.join(second.member_id, id_required=True)
     assert waiting == []
-    desk.wait(0.1)
-    assert (waiting[0].generation, len(waiting[0].members)) == (1, 1)
+    assert desk.beat(begun) == errors.REBALANCE_IN_PROGRESS
+    (again,) = desk.join(first.member_id)
+    assert (again.generation, len(again.members)) == (2, 2)
+    assert waiting[0].generation == 2
+
+
+def test_who_comes_in_the_same_turn_is_in_the_first_round() -> None:
+    desk = Desk()
+    first = desk.join(alone=False)
+    second = desk.join(alone=False)
+    assert desk.turn()
+    assert first == second == [], "somebody has come: one turn more"
+    assert desk.turn()
+    assert (first[0].generation, second[0].generation) == (1, 1)
+    assert not desk.turn()
+
+
+def test_a_first_round_that_loses_everybody_ends_quietly() -> None:
+    desk = Desk()
+    told = desk.join(instance="i", alone=False)
+    assert desk.group.leave("", "i", desk.now) == errors.NONE
+    desk.turn()
+    assert told[0].error_code == errors.UNKNOWN_MEMBER_ID
+    assert desk.join()[0].error_code == errors.NONE
 
 
 def test_an_id_may_be_given_back() -> None:
     desk = Desk()
+    first, second = desk.pair()
     (out,) = desk.join(id_required=True)
-    waiting = desk.join()
+    waiting = [desk.join(first.member_id, protocols=NEWER), desk.join(second.member_id)]
+    assert waiting == [[], []]
     assert desk.group.leave(out.member_id, None, desk.now) == errors.NONE
-    assert waiting[0].generation == 1
+    assert waiting[0][0].generation == waiting[1][0].generation == first.generation + 1
 
 
 def test_who_joins_twice_is_told_twice() -> None:

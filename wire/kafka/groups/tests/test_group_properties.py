@@ -44,7 +44,9 @@ class Members(RuleBasedStateMachine):
         numbers = itertools.count()
         self.room = Room(12_000)
         self.keeps: list[Done] = []
-        rules = Rules(4, 3.0, lambda name: f"{name}-{next(numbers)}", self._keep)
+        rules = Rules(
+            4, 3.0, lambda name: f"{name}-{next(numbers)}", self._keep, list[Any]().append
+        )
         self.group = Group("g", rules, self.room)
         self.now = 0.0
         self.known: list[str] = [""]

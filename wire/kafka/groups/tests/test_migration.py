@@ -20,7 +20,7 @@ def member(name: str, task: bytes, *, instance: str | None = None, version: int 
 
 def classic_group(*members: KeptMember, generation: int = 7) -> Group:
     room = Room()
-    group = Group("g", Rules(10, 0.0, str, lambda *_: None), room)
+    group = Group("g", Rules(10, 0.0, str, lambda *_: None, lambda call: call()), room)
     group.resume(Kept(generation, "consumer", "range", members[0].member_id, members), 0.0)
     return group
 
