@@ -9,7 +9,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from .jvm import Driver
+from .driver import Driver
 from .pulsar.java.driver import driver
 from .raw import Raw
 

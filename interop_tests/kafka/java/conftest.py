@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from interop_tests.jvm import Driver
+from interop_tests.driver import Driver
 
 from .driver import driver
 

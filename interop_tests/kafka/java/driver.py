@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from interop_tests import jvm
+from interop_tests.driver import Driver
 
 HERE = Path(__file__).parent
 
@@ -12,6 +13,6 @@ def command(*words: str, heap: str = "512m") -> list[str]:
     return jvm.command(HERE, *words, heap=heap)
 
 
-def driver(folder: Path) -> jvm.Driver:
+def driver(folder: Path) -> Driver:
     """With a log in that folder."""
-    return jvm.Driver(command("magnetar.interop.kafka.Main"), folder / "kafka-java.log")
+    return Driver(command("magnetar.interop.kafka.Main"), folder / "kafka-java.log")

@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from interop_tests import jvm
+from interop_tests.driver import Driver
 
 HERE = Path(__file__).parent
 FLAG = "--add-opens=java.base/java.nio=ALL-UNNAMED"
 
 
-def driver(folder: Path) -> jvm.Driver:
+def driver(folder: Path) -> Driver:
     """With a log in that folder."""
     program = jvm.command(HERE, FLAG, "magnetar.interop.Main", heap="768m")
-    return jvm.Driver(program, folder / "java.log")
+    return Driver(program, folder / "java.log")
 
 
 def numbered(first: int, end: int) -> list[str]:

@@ -1,0 +1,60 @@
+"""Clients for Go go on working while the server is killed and stopped."""
+
+import pytest
+
+from interop_tests.kafka.crash.history import Committed, Stored, judge_group, judge_log
+from interop_tests.kafka.crash.work import make_topic
+from magnetar import standalone
+
+pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
+
+KINDS = [
+    ("franz.crash", {"kind": "cooperative", "codec": "none"}),
+    ("franz.crash", {"kind": "consumer", "codec": "lz4"}),
+    ("sarama.crash", {"kind": "range", "codec": "zstd"}),
+]
+
+
+@pytest.mark.parametrize("going", ["kill", "stop"])
+def test_idempotent_producers_and_groups(kafka_go, topics, going):
+    under_load(kafka_go, topics, going, 3 if going == "kill" else 1)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+def test_killed_fifty_times(kafka_go, topics):
+    under_load(kafka_go, topics, "kill", 50)
+
+
+def under_load(kafka_go, topics, going, times):
+    with standalone() as server:
+        url = server.bootstrap_servers
+        working = [
+            kafka_go.start(family, url, make_topic(server, topics(), 3), seconds=1_500, **kind)
+            for family, kind in KINDS
+        ]
+        for _ in range(times):
+            progress(working)
+            getattr(server, going)()
+            server.start()
+        progress(working)
+        for one in working:
+            one.tell("end")
+        for one in working:
+            judge(one.result())
+
+
+def judge(notes):
+    acknowledged = [Stored(*note) for note in notes["acknowledged"]]
+    assert len(acknowledged) == notes["count"], "some were never confirmed"
+    found = [Stored(*note) for note in notes["found"]]
+    judge_log(acknowledged, found)
+    events = [Stored(*note) if len(note) == 3 else Committed(*note) for note in notes["events"]]
+    judge_group(events, found)
+
+
+def progress(working):
+    for one in working:
+        one.tell("more")
+    for one in working:
+        one.told("more")

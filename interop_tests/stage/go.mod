@@ -1,0 +1,3 @@
+module magnetar/interop/stage
+
+go 1.26.0
