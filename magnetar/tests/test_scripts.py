@@ -115,7 +115,8 @@ def test_a_test_run_names_all_that_it_lacks_at_once(bare: Path) -> None:
     lines = (ROOT / "scripts" / "test").read_text().splitlines()
     lines = [line for line in lines if not line.startswith(("cd ", ". ", "install_magnetar"))]
     said = _sentence(_say(bare, "\n".join(lines[: lines.index("failed=")])))
-    lacks = ["Python 3.11 or newer", "a JDK", "Maven", "a C compiler", "Python's headers", "make"]
+    lacks = ["Python 3.11 or newer", "a JDK", "Maven", "Go", "Node and npm"]
+    lacks += ["a C compiler", "Python's headers", "make"]
     lacks += ["kcat"] if LIBRDKAFKA.exists() else ["librdkafka's headers", "kcat"]
     assert said.startswith(f"magnetar: missing: {', '.join(lacks)}; run 'apt-get install")
-    assert said.endswith("or leave out the tests with Java clients with --no-java")
+    assert said.endswith("with --no-java, --no-go, --no-node")

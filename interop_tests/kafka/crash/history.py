@@ -11,8 +11,8 @@ that happened. Of idempotent producers and groups is demanded what Kafka promise
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 
 class Stored(NamedTuple):
@@ -54,6 +54,16 @@ def judge_group(events: Iterable[Stored | Committed], found: Iterable[Stored]) -
         ends[partition] = max(ends[partition], offset + 1)
     for partition, records in _by_partition(found).items():
         assert ends[partition] == records[-1].offset + 1, f"{partition} was not read to its end"
+
+
+def judge_notes(notes: Mapping[str, Any]) -> None:
+    """What a scene noted in another language: records and commits as lists of their numbers."""
+    acknowledged = [Stored(*note) for note in notes["acknowledged"]]
+    assert len(acknowledged) == notes["count"], "some were never confirmed"
+    found = [Stored(*note) for note in notes["found"]]
+    judge_log(acknowledged, found)
+    events = [Stored(*note) if len(note) == 3 else Committed(*note) for note in notes["events"]]
+    judge_group(events, found)
 
 
 def _by_partition(records: Iterable[Stored]) -> dict[int, list[Stored]]:

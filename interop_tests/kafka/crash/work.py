@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from interop_tests.driver import Playing
 
 from .history import Committed, Stored
 
@@ -147,6 +149,14 @@ def make_topic(server: Any, name: str, partitions: int) -> str:
     admin = AdminClient({"bootstrap.servers": server.bootstrap_servers, **PATIENT})
     admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
     return name
+
+
+def progress(working: Collection[Playing]) -> None:
+    """Waits until each of these scenes has done more."""
+    for one in working:
+        one.tell("more")
+    for one in working:
+        one.told("more")
 
 
 def everything(server: Any, topic: str, partitions: int, **options: Any) -> list[Stored]:

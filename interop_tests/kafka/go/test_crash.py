@@ -2,8 +2,8 @@
 
 import pytest
 
-from interop_tests.kafka.crash.history import Committed, Stored, judge_group, judge_log
-from interop_tests.kafka.crash.work import make_topic
+from interop_tests.kafka.crash.history import judge_notes
+from interop_tests.kafka.crash.work import make_topic, progress
 from magnetar import standalone
 
 pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -41,20 +41,4 @@ def under_load(kafka_go, topics, going, times):
         for one in working:
             one.tell("end")
         for one in working:
-            judge(one.result())
-
-
-def judge(notes):
-    acknowledged = [Stored(*note) for note in notes["acknowledged"]]
-    assert len(acknowledged) == notes["count"], "some were never confirmed"
-    found = [Stored(*note) for note in notes["found"]]
-    judge_log(acknowledged, found)
-    events = [Stored(*note) if len(note) == 3 else Committed(*note) for note in notes["events"]]
-    judge_group(events, found)
-
-
-def progress(working):
-    for one in working:
-        one.tell("more")
-    for one in working:
-        one.told("more")
+            judge_notes(one.result())

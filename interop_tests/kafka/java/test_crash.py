@@ -2,8 +2,8 @@
 
 import pytest
 
-from interop_tests.kafka.crash.history import Committed, Stored, judge_group, judge_log
-from interop_tests.kafka.crash.work import make_topic
+from interop_tests.kafka.crash.history import judge_notes
+from interop_tests.kafka.crash.work import make_topic, progress
 from magnetar import standalone
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -37,21 +37,4 @@ def under_load(kafka_java, topics, going, times):
         for one in working:
             one.tell("end")
         for one in working:
-            notes = one.result()
-            acknowledged = [Stored(*note) for note in notes["acknowledged"]]
-            assert len(acknowledged) == notes["count"], "some were never confirmed"
-            found = [Stored(*note) for note in notes["found"]]
-            judge_log(acknowledged, found)
-            events = [event_of(note) for note in notes["events"]]
-            judge_group(events, found)
-
-
-def event_of(note):
-    return Stored(*note) if len(note) == 3 else Committed(*note)
-
-
-def progress(working):
-    for one in working:
-        one.tell("more")
-    for one in working:
-        one.told("more")
+            judge_notes(one.result())

@@ -24,6 +24,12 @@ log = logging.getLogger(__name__)
 KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
 """Other clients take the command for nonsense and drop the connection."""
 
+KNOWS_CONSUMERS_LATE: Final = "Pulsar-Go"
+"""It reads on before it has noted a consumer that SUCCESS was said of (`grabConn` of 0.19), and
+drops what it reads of it then. With its first FLOW, which it sends next, it is sure to know. Apache
+says who becomes active a second later (`activeConsumerFailoverDelayTimeMillis`).
+"""
+
 NOTED_LETTERS_MAX: Final = 10_000
 """Of the names of what a client has stored with its position."""
 VALIDATION_ERRORS: Final[Mapping[int, str]] = {
@@ -36,11 +42,11 @@ class Attached:
 
     __slots__ = (
         "active",
-        "attached",
         "consumer",
         "durable",
         "gave_up",
         "id",
+        "known",
         "partition",
         "session",
         "subscription",
@@ -59,17 +65,20 @@ class Attached:
         self.partition = topic.name.partition_index
         self.gave_up = False
         """It has acknowledged a message because it cannot read it."""
-        self.attached = False
-        """Its client knows that it is: before the SUCCESS of its SUBSCRIBE nothing is said to it.
-        Go's client knows no consumer of that number until then, and drops what is said of it."""
+        self.known = False
+        """Its client knows of it: nothing is said to it before the SUCCESS of its SUBSCRIBE."""
         self.active: bool | None = None
         """What it is to be told then, if anything."""
         self.consumer: Consumer
 
     def welcome(self, request_id: int) -> None:
         """It is attached."""
-        self.attached = True
         self.session.reply(replies.success(request_id))
+        if not self.session.peer_version.startswith(KNOWS_CONSUMERS_LATE):
+            self.becomes_known()
+
+    def becomes_known(self) -> None:
+        self.known = True
         if self.active is not None:
             self.activity(self.active)
 
@@ -91,7 +100,7 @@ class Attached:
         self.session.connection.packed(sum(map(len, part.payloads)))
 
     def activity(self, active: bool) -> None:
-        if not self.attached:
+        if not self.known:
             self.active = active
             return
         self.session.reply(replies.active_consumer_change(self.id, active))
@@ -112,6 +121,8 @@ def on_flow(session: PulsarSession, event: events.Flow) -> None:
         raise Invalid("FLOW must grant at least one permit")
     attached = session.consumers.get(event.consumer_id)
     if attached is not None and attached.consumer.subscription is not None:
+        if not attached.known:
+            attached.becomes_known()
         attached.consumer.subscription.flow(attached.consumer, event.permits)
 
 

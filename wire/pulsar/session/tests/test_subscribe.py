@@ -47,6 +47,16 @@ async def test_failover_says_who_is_active(stage: Stage) -> None:
     assert heard_a.body.is_active
 
 
+async def test_a_client_for_go_hears_so_with_its_first_permits(stage: Stage) -> None:
+    """It reads on before it has noted the consumer, and drops what is said of it meanwhile."""
+    client = await stage.player("Pulsar-Go-v0.19.0")
+    asked = peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER)
+    assert kinds(await client.says(asked)) == ["SUCCESS"]
+    (heard,) = await client.says(peer.flow(3, 10))
+    assert heard.body.is_active
+    assert await client.says(peer.flow(3, 10)) == []
+
+
 async def test_who_stands_by_hears_so_once_it_is_attached(stage: Stage) -> None:
     for topic in ("persistent://public/default/t-partition-0", "non-persistent://public/default/v"):
         a, b = await stage.player(), await stage.player()

@@ -1,0 +1,14 @@
+// Scenes of Apache's client for Go.
+package main
+
+import "magnetar/interop/stage"
+
+func main() {
+	families := stage.Families{}
+	registerPublishing(families)
+	registerSubscribing(families)
+	registerAcking(families)
+	registerReading(families)
+	registerCrashing(families)
+	stage.Play(families)
+}

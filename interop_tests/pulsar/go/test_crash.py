@@ -1,0 +1,56 @@
+"""Apache's client for Go goes on working while the server is killed and stopped."""
+
+import time
+
+import pytest
+
+from interop_tests.crash.history import Away, Got, Sent, judge
+from magnetar import standalone
+
+pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
+
+KINDS = [("Exclusive", True), ("Shared", False), ("Failover", False), ("Key_Shared", False)]
+
+
+@pytest.mark.parametrize("going", ["kill", "stop"])
+def test_every_type_of_subscription(pulsar_go, topics, going):
+    under_load(pulsar_go, topics, going, 3 if going == "kill" else 1)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+def test_killed_fifty_times(pulsar_go, topics):
+    under_load(pulsar_go, topics, "kill", 50)
+
+
+def under_load(pulsar_go, topics, going, times):
+    away = []
+    with standalone() as server:
+        working = [
+            pulsar_go.start(
+                "crash.work", server.pulsar_url, topics(), type=kind, batched=batched, seconds=1_500
+            )
+            for kind, batched in KINDS
+        ]
+        for _ in range(times):
+            progress(working)
+            since = time.time()
+            getattr(server, going)()
+            server.start()
+            away.append(Away(since, time.time()))
+        progress(working)
+        for one in working:
+            one.tell("end")
+        for one, (kind, _) in zip(working, KINDS, strict=True):
+            notes = one.result()
+            sent = [Sent(*note) for note in notes["sent"]]
+            assert len(sent) == notes["count"], "some were never confirmed"
+            lane = None if kind == "Shared" else lambda _: None
+            judge(sent, [Got(*note) for note in notes["got"]], away, lane=lane)
+
+
+def progress(working):
+    for one in working:
+        one.tell("more")
+    for one in working:
+        one.told("more")
