@@ -47,6 +47,11 @@ def test_acknowledged_and_back():
     judge([sent(0)], [got(0, 2.0, acked_at=11.5), got(0, 12.0)], AWAY, lane=None)
     with pytest.raises(AssertionError, match="came again"):
         judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 12.0)], AWAY, lane=None)
+    # a client that keeps one message over the server's absence may give it afterwards, but no other
+    judge([sent(0)], [got(0, 2.0, acked_at=2.5), got(0, 12.0)], AWAY, lane=None, kept=1)
+    both = [got(0, 2.0, acked_at=2.5), got(1, 12.0), got(0, 13.0)]
+    with pytest.raises(AssertionError, match="came again"):
+        judge([sent(0), sent(1)], both, AWAY, lane=None, kept=1)
 
 
 def test_out_of_order():

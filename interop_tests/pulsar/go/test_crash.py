@@ -12,20 +12,19 @@ pytestmark = [pytest.mark.go, pytest.mark.slow, pytest.mark.timeout(300)]
 KINDS = [(kind, False) for kind in ("Exclusive", "Shared", "Failover", "Key_Shared")]
 
 
-AGAIN = pytest.mark.xfail(
-    strict=False,
-    reason="what Ack returned for, with receipts, came again after a kill: why is open",
-)
+KEPT = 12
+"""A consumer's channel of ten messages outlasts its connection (`messageCh` in `consumer_impl.go`,
+0.19), as do those in the hands of the two who fill and empty it: they come after a kill, whatever
+was acknowledged meanwhile. What the server had stored then was looked at, and was right."""
 
 
-@pytest.mark.parametrize("going", [pytest.param("kill", marks=AGAIN), "stop"])
+@pytest.mark.parametrize("going", ["kill", "stop"])
 @pytest.mark.parametrize("batched", [False, True])
 def test_every_type_of_subscription(pulsar_go, topics, going, batched):
     kinds = [("Exclusive", True)] if batched else KINDS
     under_load(pulsar_go, topics, going, 3 if going == "kill" else 1, kinds)
 
 
-@AGAIN
 @pytest.mark.heavy
 @pytest.mark.timeout(1800)
 def test_killed_fifty_times(pulsar_go, topics):
@@ -55,7 +54,7 @@ def under_load(pulsar_go, topics, going, times, kinds=KINDS):
             sent = [Sent(*note) for note in notes["sent"]]
             assert len(sent) == notes["count"], "some were never confirmed"
             lane = None if kind == "Shared" else lambda _: None
-            judge(sent, [Got(*note) for note in notes["got"]], away, lane=lane)
+            judge(sent, [Got(*note) for note in notes["got"]], away, lane=lane, kept=KEPT)
 
 
 def progress(working):
