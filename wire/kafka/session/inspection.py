@@ -28,6 +28,7 @@ from wire.kafka.messages.transactions import (
     WrittenMarker,
 )
 from wire.kafka.names import called
+from wire.kafka.session import internal
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -135,6 +136,9 @@ async def on_describe_producers(session: KafkaSession, asked: Asked) -> Describe
 async def _producers(session: KafkaSession, name: str, index: int) -> DescribedProducersPartition:
     told = DescribedProducersPartition(partition_index=index, error_code=NONE, active_producers=[])
     try:
+        if internal.is_meant(name):
+            await internal.check_is_there(session, index)
+            return told
         log = await session.front.logs.get(name, index)
         if log.topic.ledger.mixed:
             await log.begin_writing()

@@ -19,6 +19,7 @@ from wire.kafka.messages.configs import (
     DescribeResource,
     IncrementalAlterConfigsRequest,
 )
+from wire.kafka.messages.parts import TopicIndexes
 from wire.kafka.messages.records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -41,6 +42,7 @@ from wire.kafka.messages.topics import (
     DeleteTopic,
     DeleteTopicsRequest,
 )
+from wire.kafka.messages.transactions import DescribeProducersRequest
 from wire.kafka.session import internal
 from wire.kafka.session.tests.conftest import Client, Stage
 from wire.kafka.session.tests.test_commits import commit
@@ -102,6 +104,19 @@ async def test_there_is_nothing_in_it(stage: Stage) -> None:
     )
     (ended,) = (await client.hears(asked, 4)).topics[0].partitions
     assert (ended.error_code, ended.end_offset) == (0, 0)
+
+
+async def test_nobody_produces_to_it(stage: Stage) -> None:
+    """`kafka-transactions find-hanging` asks that of every partition, and for ever where there is
+    none of that name.
+    """
+    client = await with_group(stage)
+    asked = DescribeProducersRequest(
+        topics=[TopicIndexes(name=NAME, partition_indexes=[0, 49, 50])]
+    )
+    (told,) = (await client.hears(asked)).topics
+    assert [one.error_code for one in told.partitions] == [0, 0, errors.UNKNOWN_TOPIC]
+    assert told.partitions[0].active_producers == []
 
 
 async def test_it_is_compacted(stage: Stage) -> None:
