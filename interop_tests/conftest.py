@@ -15,7 +15,10 @@ from .raw import Raw
 
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
-ALONE = ("crash", "kafka/crash", "hostile", "kafka/java/test_crash.py", "test_start.py")
+ALONE = (
+    *("crash", "kafka/crash", "hostile", "test_start.py"),
+    *(f"{suite}/test_crash.py" for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go")),
+)
 """Folders and files of tests that have the machine for themselves in `scripts/test`."""
 
 
