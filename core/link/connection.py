@@ -63,6 +63,7 @@ class Connection:
         "peer",
         "pinged",
         "progress",
+        "received_bytes",
         "refusal",
         "session",
         "since",
@@ -84,6 +85,7 @@ class Connection:
         self.wire: Wire
         self.session: Session
         self.partial = PartialFrame(self)
+        self.received_bytes = 0
         self.storing_bytes = 0
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
@@ -139,7 +141,12 @@ class Connection:
     @property
     def _backed_up(self) -> bool:
         """The peer takes less than it is sent: it is not read either."""
-        return self.outbox_bytes + self.packed_bytes > self.link.limits.outbox_high_bytes
+        return self.outbox_bytes + self.packed_bytes > self.link.outgoing.high_max
+
+    @property
+    def waited_for(self) -> bool:
+        """It holds a part of a frame, and it is not we who keep the rest from coming."""
+        return bool(self.partial.held) and not self.paused and not self._backed_up
 
     def relieved(self) -> None:
         """There is room again for what is to be sent, of all peers together."""
@@ -193,7 +200,8 @@ class Connection:
 
     def stored(self, size: int) -> None:
         """So much is stored, or has failed; at half the limit, it is read again."""
-        self.partial.proven = True
+        if size:
+            self.partial.proven = True
         self.storing_bytes -= size
         self.link.incoming.storing -= size
         if (

@@ -304,6 +304,7 @@ class Link:
             self.drop(connection, "the peer closed")
             return
         self._bytes_received += count
+        connection.received_bytes += count
         connection.heard = self.now
         connection.pinged = False
         if data:

@@ -41,16 +41,19 @@ class Waiting(Protocol):
 class Outgoing:
     """See the module's docstring."""
 
-    __slots__ = ("_easy", "_high_max", "_share_min", "_waiting", "high", "limit", "used")
+    __slots__ = ("_easy", "_share_min", "_waiting", "high", "high_max", "limit", "used")
 
     def __init__(self, limit: int, high_max: int) -> None:
         self.limit = limit
         self.used = 0
-        self.high = self._high_max = high_max
-        """One connection with more than this waiting for it is passed by."""
-        self._easy = max(limit - OUTBOXES * high_max, 0)
-        """Up to here nobody needs to hold back for others."""
         self._share_min = min(SHARE_BYTES_MIN, limit // (SHARES * PART_OF_PROVEN))
+        # where those who wait are told that there is room, nobody may be passed by for want of it
+        self.high_max = min(high_max, (limit // PART_OF_PROVEN + self._share_min) // OUTBOXES)
+        """One connection may have so much waiting for it while there is enough."""
+        self.high = self.high_max
+        """One with more than this waiting for it is passed by."""
+        self._easy = max(limit - OUTBOXES * self.high_max, 0)
+        """Up to here nobody needs to hold back for others."""
         self._waiting: dict[Waiting, None] = {}
 
     def add(self, size: int) -> None:
@@ -63,12 +66,12 @@ class Outgoing:
         """So much is sent, or not reserved any more."""
         self.used -= size
         assert self.used >= 0, "more was sent than was packed"
-        if self.high < self._high_max:
+        if self.high < self.high_max:
             self._set_high()
 
     def _set_high(self) -> None:
         left = self.limit - self.used
-        self.high = min(self._high_max, left // OUTBOXES) if left > 0 else -1
+        self.high = min(self.high_max, left // OUTBOXES) if left > 0 else -1
 
     # -- answers --------------------------------------------------------------------------------
 

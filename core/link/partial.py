@@ -118,16 +118,6 @@ class PartialFrame:
             self.large.grow(self.held)
         self._connection.resume(PAUSE_MEMORY)
 
-    @property
-    def come_bytes(self) -> int:
-        """What has come of an unfinished frame."""
-        return self.held if self.large is None else self.large.filled
-
-    @property
-    def waits_for_peer(self) -> bool:
-        """It is held, and it is not we who keep the rest of it from coming."""
-        return bool(self.held) and not self._connection.paused
-
     def let_go(self) -> None:
         """The connection is closed."""
         self._incoming.done(self)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.link.incoming import Incoming
 from core.link.outgoing import Outgoing
+from core.link.sockets import unsent
 
 if TYPE_CHECKING:
     from core.link.connection import Connection
@@ -64,14 +65,14 @@ class Stalls:
     ) -> Iterator[tuple[Connection, str]]:
         """Who is to be closed, and why."""
         if self._outgoing.short:
-            unread = [(one, one.taken_bytes) for one in connections if one.outbox]
+            # what the system took counts as it leaves: it asks for more in steps of megabytes
+            unread = [(one, one.taken_bytes - unsent(one.fd)) for one in connections if one.outbox]
             for one in self._sending.stalled(unread, now, self._seconds):
                 yield one, "takes nothing, while others wait for the memory"
         else:
             self._sending.clear()
         if self._incoming.short:
-            waiting = [one for one in connections if one.partial.waits_for_peer]
-            begun = [(one, one.partial.come_bytes) for one in waiting]
+            begun = [(one, one.received_bytes) for one in connections if one.waited_for]
             for one in self._receiving.stalled(begun, now, self._seconds):
                 yield one, "sends nothing more of its frame, while others wait for the memory"
         else:

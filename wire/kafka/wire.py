@@ -43,6 +43,7 @@ class Asked:
         "key",
         "pieces",
         "size",
+        "storing",
         "version",
         "weight",
     )
@@ -64,7 +65,9 @@ class Asked:
         self.size = size
         """Bytes of its frame, or of the records that make up most of it."""
         self.weight = 0
-        """What it counts for while it is not answered (`KafkaSession`)."""
+        """What it counts for while it is not answered (`KafkaSession.weigh`)."""
+        self.storing = False
+        """Whether that counts as on its way to storage."""
         self.pieces: list[bytes] | None = None
         """The response, as soon as there is one; empty for none at all."""
 
@@ -98,6 +101,7 @@ class AskedAgain(Asked):
         self._request = self.pieces = None
         self.size = len(records)
         self.weight = 0
+        self.storing = False
         self.shape = shape
         self.records = records
         self.body = body

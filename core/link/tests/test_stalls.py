@@ -11,11 +11,12 @@ class Peer:
     def __init__(self) -> None:
         self.outbox: list[bytes] = []
         self.proven = True
-        self.taken_bytes = self.come_bytes = self.held = self.paused = 0
+        self.taken_bytes = self.received_bytes = self.held = self.paused = 0
+        self.fd = 0  # no socket: nobody can say what its system has not taken
         self.partial = self
 
     @property
-    def waits_for_peer(self) -> bool:
+    def waited_for(self) -> bool:
         return bool(self.held) and not self.paused
 
     def relieved(self) -> None: ...
@@ -74,3 +75,18 @@ def test_who_sends_no_more_of_its_frame_is_closed_unless_we_asked_it_to_wait() -
     waits.paused = 1
     found = [one for now in range(3) for one, _ in stalls.found([stalled, waits, small], now)]
     assert found == [stalled]
+
+
+def test_who_sends_small_frames_all_the_time_is_not_taken_for_one_who_stops() -> None:
+    """It is always in the middle of one, and never far in it."""
+    incoming = Incoming(100, 0)
+    stalls = Stalls(incoming, Outgoing(100, 100), 2.0)
+    busy: Any = Peer()
+    others: Any = Peer()
+    incoming.ask(busy, 90, 90)
+    incoming.ask(others, 90, 90)
+    third: Any = Peer()
+    assert not incoming.ask(third, 90, 90)
+    for now in range(6):
+        assert busy not in [one for one, _ in stalls.found([busy], now)]
+        busy.received_bytes += 2 * RATE_BYTES_MIN

@@ -223,16 +223,19 @@ async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
     ]
     every_one = [one for _, parts in everything for one in parts]
     deadline = trio.current_time() + request.max_wait_ms / 1000
+    last = False
     while share := await _share(session, request):
         with session.connection.reserved(share):
             await _read_all(every_one, share)
-            lacks = min(request.min_bytes, share) - sum(one.size for one in every_one)
-            if lacks <= 0 or any(one.error for one in every_one) or session.gone:
+            found = sum(one.size for one in every_one)
+            lacks = min(request.min_bytes, share) - found
+            if last or lacks <= 0 or any(one.error for one in every_one) or session.gone:
                 break
-        if not await _news(session, every_one, lacks, deadline):
-            break
         for one in every_one:
-            one.forget()
+            one.forget()  # nobody counts it while it waits: it is read again
+        last = not await _news(session, every_one, lacks, deadline)
+        if last and not found:
+            break
     return _response(session, everything)
 
 

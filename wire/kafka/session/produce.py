@@ -63,6 +63,8 @@ def on_produce(session: KafkaSession, asked: Asked) -> None:
     assert isinstance(request, ProduceRequest)
     producing = Producing(session, asked, request)
     if request.acks in ACKS and not producing.look():
+        if not asked.weight and not session.weigh(asked):
+            return
         session.hold_for(_load(producing))
     else:
         producing.begin()

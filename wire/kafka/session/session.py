@@ -94,8 +94,9 @@ WEIGHED_BYTES_MIN: Final = 64 * 1024
 """Larger requests count until they are answered, which may be long: see `_weigh`."""
 WORDS_WEIGHT: Final = 8
 """So many times its size a request takes that was taken apart: more than that takes malice."""
-OPAQUE: Final = frozenset({11, 14})
-"""JoinGroup, SyncGroup: most of what is large in them is nobody's business."""
+WEIGHTS: Final[Mapping[int, int]] = {fetch.KEY: 2, 11: 1, 14: 1}
+"""Of those that wait for long: Fetch names few topics with many partitions; of JoinGroup and
+SyncGroup most of what is large stays as it is."""
 
 
 class KafkaSession:
@@ -104,6 +105,7 @@ class KafkaSession:
     __slots__ = (
         "_acting",
         "_busy",
+        "_busy_at",
         "_later",
         "_told_of_end",
         "_weight",
@@ -137,6 +139,8 @@ class KafkaSession:
         self._told_of_end: set[News] = set()
         self._busy = False
         """A task answers a request, or loads the topics of a produce: what comes later waits."""
+        self._busy_at = -1
+        """The API of the request that was begun last: of the one that a task answers, if any is."""
         self._later: deque[Asked] = deque()
         """Requests whose turn has not come."""
         self._acting = False
@@ -148,41 +152,51 @@ class KafkaSession:
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
         later = bool(self._later) or not self._may_begin(asked)
-        if asked.size >= WEIGHED_BYTES_MIN and (later or asked.key != hot.KEY):
-            self._weigh(asked)
+        counts = later or (asked.size >= WEIGHED_BYTES_MIN and asked.key != hot.KEY)
+        if counts and not self.weigh(asked):
+            return
         if later:
             self._later.append(asked)
         else:
             self._begin(asked)
 
-    def _weigh(self, asked: Asked) -> None:
-        """Count a large request that is not done with at once. A produce that waits for its turn
-        counts as on its way to storage, which it soon is. For any other there is room, or it ends
-        its connection: nobody would wait less for being asked to.
+    def weigh(self, asked: Asked) -> bool:
+        """Count a request that is not done with at once, until it is answered. False: there is no
+        memory for it, and its connection ends, since nobody would wait less for being asked to.
+
+        A produce that waits for our work on produces before it counts as on its way to storage,
+        which it soon is. Behind what may wait for long, a fetch for one, it is like any other.
         """
-        if asked.key == hot.KEY:
-            asked.weight = asked.size
+        if asked.key == hot.KEY and self._working_at_produces:
+            asked.weight, asked.storing = asked.size, True
             self.connection.storing(asked.weight)
-        elif self.connection.has_room_for(
-            weight := asked.size * (1 if asked.key in OPAQUE else WORDS_WEIGHT)
-        ):
-            asked.weight = weight
         else:
-            text = f"a request of {asked.size} bytes, for which there is no memory"
-            self.connection.complain("requests too large", f"closed: {text}")
-            self.connection.end(text)
-        self._weight[asked.key == hot.KEY] += asked.weight
+            factor = 1 if asked.key == hot.KEY else WEIGHTS.get(asked.key, WORDS_WEIGHT)
+            if not self.connection.has_room_for(asked.size * factor):
+                text = f"a request of {asked.size} bytes, for which there is no memory"
+                self.connection.complain("requests too large", f"closed: {text}")
+                self.connection.end(text)
+                return False
+            asked.weight = asked.size * factor
+        self._weight[asked.storing] += asked.weight
+        return True
+
+    @property
+    def _working_at_produces(self) -> bool:
+        """All that is under way, and waits, are produces."""
+        at_one = self._busy and self._busy_at == hot.KEY
+        return (at_one or not self._busy) and all(one.key == hot.KEY for one in self._later)
 
     def _relieve(self, asked: Asked) -> None:
         """It is answered."""
-        produces = asked.key == hot.KEY
-        self._weight[produces] -= asked.weight
-        (self.connection.stored if produces else self.connection.has_answered)(asked.weight)
+        self._weight[asked.storing] -= asked.weight
+        (self.connection.stored if asked.storing else self.connection.has_answered)(asked.weight)
 
     def _may_begin(self, asked: Asked) -> bool:
         return not self._busy and (asked.key == hot.KEY or self.wire.is_first(asked))
 
     def _begin(self, asked: Asked) -> None:
+        self._busy_at = asked.key
         try:
             if isinstance(asked, AskedAgain):
                 rights.check_named(self.broker.access, self.who, asked.key, asked.shape.asked_of)

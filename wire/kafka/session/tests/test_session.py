@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from core.testing.bench import settled
+from wire.kafka.messages.basics import FindTopic, MetadataRequest
 from wire.kafka.messages.records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -130,3 +131,28 @@ async def test_what_waits_for_its_turn_goes_with_the_connection(stage: Stage) ->
     client.session.closed("gone")
     await settled()
     assert (await other.fetch("t", 0)).high_watermark == 0
+
+
+async def test_produces_behind_a_fetch_do_not_count_as_on_their_way_to_storage(
+    stage: Stage,
+) -> None:
+    """The fetch may wait for ever, and with it all who write would wait."""
+    client = await stage.client("t")
+    client.ask(fetch_request("t", 0, wait_ms=2**31 - 1, min_bytes=1), 12)
+    await settled()
+    for _ in range(3):
+        client.ask(produce_request("t", batch(bytes(100_000))), 9)
+    assert client.line.storing_bytes == 0
+    assert not client.line.paused
+    client.session.closed("gone")
+
+
+async def test_produces_behind_one_that_loads_its_topic_do(stage: Stage) -> None:
+    client = Client(stage.front)
+    await (await stage.client("t")).hears(MetadataRequest(topics=[FindTopic(name="t")]), 9)
+    for _ in range(3):
+        client.ask(produce_request("t", batch(bytes(100_000))), 9)
+    assert client.line.storing_bytes > 300_000
+    await settled()
+    assert len(client.hear()) == 3
+    assert client.line.storing_bytes == 0
