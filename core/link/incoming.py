@@ -70,10 +70,9 @@ class Incoming:
 
     def hold(self, frame: PartialFrame, size: int) -> None:
         """So much of it is held from now on."""
-        before, frame.held = frame.held, size
-        self.partial += size - before
-        self.tight = self.partial * TIGHT > self._partial_max
-        if size < before:
+        less = size < frame.held
+        self._count(frame, size)
+        if less:
             self._serve()
 
     def ask(self, frame: PartialFrame, step: int, rest: int) -> bool:
@@ -106,8 +105,13 @@ class Incoming:
             waiting.pop(frame, None)
         if self._privileged is frame:
             self._privileged = None
-        self.hold(frame, 0)
+        self._count(frame, 0)
         self._serve()
+
+    def _count(self, frame: PartialFrame, size: int) -> None:
+        self.partial += size - frame.held
+        frame.held = size
+        self.tight = self.partial * TIGHT > self._partial_max
 
     def _serve(self) -> None:
         """Those who wait, in order, as far as there is room."""
@@ -117,10 +121,8 @@ class Incoming:
                 if not self._may(frame, rest, anew=False):
                     break
                 del waiting[frame]
-                frame.held += rest
-                self.partial += rest
+                self._count(frame, frame.held + rest)
                 frame.go_on()
-        self.tight = self.partial * TIGHT > self._partial_max
 
     @property
     def short(self) -> bool:

@@ -10,6 +10,7 @@ right after it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -219,6 +220,18 @@ def quota_type(ask: Ask) -> QuotaType:
     raise Invalid("backlogQuotaType must be destination_storage or message_age")
 
 
+def rows_of(made: Mapping[str, tuple[Handler, Handler, Handler]], here: str) -> Table:
+    """Where each policy is asked for, set and removed, by its name below `here`."""
+    rows: list[tuple[str, str, Handler]] = []
+    for name, (get, put, remove) in made.items():
+        rows += [
+            ("GET", f"{here}/{name}", get),
+            ("POST PUT", f"{here}/{name}", put),
+            ("DELETE", f"{here}/{name}", remove),
+        ]
+    return rows
+
+
 def _table() -> Table:
     here = "/{tenant}/{namespace}"
     rows: list[tuple[str, str, Handler]] = [
@@ -231,13 +244,7 @@ def _table() -> Table:
         **{name: _held(name, *row) for name, row in HELD.items()},
         **{name: _stored(name, row) for name, row in STORED.items()},
     }
-    for name, (get, put, remove) in made.items():
-        rows += [
-            ("GET", f"{here}/{name}", get),
-            ("POST PUT", f"{here}/{name}", put),
-            ("DELETE", f"{here}/{name}", remove),
-        ]
-    return changing(rows)
+    return changing([*rows, *rows_of(made, here)])
 
 
 TABLE: Final[Table] = _table()

@@ -24,7 +24,7 @@ from core.policies import (
 )
 from wire.http.admin.policies.applied import of_namespace_or_broker
 from wire.http.admin.policies.limits import check_of_topic, check_retention
-from wire.http.admin.policies.namespaces import quota_type
+from wire.http.admin.policies.namespaces import quota_type, rows_of
 from wire.http.asking import Ask
 from wire.http.routes import Handler, Table, changing
 
@@ -208,13 +208,7 @@ def _table() -> Table:
         **{name: _held(name, held) for name, held in HELD.items()},
         **{name: _stored(name, kind) for name, kind in STORED.items()},
     }
-    for name, (get, put, remove) in made.items():
-        rows += [
-            ("GET", f"{here}/{name}", get),
-            ("POST PUT", f"{here}/{name}", put),
-            ("DELETE", f"{here}/{name}", remove),
-        ]
-    return changing(rows)
+    return changing([*rows, *rows_of(made, here)])
 
 
 TABLE: Final[Table] = _table()
