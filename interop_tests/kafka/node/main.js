@@ -40,9 +40,11 @@ async function join(scene, got, options = {}) {
     kafka(scene).consumer({ groupId: scene.topic, heartbeatInterval: 200, maxWaitTimeInMs: 100, ...options }),
   );
   consumer.own = [];
+  consumer.fetches = 0;
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     consumer.own = payload.memberAssignment[scene.topic] ?? [];
   });
+  consumer.on(consumer.events.FETCH, () => consumer.fetches++);
   await consumer.subscribe({ topic: scene.topic, fromBeginning: options.fromBeginning ?? true });
   await consumer.run({ eachMessage: async ({ partition, message }) => got(partition, message), ...options.run });
   return consumer;
@@ -178,7 +180,8 @@ families.resets = async (scene) => {
   const again = async (count, change, options = {}) => {
     const found = [];
     const consumer = await join(scene, (_, message) => found.push(Number(text(message.value))), options);
-    await scene.until("it has joined", () => consumer.own.length === 2);
+    // What "latest" is it asks for after it has joined: with its first fetch it knows.
+    await scene.until("it has begun to fetch", () => consumer.own.length === 2 && consumer.fetches > 0);
     if (change) await change();
     await scene.until(`${count} records`, () => found.length >= count);
     await consumer.disconnect();
