@@ -128,6 +128,11 @@ class Database:
         except Exception as error:
             raise self._said(error) from error
 
+    @property
+    def sequence(self) -> int:
+        """How many changes there have been, ever; after a crash, of those that were flushed."""
+        return int(self._rocks.latest_sequence_number())
+
     def at_or_before(self, key: bytes) -> tuple[bytes, bytes] | None:
         """The highest pair that is not above `key`."""
         cursor = self._rocks.iter()

@@ -8,6 +8,12 @@ imposes. On a busy disk the whole server would stand still with it. So what is w
 memory only, without a log, and `sync` has it written out, which lets go of the lock. Nothing is
 lost by that: until lastMark has moved, the journal holds it all.
 
+How far the journal is indexed stands in a file beside RocksDB's own, with the sequence number that
+RocksDB had reached by then: an index that has not got so far is not the one that was written. It is
+no key, since one that is in every table makes each overlap each other: entries that come in order,
+whose tables are only moved from level to level, would all be compacted, for a tenth of a busy
+server's CPU.
+
 Invariant: nothing reaches the disk but by `sync`, so whoever calls it decides what must be there
 before.
 """
@@ -18,10 +24,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Final
+from zlib import crc32
 
 from rocksdict import Cache, WriteBatch
 
 from bookie.database import BATCH_PUTS_MAX, Database
+from bookie.directories import write_whole
 from bookie.entries import Run
 from bookie.journal.format import Mark
 from core.errors import Corrupted
@@ -40,13 +48,13 @@ LOST: Final = 0
 
 _key = Struct(">qq").pack
 _unkey = Struct(">qq").unpack
-_NO_LEDGERS: Final = bytes([0x80])
-"""Keys from here on have negative ledger ids, and come behind all others."""
 _value = Struct(">q").pack
 _unvalue = Struct(">q").unpack
+_marked = Struct(">qqqI")
+"""A mark as it is kept: the journal's id and offset, RocksDB's sequence number, CRC32 of them."""
+_CHECK_BYTES: Final = 4
 
-MARK_LEDGER: Final = -0x6D61726B
-"""No ledger: its entries 0 and 1 are at the journal's id and offset up to which all is indexed."""
+MARK: Final = "mark"
 
 Placed = tuple[Run, int]
 """A run in an entry log, and the location of its first entry."""
@@ -60,6 +68,8 @@ class LocationIndex:
         self._database = Database(directory, cache, MEMORY_BYTES)
         self._unsynced = 0
         """Puts that are in memory only."""
+        self._mark_file = directory / MARK
+        self._unsynced_mark: Mark | None = None
 
     def find(self, ledger_id: int, entry_id: int) -> int | None:
         """The location of one entry."""
@@ -107,15 +117,22 @@ class LocationIndex:
 
     def put_mark(self, mark: Mark) -> None:
         """All before it in the journal is here once the next `sync` is done."""
-        batch = WriteBatch(raw_mode=True)
-        batch.put(_key(MARK_LEDGER, 0), _value(mark.journal_id))
-        batch.put(_key(MARK_LEDGER, 1), _value(mark.offset))
-        self._database.write(batch)
+        self._unsynced_mark = mark
 
     def mark(self) -> Mark | None:
-        """The last that was put; None before the first, as in an index that has been lost."""
-        found = [self.find(MARK_LEDGER, part) for part in (0, 1)]
-        return None if None in found else Mark(*found)  # type: ignore[arg-type]
+        """The last that was synced; None before the first, as in an index that has been lost, all
+        of it or the end.
+        """
+        try:
+            found = self._mark_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        if len(found) != _marked.size:
+            raise Corrupted(f"{self._mark_file} has {len(found)} bytes, not {_marked.size}")
+        journal_id, offset, sequence, check = _marked.unpack(found)
+        if crc32(found[:-_CHECK_BYTES]) != check:
+            raise Corrupted(f"{self._mark_file} is damaged")
+        return Mark(journal_id, offset) if self._database.sequence >= sequence else None
 
     def put_at(self, ledger_id: int, entry_id: int, location: int) -> None:
         self._database.put(_key(ledger_id, entry_id), _value(location))
@@ -133,8 +150,14 @@ class LocationIndex:
 
     def sync(self) -> None:
         """What was put is durable when this returns."""
+        sequence = self._database.sequence
         self._database.flush()
         self._unsynced = 0
+        if self._unsynced_mark is not None:
+            mark = self._unsynced_mark
+            told = _marked.pack(mark.journal_id, mark.offset, sequence, 0)[:-_CHECK_BYTES]
+            write_whole(self._mark_file, told + crc32(told).to_bytes(_CHECK_BYTES, "big"))
+            self._unsynced_mark = None
 
     def forget(self, ledger_id: int) -> None:
         """Drop all locations of a ledger."""
@@ -151,9 +174,7 @@ class LocationIndex:
     def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
         """Whether any entry at all is in that log, at that offset or behind it. Looks at all."""
         first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
-        for count, (key, value) in enumerate(self._database.from_key(b"")):
-            if key >= _NO_LEDGERS:
-                break
+        for count, (_, value) in enumerate(self._database.from_key(b"")):
             if first <= _unvalue(value)[0] <= last:
                 return True
             if count % BREATHE_PUTS == 0:
@@ -165,8 +186,6 @@ class LocationIndex:
     ) -> Iterator[tuple[int, int]]:
         """(ledger id, entry id) of all that are at such locations, in order. Looks at all."""
         for count, (key, value) in enumerate(self._database.from_key(b"")):
-            if key >= _NO_LEDGERS:
-                break
             if wanted(_unvalue(value)[0]):
                 yield _unkey(key)
             if count % BREATHE_PUTS == 0:

@@ -1,11 +1,14 @@
 """Where entries are: in memory and written out, last entries, deleted ranges."""
 
+import shutil
+
 import pytest
 from rocksdict import Cache
 
 from bookie import index
 from bookie.entries import seal
-from bookie.index import LocationIndex, split
+from bookie.index import MARK, LocationIndex, split
+from bookie.journal.format import Mark
 from core.errors import Corrupted
 
 
@@ -62,6 +65,78 @@ def test_a_forgotten_ledger_takes_nobody_with_it(opened):
     assert locations.last(2) is None
     assert locations.find(2, 5) is None
     assert locations.find(3, 0) == 1000
+    locations.close()
+
+
+def marked(opened, *marks):
+    """An index that was synced with each of them, and closed."""
+    locations = opened()
+    for count, mark in enumerate(marks):
+        locations.put([(run(count, 0, 10), 1000)], lambda: None, pytest.fail)
+        locations.put_mark(mark)
+        locations.sync()
+    locations.close()
+
+
+def test_a_mark_is_there_once_it_is_synced(opened):
+    locations = opened()
+    assert locations.mark() is None
+    locations.put_mark(Mark(7, 512))
+    assert locations.mark() is None
+    locations.sync()
+    assert locations.mark() == Mark(7, 512)
+    locations.put_mark(Mark(7, 1024))
+    locations.close()
+    locations = opened()
+    assert locations.mark() == Mark(7, 512)
+    locations.close()
+
+
+def test_an_index_that_has_lost_its_end_has_no_mark(opened, tmp_path):
+    marked(opened, Mark(1, 512))
+    shutil.copytree(tmp_path / "locations", tmp_path / "older")
+    marked(opened, Mark(1, 1024))
+    note = (tmp_path / "locations" / MARK).read_bytes()
+    shutil.rmtree(tmp_path / "locations")
+    (tmp_path / "older").rename(tmp_path / "locations")
+    (tmp_path / "locations" / MARK).write_bytes(note)
+    locations = opened()
+    assert locations.mark() is None
+    locations.close()
+
+
+@pytest.mark.parametrize("at", range(28))
+def test_a_flipped_bit_of_a_mark_is_noticed(opened, tmp_path, at):
+    marked(opened, Mark(1, 512))
+    file = tmp_path / "locations" / MARK
+    told = bytearray(file.read_bytes())
+    told[at] ^= 1
+    file.write_bytes(told)
+    locations = opened()
+    with pytest.raises(Corrupted, match="is damaged"):
+        locations.mark()
+    locations.close()
+
+
+def test_half_a_mark_is_noticed(opened, tmp_path):
+    marked(opened, Mark(1, 512))
+    file = tmp_path / "locations" / MARK
+    file.write_bytes(file.read_bytes()[:20])
+    locations = opened()
+    with pytest.raises(Corrupted, match="20 bytes"):
+        locations.mark()
+    locations.close()
+
+
+def test_ledgers_that_come_in_order_are_never_compacted(opened):
+    """A key that every table has would have it done, whatever else comes."""
+    locations = opened()
+    for count in range(20):
+        locations.put([(run(1, 100 * count, 100), 1000)], lambda: None, pytest.fail)
+        locations.put_mark(Mark(1, 512 * (count + 1)))
+        locations.sync()
+    files = locations._database._rocks.live_files()
+    assert len(files) == 20, "some were made one"
     locations.close()
 
 
