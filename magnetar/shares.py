@@ -30,6 +30,7 @@ from magnetar.settings.broker import Broker
 from wire.http.front import HttpOptions
 from wire.http.server.guard import HostNames
 from wire.kafka.front import KafkaOptions
+from wire.kafka.groups.offsets import committed_offset
 from wire.kafka.groups.options import GroupOptions
 from wire.pulsar import metadata
 from wire.pulsar.replies import Address
@@ -143,6 +144,7 @@ def http_options(
         },
         readiness=readiness,
         read_entry=metadata.read,
+        committed_offset=committed_offset,
     )
 
 

@@ -429,6 +429,10 @@ def test_groups_and_subscriptions_are_the_same(server, client, topic, made, read
     base = f"{server.http_url}/admin/v2/persistent/public/default/{topic}-partition-0"
     found = httpx.get(f"{base}/stats").raise_for_status().json()["subscriptions"]
     assert found["ours"]["msgBacklog"] > 0
+    labels = f'{{consumergroup="ours",topic="{topic}",partition="0"}}'
+    figures = httpx.get(f"{server.http_url}/metrics").raise_for_status().text.splitlines()
+    assert f"kafka_consumergroup_lag{labels} 5" in figures
+    assert f"kafka_consumergroup_current_offset{labels} 10" in figures
     admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
     listed = {one.group_id: one.state.name for one in admin.list_consumer_groups().result().valid}
     assert (listed["ours"], listed["theirs"]) == ("EMPTY", "STABLE")

@@ -1,7 +1,7 @@
 """What HTTP is given by whoever composes the server. Light: it is imported at start-up.
 
 HTTP may not know the Pulsar wire, the link's life or the storage tier; what it must ask of them are
-the three functions of `HttpOptions` and `Front`.
+the functions of `HttpOptions` and `Front`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from core.broker import Broker
 from core.clock import SystemClock
+from core.ledger.cursor import Cursor
 from wire.http.memory import Memory
 from wire.http.metrics.exposition import Family
 from wire.http.pauses import Pauses
@@ -84,6 +85,11 @@ def always_ready() -> str | None:
     return None
 
 
+def never_committed(_cursor: Cursor) -> int | None:
+    """For servers without Kafka."""
+    return None
+
+
 class HttpOptions(Struct, frozen=True):
     """What an operator may turn, and what the composition root knows."""
 
@@ -114,6 +120,8 @@ class HttpOptions(Struct, frozen=True):
     """Why the server cannot take writes now; None while it can."""
     read_entry: Callable[[bytes], StoredMessage] | None = None
     """Takes a stored entry apart; without it messages are not shown."""
+    committed_offset: Callable[[Cursor], int | None] = never_committed
+    """What a group of Kafka's has committed to a cursor."""
 
     @property
     def broker_id(self) -> str:

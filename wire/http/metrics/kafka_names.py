@@ -2,7 +2,8 @@
 
 Kafka itself has no metrics page: boards read what Prometheus' JMX exporter makes of its beans with
 the rules that Strimzi and Confluent publish, and what `kafka_exporter` asks. Of both, what is true
-here is told: offsets, sizes and traffic of each topic, and a broker that is alone with all of them.
+here is told: offsets, sizes and traffic of each topic, how far groups are, and a broker that is
+alone with all of them.
 """
 
 from __future__ import annotations
@@ -27,14 +28,21 @@ OF_PARTITIONS: Final = (
     (BYTES_IN, "counter", "Bytes published, by any protocol"),
     (BYTES_OUT, "counter", "Bytes delivered to subscriptions"),
 )
+GROUP_OFFSET: Final = "kafka_consumergroup_current_offset"
+GROUP_LAG: Final = "kafka_consumergroup_lag"
+OF_GROUPS: Final = (
+    (GROUP_OFFSET, "gauge", "The offset that the group goes on from"),
+    (GROUP_LAG, "gauge", "Offsets from there to the end"),
+)
 
 
-def labels_of(name: TopicName) -> str:
+def labels_of(name: TopicName, group: str = "") -> str:
     """As Kafka's clients call the topic and number its partitions."""
     base = name.base
     namespace = str(base.namespace)
     called = base.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{base.local}"
-    return label_text((("topic", called), ("partition", str(max(name.partition_index, 0)))))
+    labels = (("topic", called), ("partition", str(max(name.partition_index, 0))))
+    return label_text(((("consumergroup", group),) if group else ()) + labels)
 
 
 def of_partition(topic: Topic, bytes_out: float) -> dict[str, float]:
@@ -46,6 +54,10 @@ def of_partition(topic: Topic, bytes_out: float) -> dict[str, float]:
         BYTES_IN: topic.bytes_in,
         BYTES_OUT: bytes_out,
     }
+
+
+def of_group(topic: Topic, offset: int) -> dict[str, float]:
+    return {GROUP_OFFSET: offset, GROUP_LAG: max(topic.ledger.confirmed_index - offset, 0)}
 
 
 def of_broker(partitions: int) -> list[Family]:

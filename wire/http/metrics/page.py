@@ -25,6 +25,7 @@ from core.topic.subscription import Subscription
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileSubscription
 from wire.http.asking import Ask
+from wire.http.front import HttpOptions
 from wire.http.last_times import LastTimes
 from wire.http.metrics import kafka_names
 from wire.http.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, pieces
@@ -46,7 +47,12 @@ class Families:
     def __init__(self) -> None:
         self.by_name = {
             name: Family(name, "counter" if kind == "counter" else "gauge", about, [])
-            for name, kind, about in (*OF_TOPICS, *OF_SUBSCRIPTIONS, *kafka_names.OF_PARTITIONS)
+            for name, kind, about in (
+                *OF_TOPICS,
+                *OF_SUBSCRIPTIONS,
+                *kafka_names.OF_PARTITIONS,
+                *kafka_names.OF_GROUPS,
+            )
         }
         self.sums: Counter[str] = Counter()
         self.topics_of: Counter[str] = Counter()
@@ -127,7 +133,18 @@ async def _topics(ask: Ask) -> Families:
         if count % TOPICS_PER_REST == 0:
             await trio.lowlevel.checkpoint()
         _topic(families, cluster, topic)
+        if isinstance(topic, Topic):
+            _groups(families, ask.options, topic)
     return families
+
+
+def _groups(families: Families, options: HttpOptions, topic: Topic) -> None:
+    """Of Kafka: durable subscriptions that it has committed to."""
+    for subscription in topic.subscriptions.values():
+        offset = options.committed_offset(subscription.cursor)
+        if offset is not None:
+            labels = kafka_names.labels_of(topic.name, subscription.name)
+            families.add(labels, kafka_names.of_group(topic, offset))
 
 
 def _topic(families: Families, cluster: str, topic: AnyTopic) -> None:

@@ -182,11 +182,7 @@ class Offsets:
         if subscription is None or not subscription.cursor.durable:
             return None
         cursor = subscription.cursor
-        if not cursor.holed:
-            found = committed(cursor.longs, cursor.mark_delete)
-            if found is not None:
-                return found
-        return Commit(await _offset_behind(log, cursor.mark_delete))
+        return committed_to(cursor) or Commit(await _offset_behind(log, cursor.mark_delete))
 
     # -- forgetting ---------------------------------------------------------------------------
 
@@ -209,6 +205,17 @@ class Offsets:
         except BrokerError as error:
             return commit_code(error)
         return NONE
+
+
+def committed_to(cursor: Cursor) -> Commit | None:
+    """None where nothing was, or where somebody else has moved the cursor since."""
+    return None if cursor.holed else committed(cursor.longs, cursor.mark_delete)
+
+
+def committed_offset(cursor: Cursor) -> int | None:
+    """The same for who only counts."""
+    commit = committed_to(cursor)
+    return commit.offset if commit is not None else None
 
 
 async def _saved(cursors: Mapping[Partition, Cursor]) -> dict[Partition, int]:

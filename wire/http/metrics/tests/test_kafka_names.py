@@ -1,10 +1,12 @@
 """What dashboards of Kafka look for."""
 
+import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
+from core.ledger.cursor import Cursor
 from core.names import TopicName
-from wire.http.metrics.kafka_names import OF_PARTITIONS, OFFSET, labels_of
-from wire.http.tests.visitor import Visitor
+from wire.http.metrics.kafka_names import GROUP_LAG, GROUP_OFFSET, OF_PARTITIONS, OFFSET, labels_of
+from wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 
 async def test_partitions_have_offsets_and_traffic(visitor: Visitor) -> None:
@@ -24,6 +26,33 @@ async def test_partitions_have_offsets_and_traffic(visitor: Visitor) -> None:
     assert found["kafka_server_replicamanager_leadercount"] == ({}, 1)
     assert found["kafka_controller_kafkacontroller_activecontrollercount"] == ({}, 1)
     assert {name for name, _, _ in OF_PARTITIONS} <= found.keys()
+
+
+async def test_groups_have_an_offset_and_a_lag() -> None:
+    committed = {"group": 3, "beyond": 9}
+
+    def committed_offset(cursor: Cursor) -> int | None:
+        return committed.get(cursor.name)
+
+    options = msgspec.structs.replace(OPTIONS, committed_offset=committed_offset)
+    async with visiting(options) as visitor:
+        topic = await visitor.topic("a-partition-1")
+        for name in ("group", "beyond", "of-pulsar"):
+            await topic.subscription(name)
+        await visitor.publish("a-partition-1", [b"x"] * 5)
+        page = (await visitor.ask("GET", "/metrics")).text
+    found = {
+        (sample.name, sample.labels["consumergroup"]): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.labels.get("consumergroup")
+    }
+    assert found == {
+        (GROUP_OFFSET, "group"): 3,
+        (GROUP_LAG, "group"): 2,
+        (GROUP_OFFSET, "beyond"): 9,
+        (GROUP_LAG, "beyond"): 0,
+    }
 
 
 async def test_what_stores_nothing_has_no_offsets(visitor: Visitor) -> None:

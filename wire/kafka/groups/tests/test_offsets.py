@@ -8,7 +8,7 @@ from core.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFo
 from core.topic.topic import Topic
 from wire.kafka import errors
 from wire.kafka.groups.commit import Commit
-from wire.kafka.groups.offsets import OWN, Offsets, commit_code
+from wire.kafka.groups.offsets import OWN, Offsets, commit_code, committed_offset
 from wire.kafka.groups.records import Record
 from wire.kafka.session.tests.conftest import Stage, stage
 from wire.kafka.tests.batch import batch
@@ -51,6 +51,15 @@ async def test_a_subscription_of_pulsars_stays(stage: Stage) -> None:
     assert await offsets.fetch("g", T) == Commit(2)
     assert OWN not in topic.subscriptions["g"].cursor.properties
     assert topic.subscriptions["g"].cursor.longs == {}
+
+
+async def test_who_moves_the_cursor_ends_what_was_committed_to_it(stage: Stage) -> None:
+    topic = await topic_of(stage)
+    assert await commit(stage, Commit(2)) == errors.NONE
+    cursor = topic.subscriptions["g"].cursor
+    assert committed_offset(cursor) == 2
+    topic.subscriptions["g"].skip(1)
+    assert committed_offset(cursor) is None
 
 
 async def test_readers_in_memory_are_no_groups(stage: Stage) -> None:
