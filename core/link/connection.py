@@ -59,6 +59,7 @@ class Connection:
         "outbox_bytes",
         "packed_bytes",
         "partial",
+        "passed_by",
         "paused",
         "peer",
         "pinged",
@@ -95,6 +96,8 @@ class Connection:
         """Of what had to wait for it."""
         self.given_bytes = 0
         """Packed for it unasked, and as answers that count."""
+        self.passed_by = False
+        """Dispatch is to be told when it has taken what waits for it."""
         self.paused = 0
         """A bit for each reason not to read (`PAUSE_...`)."""
         self.interest = READ
@@ -132,11 +135,16 @@ class Connection:
         is not any more (`Session.relieved`).
         """
         outgoing = self.link.outgoing
-        if self.outbox_bytes + self.packed_bytes <= outgoing.high:
+        waits = self.outbox_bytes + self.packed_bytes
+        if waits <= outgoing.high:
             return False
-        if not self._backed_up and self.fd >= 0:  # it is not this peer that has to make room
-            outgoing.wait(self)
-        return True
+        if waits:
+            self.passed_by = True
+            return True
+        if self.fd >= 0 and not (self.reads and outgoing.share(reads=True)):
+            outgoing.wait(self)  # it is not this peer that has to make room
+            return True
+        return self.fd < 0
 
     @property
     def _backed_up(self) -> bool:
@@ -147,6 +155,11 @@ class Connection:
     def waited_for(self) -> bool:
         """It holds a part of a frame, and it is not we who keep the rest from coming."""
         return bool(self.partial.held) and not self.paused and not self._backed_up
+
+    @property
+    def reads(self) -> bool:
+        """It took more than its own system would take for it, and has nothing waiting."""
+        return self.given_bytes >= PROOF_BYTES and not self.outbox and unsent(self.fd) == 0
 
     def relieved(self) -> None:
         """There is room again for what is to be sent, of all peers together."""
@@ -164,17 +177,13 @@ class Connection:
         self.touch()
 
     def share(self) -> int:
-        """How large an answer it may have now; 0 for none, and it is told when it is (`relieved`).
-
-        What is kept for peers that read is for those that took more than their own system would
-        take for them, and have nothing waiting.
-        """
+        """How large an answer it may have; 0 for none yet, and it is told when (`relieved`)."""
         if self.fd < 0:
             return 0
         outgoing = self.link.outgoing
-        share = outgoing.share(proven=False)
-        if not share and self.given_bytes >= PROOF_BYTES and not self.outbox:
-            share = outgoing.share(proven=True) if unsent(self.fd) == 0 else 0
+        share = outgoing.share(reads=False)
+        if not share and self.reads:
+            share = outgoing.share(reads=True)
         if not share:
             outgoing.wait(self)
         return share
@@ -294,7 +303,7 @@ class Connection:
             self.drain(was_congested)
         elif self.ending is not None:
             self._leave(self.ending)
-        elif was_congested:
+        elif was_congested or self.passed_by:
             self._settle_pressure(was_congested)
 
     def _send_at_once(self, data: bytes) -> list[bytes]:
@@ -359,7 +368,8 @@ class Connection:
 
     def _settle_pressure(self, was_congested: bool) -> None:
         """Whoever held back may go on, and so may reading, if the peer has taken enough."""
-        if was_congested and not self._backed_up:
+        if (was_congested and not self._backed_up) or (self.passed_by and not self.outbox):
+            self.passed_by = False
             self.session.relieved()
         self.update_interest()
 

@@ -341,6 +341,8 @@ class Link:
                 connection.partial.kept_nothing()
             handle = connection.session.handle
             for event in wire.take_events():
+                if connection.ending is not None:
+                    break
                 connection.introduced = True
                 handle(event)
         except Exception:
@@ -450,4 +452,5 @@ class Link:
             for connection, reason in list(self._stalls.found(present, self.now)):
                 connection.complain("holding memory", f"closed: it {reason}")
                 self.drop(connection, reason)
+            self.outgoing.look_again()
             self.settle()

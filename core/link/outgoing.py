@@ -5,12 +5,13 @@ answer that is being gathered. Peers that do not read must not take the memory o
 
 - One answer may have a quarter of what is left, so that each further one that nobody takes is
   smaller than the one before.
-- The last quarter of all is for peers that have shown that they read (`Connection.share`).
-- As less is left, each outbox may hold less before dispatch passes it by (`high`). When nothing is
-  left everybody is passed by.
+- The last quarter of all is for peers that have shown that they read (`Connection.reads`).
+- As less is left, each outbox may hold less before dispatch passes it by (`high`). Where only the
+  last quarter is left everybody else is passed by.
 
 Whoever is told to wait is told when there is room again, in the order of asking, as many at a time
-as there is room for. Who holds what others wait for, and takes nothing, is closed (`stalls.py`).
+as there is room for; those that read go first. Who holds what others wait for, and takes nothing,
+is closed (`stalls.py`).
 
 Invariants: `used` is the sum over all connections of what is packed and in their outboxes, and of
 what is reserved; whoever waits is told in the end, or goes.
@@ -33,6 +34,11 @@ OUTBOXES: Final = 8
 class Waiting(Protocol):
     """Somebody who was told to wait."""
 
+    @property
+    def reads(self) -> bool:
+        """Whether what is kept for peers that read is for it, too."""
+        ...
+
     def relieved(self) -> None:
         """There is room: ask again."""
         ...
@@ -41,20 +47,21 @@ class Waiting(Protocol):
 class Outgoing:
     """See the module's docstring."""
 
-    __slots__ = ("_easy", "_share_min", "_waiting", "high", "high_max", "limit", "used")
+    __slots__ = ("_easy", "_kept", "_share_min", "_waiting", "high", "high_max", "limit", "used")
 
     def __init__(self, limit: int, high_max: int) -> None:
         self.limit = limit
         self.used = 0
+        self._kept = limit // PART_OF_PROVEN
         self._share_min = min(SHARE_BYTES_MIN, limit // (SHARES * PART_OF_PROVEN))
-        # where those who wait are told that there is room, nobody may be passed by for want of it
-        self.high_max = min(high_max, (limit // PART_OF_PROVEN + self._share_min) // OUTBOXES)
+        self.high_max = min(high_max, (limit - self._kept) // OUTBOXES)
         """One connection may have so much waiting for it while there is enough."""
         self.high = self.high_max
         """One with more than this waiting for it is passed by."""
-        self._easy = max(limit - OUTBOXES * self.high_max, 0)
+        self._easy = limit - self._kept - OUTBOXES * self.high_max
         """Up to here nobody needs to hold back for others."""
-        self._waiting: dict[Waiting, None] = {}
+        self._waiting: dict[bool, dict[Waiting, None]] = {True: {}, False: {}}
+        """Those that read, and the others."""
 
     def add(self, size: int) -> None:
         """So much more is to be sent, or is reserved."""
@@ -70,40 +77,58 @@ class Outgoing:
             self._set_high()
 
     def _set_high(self) -> None:
-        left = self.limit - self.used
+        left = self._left(reads=False)
         self.high = min(self.high_max, left // OUTBOXES) if left > 0 else -1
+
+    def _left(self, *, reads: bool) -> int:
+        left = self.limit - self.used
+        return left if reads else left - self._kept
 
     # -- answers --------------------------------------------------------------------------------
 
-    def share(self, *, proven: bool) -> int:
+    def share(self, *, reads: bool) -> int:
         """How large an answer may be now; 0 for none: `wait`."""
-        limit = self.limit if proven else self.limit - self.limit // PART_OF_PROVEN
-        left = limit - self.used
+        return self._share_of(self._left(reads=reads))
+
+    def _share_of(self, left: int) -> int:
         return max(left // SHARES, self._share_min) if left >= self._share_min else 0
 
     # -- waiting --------------------------------------------------------------------------------
 
     def wait(self, who: Waiting) -> None:
         """Tell them when there is room."""
-        self._waiting[who] = None
+        self.forget(who)
+        self._waiting[who.reads][who] = None
 
     def forget(self, who: Waiting) -> None:
-        self._waiting.pop(who, None)
+        for waiting in self._waiting.values():
+            waiting.pop(who, None)
+
+    def look_again(self) -> None:
+        """Some of those who wait may have taken meanwhile what was sent before."""
+        others = self._waiting[False]
+        for who in [who for who in others if who.reads]:
+            del others[who]
+            self._waiting[True][who] = None
 
     @property
     def short(self) -> bool:
         """Somebody waits, or there is more than there may be."""
-        return bool(self._waiting) or self.used > self.limit
+        return any(self._waiting.values()) or self.used > self.limit
 
     @property
     def may_relieve(self) -> bool:
         """Somebody waits for whom there is room."""
-        return bool(self._waiting) and self.share(proven=False) > 0
+        return any(
+            waiting and self.share(reads=reads) > 0 for reads, waiting in self._waiting.items()
+        )
 
     def relieve(self) -> None:
-        """Tell the first of those who wait, as many as there is room for."""
-        left = self.limit - self.limit // PART_OF_PROVEN - self.used
-        for _ in range(min(left // self._share_min, len(self._waiting))):
-            first = next(iter(self._waiting))
-            del self._waiting[first]
-            first.relieved()
+        """Tell the first of those who wait, as many as there is room for their shares."""
+        for reads, waiting in self._waiting.items():
+            left = self._left(reads=reads)
+            while waiting and (share := self._share_of(left)):
+                first = next(iter(waiting))
+                del waiting[first]
+                first.relieved()
+                left -= share

@@ -3,7 +3,9 @@
 import trio
 import trio.testing
 
+from core.link.connection import PROOF_BYTES
 from core.link.limits import LinkLimits
+from core.link.outgoing import PART_OF_PROVEN
 from core.link.tests.echo import receive_exactly, running
 
 
@@ -38,3 +40,42 @@ async def test_what_is_packed_counts_before_it_is_flushed() -> None:
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert not connection.congested
         assert "relieved" in bench.told  # whoever held back is told to go on
+
+
+async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> None:
+    async with running(LinkLimits()) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        connection = bench.connections[0]
+        outgoing = connection.link.outgoing
+        others = outgoing.limit - outgoing.limit // PART_OF_PROVEN
+        outgoing.add(others)
+        connection.packed(60)
+        assert connection.congested, "others hold all but what is kept"
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert bench.told.count("relieved") == 1
+        assert connection.congested, "it has not shown that it reads"
+        outgoing.remove(others)
+        connection.link.soon()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert bench.told.count("relieved") == 2
+        assert not connection.congested
+
+
+async def test_what_is_kept_is_for_who_reads() -> None:
+    async with running(LinkLimits()) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        connection = bench.connections[0]
+        outgoing = connection.link.outgoing
+        outgoing.add(outgoing.limit - outgoing.limit // PART_OF_PROVEN)
+        connection.packed(PROOF_BYTES)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert not connection.congested
+        assert connection.share() > 0
+        connection.packed(60)
+        assert connection.congested, "one at a time"
+        outgoing.add(outgoing.limit // PART_OF_PROVEN)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert connection.congested, "nothing is left at all"
+        outgoing.remove(outgoing.limit)

@@ -10,7 +10,7 @@ from core.link.stalls import RATE_BYTES_MIN, Stalls
 class Peer:
     def __init__(self) -> None:
         self.outbox: list[bytes] = []
-        self.proven = True
+        self.proven = self.reads = True
         self.taken_bytes = self.received_bytes = self.held = self.paused = 0
         self.fd = 0  # no socket: nobody can say what its system has not taken
         self.partial = self
