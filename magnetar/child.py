@@ -42,6 +42,9 @@ PORT_FIRST: Final = 10_000
 EPHEMERAL_FIRST: Final = 32_768
 """Where Linux begins, unless it says otherwise."""
 
+LAST_WORDS_MAX: Final = 100_000
+"""Characters of the log that are kept when the server is gone."""
+
 
 class StartError(Exception):
     """The server did not come up; the text says why and holds its log."""
@@ -64,6 +67,7 @@ class Standalone:
         self._tables = tables
         self._given_data_dir = data_dir
         self._folder: Folder | None = None
+        self._last_words = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: dict[str, int] = {}
         self._ready: dict[str, Any] = {}
@@ -129,7 +133,11 @@ class Standalone:
         return self._process is not None and self._process.poll() is None
 
     def logs(self) -> str:
-        """All that the server has written so far, over all its starts."""
+        """All that the server has written so far, over all its starts; behind the block the end of
+        it, which a failed test is to show that is over.
+        """
+        if self._folder is None:
+            return self._last_words
         log = self._path("server.log")
         return log.read_text(errors="replace") if log.exists() else ""
 
@@ -252,6 +260,7 @@ class Standalone:
     def _clean_up(self) -> None:
         self.kill()
         if self._folder is not None:
+            self._last_words = self.logs()[-LAST_WORDS_MAX:]
             self._folder.remove()
             self._folder = None
 

@@ -67,6 +67,22 @@ def test_a_failed_test_shows_the_log_of_its_server(tmp_path: Path) -> None:
     assert "magnetar.server: pulsar listens on" in done.stdout
 
 
+def test_it_does_so_when_the_server_is_gone(tmp_path: Path) -> None:
+    (tmp_path / "test_fails.py").write_text(
+        "import pytest\n"
+        "@pytest.fixture\n"
+        "def late():\n"
+        "    yield\n"
+        "    assert False\n"
+        "def test_fails(late, magnetar_function):\n"
+        "    pass\n"
+    )
+    (tmp_path / "pytest.ini").touch()
+    done = _pytest(tmp_path)
+    assert "1 passed, 1 error" in done.stdout, done.stdout + done.stderr
+    assert "magnetar.server: pulsar listens on" in done.stdout
+
+
 def test_loading_it_loads_no_server(tmp_path: Path) -> None:
     (tmp_path / "test_light.py").write_text(
         "import sys\n"
