@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sort"
@@ -246,12 +247,14 @@ func franzCopy(scene *Scene) any {
 	}
 	first, second := session(scene.Topic+"-1"), session(scene.Topic+"-2")
 	done := make(chan any)
+	polling, stop := context.WithCancel(scene.Ctx) // a transaction that is on its way is ended
+	defer stop()
 	copying := func(one *kgo.GroupTransactSession, most int) {
 		defer func() { done <- recover() }()
 		defer one.Close()
-		for copied := 0; copied < most && scene.Ctx.Err() == nil; {
-			fetches := one.PollRecords(scene.Ctx, 20)
-			if fetches.IsClientClosed() || scene.Ctx.Err() != nil {
+		for copied := 0; copied < most; {
+			fetches := one.PollRecords(polling, 20)
+			if polling.Err() != nil {
 				return
 			}
 			Check(one.Begin())
@@ -269,7 +272,7 @@ func franzCopy(scene *Scene) any {
 	for _, one := range poll(scene, tool, count) {
 		copies = append(copies, number(one))
 	}
-	second.Close()
+	stop()
 	for range 2 {
 		if failed := <-done; failed != nil {
 			panic(failed)

@@ -93,12 +93,14 @@ type member struct {
 	client *kgo.Client
 	lock   sync.Mutex
 	own    map[int32]bool
+	stop   context.CancelFunc
 	ended  chan any
 }
 
 // join with a callback for each record.
 func join(scene *Scene, got func(*kgo.Record), options ...kgo.Opt) *member {
-	one := &member{own: map[int32]bool{}, ended: make(chan any, 1)}
+	polling, stop := context.WithCancel(scene.Ctx)
+	one := &member{own: map[int32]bool{}, stop: stop, ended: make(chan any, 1)}
 	change := func(own bool) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
 			one.lock.Lock()
@@ -118,8 +120,8 @@ func join(scene *Scene, got func(*kgo.Record), options ...kgo.Opt) *member {
 	go func() {
 		defer func() { one.ended <- recover() }()
 		for {
-			fetches := one.client.PollFetches(scene.Ctx)
-			if fetches.IsClientClosed() {
+			fetches := one.client.PollFetches(polling)
+			if polling.Err() != nil && scene.Ctx.Err() == nil {
 				return
 			}
 			Check(fetches.Err())
@@ -137,9 +139,12 @@ func (one *member) owns() int {
 	return len(one.own)
 }
 
+// leave when what was read is committed.
 func (one *member) leave() {
+	one.stop()
+	failed := <-one.ended
 	one.client.CloseAllowingRebalance()
-	if failed := <-one.ended; failed != nil {
+	if failed != nil {
 		panic(failed)
 	}
 }
