@@ -65,20 +65,27 @@ class CursorPlace:
         return info
 
     async def last_snapshot(self) -> formats.CursorSnapshot | None:
-        """None if there is none: then the znode's own is older, and good."""
+        """The newest that can be read. None if there is none: then the znode's own is good."""
         if self.ledger_id < 0:
             return None
+        topic = said(self._ledger.name)
         try:
             reader = await self._storage.ledgers.open(self.ledger_id, recover=True)
             last = reader.last_confirmed
-            if last < 0:
-                return None
-            (entry,) = await reader.read(last, last, 1)
-            return formats.decode_snapshot(entry)
+            while last >= 0:
+                try:
+                    (entry,) = await reader.read(last, last, 1)
+                    return formats.decode_snapshot(entry)
+                except Corrupted as error:
+                    first, _ = await reader.damage(last)
+                    if first == 0:
+                        raise
+                    log.error("%s: cursor %s goes back to where it was saved before: %s",
+                              topic, self._cursor, error)  # fmt: skip
+                    last = first - 1
         except (LedgerNotFound, EntryNotFound, Corrupted) as error:
-            topic = said(self._ledger.name)
             log.error("%s: cursor %s goes back to its znode: %s", topic, self._cursor, error)
-            return None
+        return None
 
     async def begin_ledger(self) -> LedgerWriter:
         """A fresh ledger for snapshots, that nothing names yet."""

@@ -103,3 +103,25 @@ async def test_the_last_snapshot_counts_if_there_is_one(desk: Bench) -> None:
     found = await place.last_snapshot()
     assert found is not None
     assert found.mark_delete == (0, 2)
+
+
+async def test_of_snapshots_only_the_damaged_are_lost(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    _ledger, place = await created(desk)
+    await named(place)
+    stored = desk.ledgers.ledgers[place.ledger_id]
+    for entry_id in range(5):
+        snapshot = formats.CursorSnapshot(mark_delete=(0, entry_id))
+        stored.append([formats.encode_snapshot(snapshot)], lambda _error: None)
+    await settled()
+    stored.damaged = {1, 3, 4}
+    found = await place.last_snapshot()
+    assert found is not None
+    assert found.mark_delete == (0, 2)
+    stored.damaged = set(range(5))
+    assert await place.last_snapshot() is None
+    assert [said.rpartition(": ")[0] for said in caplog.messages] == [
+        "persistent://public/default/t: cursor s/1 goes back to where it was saved before",
+        "persistent://public/default/t: cursor s/1 goes back to its znode",
+    ]
