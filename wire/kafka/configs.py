@@ -153,7 +153,13 @@ _ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = 
         within(1, INT32_MAX),
         "More refuse acks=all: there is one.",
     ),
-    (SEGMENT_BYTES, Kind.INT, "1073741824", within(1024 * 1024, INT32_MAX), "Size of a ledger."),
+    (
+        SEGMENT_BYTES,
+        Kind.INT,
+        "1073741824",
+        within(1024 * 1024, INT32_MAX),
+        "Size of a ledger; none ends in its first second.",
+    ),
     (SEGMENT_MS, Kind.LONG, "604800000", within(1), "Age of a ledger, at which the next begins."),
     (MIN_LAG_MS, Kind.LONG, "0", _ANY, "Younger records are not compacted away."),
     (

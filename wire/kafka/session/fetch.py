@@ -101,7 +101,8 @@ class Wanted:
         except Corrupted:
             # Of 56 (KAFKA_STORAGE_ERROR) Java's consumer and librdkafka say nothing: they ask for
             # metadata and try again. Of 2 both tell the application, which can seek past it
-            # (`FetchCollector.handleInitializeErrors`, `rdkafka_fetcher.c`).
+            # (`FetchCollector.handleInitializeErrors`, `rdkafka_fetcher.c`). To franz-go either
+            # means to try again.
             self.error = CORRUPT_MESSAGE
         except BrokerError as error:
             self.error = code_of(error)
@@ -214,6 +215,9 @@ async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
 
     Not while the client takes nothing: answers are large. What an answer may have in memory is
     reserved while it is gathered, and counts from then on until it is sent.
+
+    That a place is damaged is said at the end of the time, for it stays so, and some clients ask
+    again at once, for ever: aiokafka did so 800 times a second.
     """
     request = asked.request
     assert isinstance(request, FetchRequest)
@@ -229,7 +233,8 @@ async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
             await _read_all(every_one, share)
             found = sum(one.size for one in every_one)
             lacks = min(request.min_bytes, share) - found
-            if last or lacks <= 0 or any(one.error for one in every_one) or session.gone:
+            urgent = any(one.error not in (NONE, CORRUPT_MESSAGE) for one in every_one)
+            if last or lacks <= 0 or urgent or session.gone:
                 break
         for one in every_one:
             one.forget()  # nobody counts it while it waits: it is read again

@@ -172,3 +172,22 @@ async def test_what_others_brought_takes_the_long_way(stage: Stage) -> None:
     assert heard_at_once(client, 1) == []
     await settled()
     assert heard_at_once(client) == [[(1, 1), (2, 1), (3, 1)]]
+
+
+async def test_of_damage_it_is_told_at_the_end_of_the_time(stage: Stage) -> None:
+    """Who asks again at once would else do so for ever; what is good elsewhere waits for nobody."""
+    client = await stage.client("t")
+    for value in (b"a", b"b", b"c"):
+        await client.produce("t", batch(value))
+    topic = await stage.broker.topic(TopicName.parse("t-partition-0"), create=False)
+    assert isinstance(topic, Topic)
+    stage.stores.ledgers.ledgers[topic.ledger.chain.first[0]].damaged = {1}
+    stage.broker.tail_cache.bytes_max = 0
+    stage.broker.tail_cache.evict()
+    assert given(await client.fetch("t", 0)) == [(0, 1)]
+    client.ask(fetch_request("t", 1, wait_ms=200, min_bytes=1), 12)
+    await settled()
+    assert client.hear() == []
+    await trio.sleep(0.5)
+    (heard,) = client.hear()
+    assert heard.responses[0].partitions[0].error_code == errors.CORRUPT_MESSAGE
