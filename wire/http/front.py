@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from core.broker import Broker
 from core.clock import SystemClock
 from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
 from wire.http.memory import Memory
 from wire.http.metrics.exposition import Family
 from wire.http.pauses import Pauses
@@ -85,7 +86,7 @@ def always_ready() -> str | None:
     return None
 
 
-def never_committed(_cursor: Cursor) -> int | None:
+def never_committed(_ledger: ManagedLedger, _cursor: Cursor) -> int | None:
     """For servers without Kafka."""
     return None
 
@@ -120,8 +121,8 @@ class HttpOptions(Struct, frozen=True):
     """Why the server cannot take writes now; None while it can."""
     read_entry: Callable[[bytes], StoredMessage] | None = None
     """Takes a stored entry apart; without it messages are not shown."""
-    committed_offset: Callable[[Cursor], int | None] = never_committed
-    """What a group of Kafka's has committed to a cursor."""
+    committed_offset: Callable[[ManagedLedger, Cursor], int | None] = never_committed
+    """Where a group of Kafka's goes on that has committed to a cursor."""
 
     @property
     def broker_id(self) -> str:

@@ -141,7 +141,7 @@ async def _topics(ask: Ask) -> Families:
 def _groups(families: Families, options: HttpOptions, topic: Topic) -> None:
     """Of Kafka: durable subscriptions that it has committed to."""
     for subscription in topic.subscriptions.values():
-        offset = options.committed_offset(subscription.cursor)
+        offset = options.committed_offset(topic.ledger, subscription.cursor)
         if offset is not None:
             labels = kafka_names.labels_of(topic.name, subscription.name)
             families.add(labels, kafka_names.of_group(topic, offset))

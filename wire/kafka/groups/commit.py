@@ -51,6 +51,11 @@ def stored(commit: Commit, mark: Position) -> dict[str, int]:
     }
 
 
+def is_committed(numbers: Mapping[str, int]) -> bool:
+    """Whether anything ever was, wherever the cursor stands now."""
+    return _OFFSET in numbers
+
+
 def committed(numbers: Mapping[str, int], mark: Position) -> Commit | None:
     """What was committed to a cursor; None if nothing was since somebody else moved it."""
     if _OFFSET not in numbers or (numbers.get(_LEDGER), numbers.get(_ENTRY)) != mark:

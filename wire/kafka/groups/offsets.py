@@ -36,6 +36,7 @@ from core.errors import (
 )
 from core.ledger.chain import START, Position
 from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
 from core.names import check_subscription
 from core.topic.subscription import Subscription
 from wire.kafka.errors import (
@@ -47,7 +48,7 @@ from wire.kafka.errors import (
     Refused,
     code_of,
 )
-from wire.kafka.groups.commit import Commit, committed, stored
+from wire.kafka.groups.commit import Commit, committed, is_committed, stored
 from wire.kafka.groups.records import Record, Records
 from wire.kafka.groups.subscriptions import Partition
 from wire.kafka.session.logs import Log, Logs
@@ -212,10 +213,26 @@ def committed_to(cursor: Cursor) -> Commit | None:
     return None if cursor.holed else committed(cursor.longs, cursor.mark_delete)
 
 
-def committed_offset(cursor: Cursor) -> int | None:
-    """The same for who only counts."""
+def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
+    """Where a group goes on, for who only counts; None where it has not committed such a place.
+
+    Plain call. Where somebody else has moved the cursor and what it stands at is not at hand, this
+    is the first offset of that ledger: rather too low, so that nobody is thought to keep up.
+    """
     commit = committed_to(cursor)
-    return commit.offset if commit is not None else None
+    if commit is not None:
+        return commit.offset if commit.offset >= 0 else None
+    if not is_committed(cursor.longs):
+        return None
+    position = ledger.chain.after(cursor.mark_delete)
+    if not ledger.chain.has(position):
+        return ledger.confirmed_index
+    cached = ledger.cached(position)
+    if cached is not None:
+        part, at = cached
+        return part.header(at).first_index
+    segment = ledger.chain.segment_of(position[0])
+    return max(ledger.first_index, segment.first_index if segment is not None else 0)
 
 
 async def _saved(cursors: Mapping[Partition, Cursor]) -> dict[Partition, int]:

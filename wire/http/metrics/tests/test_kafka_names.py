@@ -4,6 +4,7 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from core.ledger.cursor import Cursor
+from core.ledger.managed import ManagedLedger
 from core.names import TopicName
 from wire.http.metrics.kafka_names import GROUP_LAG, GROUP_OFFSET, OF_PARTITIONS, OFFSET, labels_of
 from wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -31,7 +32,7 @@ async def test_partitions_have_offsets_and_traffic(visitor: Visitor) -> None:
 async def test_groups_have_an_offset_and_a_lag() -> None:
     committed = {"group": 3, "beyond": 9}
 
-    def committed_offset(cursor: Cursor) -> int | None:
+    def committed_offset(_ledger: ManagedLedger, cursor: Cursor) -> int | None:
         return committed.get(cursor.name)
 
     options = msgspec.structs.replace(OPTIONS, committed_offset=committed_offset)

@@ -8,7 +8,13 @@ from core.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFo
 from core.topic.topic import Topic
 from wire.kafka import errors
 from wire.kafka.groups.commit import Commit
-from wire.kafka.groups.offsets import OWN, Offsets, commit_code, committed_offset
+from wire.kafka.groups.offsets import (
+    OWN,
+    Offsets,
+    commit_code,
+    committed_offset,
+    committed_to,
+)
 from wire.kafka.groups.records import Record
 from wire.kafka.session.tests.conftest import Stage, stage
 from wire.kafka.tests.batch import batch
@@ -57,9 +63,32 @@ async def test_who_moves_the_cursor_ends_what_was_committed_to_it(stage: Stage) 
     topic = await topic_of(stage)
     assert await commit(stage, Commit(2)) == errors.NONE
     cursor = topic.subscriptions["g"].cursor
-    assert committed_offset(cursor) == 2
     topic.subscriptions["g"].skip(1)
-    assert committed_offset(cursor) is None
+    assert committed_to(cursor) is None
+
+
+async def test_a_group_counts_wherever_its_cursor_was_moved(stage: Stage) -> None:
+    """By expiry, retention or an operator: it is then that its lag is looked at."""
+    topic = await topic_of(stage)
+    await topic.subscription("of-pulsar", start=(-1, -1))
+
+    def at(name: str) -> int | None:
+        return committed_offset(topic.ledger, topic.subscriptions[name].cursor)
+
+    assert await commit(stage, Commit(0)) == errors.NONE
+    client = await stage.client("t")
+    await client.produce("t", batch(b"d"), batch(b"e"))
+    assert (at("g"), at("of-pulsar")) == (0, None)
+    for name in ("g", "of-pulsar"):
+        topic.subscriptions[name].skip(3)
+    assert (at("g"), at("of-pulsar")) == (4, None)
+    stage.broker.tail_cache.bytes_max = 0
+    stage.broker.tail_cache.evict()
+    assert at("g") == 0, "as far as is known without reading"
+    topic.subscriptions["g"].skip(1)
+    assert at("g") == 5
+    assert await commit(stage, Commit(-1)) == errors.NONE
+    assert at("g") is None
 
 
 async def test_readers_in_memory_are_no_groups(stage: Stage) -> None:
