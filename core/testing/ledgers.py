@@ -78,6 +78,7 @@ class MemoryLedger:
         return self._part(first, last, bytes_max)
 
     async def damage(self, entry_id: int) -> tuple[int, int]:
+        await trio.lowlevel.checkpoint()  # it is looked for in a thread: others come meanwhile
         first = last = entry_id
         while first - 1 in self.damaged:
             first -= 1
