@@ -26,7 +26,7 @@ async def create_topic(broker: Broker, name: TopicName) -> AnyTopic:
     if name.partitioned:
         raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
     if await broker.catalog.partitions(name) or await broker.exists(name):
-        raise AlreadyExists(f"topic {name} exists")
+        raise AlreadyExists("This topic already exists")
     return await broker.topic(name, by_order=True)
 
 

@@ -265,7 +265,7 @@ class Broker:
         if limit and not name.system:
             present = len(await topics_of(self, name.namespace))
             if present + topics > limit:
-                raise NotAllowed(f"namespace {name.namespace} has as many topics as it may")
+                raise NotAllowed("Exceed maximum number of topics in namespace.")
 
     async def exists(self, name: TopicName) -> bool:
         """Whether a topic of that name is there, loaded or not."""

@@ -26,7 +26,7 @@ async def create(ask: Ask) -> None:
     try:
         await ask.broker.catalog.put_cluster(name, body, create=True)
     except AlreadyExists as error:
-        raise AlreadyExists(f"cluster {name} exists") from error
+        raise AlreadyExists("Cluster already exists") from error
 
 
 async def update(ask: Ask) -> None:

@@ -52,7 +52,7 @@ async def create(ask: Ask) -> None:
     try:
         await ask.broker.catalog.create_namespace(ask.namespace, policies)
     except AlreadyExists as error:
-        raise AlreadyExists(f"namespace {ask.namespace} exists") from error
+        raise AlreadyExists("Namespace already exists") from error
 
 
 async def delete(ask: Ask) -> None:

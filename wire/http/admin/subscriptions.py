@@ -56,7 +56,7 @@ async def create(ask: Ask) -> None:
     target = await ask.json(Target)
     topics = await each_stored(ask)
     if any(ask.subscription in topic.subscriptions for topic in topics):
-        raise AlreadyExists(f"subscription {ask.subscription} exists on {ask.topic}")
+        raise AlreadyExists("Subscription already exists for topic")
     for topic in topics:
         await attach(ask.broker, topic.name, partial(_create, ask, target), create=False)
 

@@ -98,12 +98,15 @@ async def test_requests_that_are_refused(
     assert await guest.fails(status, method, path, body)
 
 
-async def test_reasons_speak_of_what_was_asked_for(guest: Visitor) -> None:
+async def test_reasons_are_pulsars(guest: Visitor) -> None:
     body = {"allowedClusters": ["standalone"]}
     why = await guest.fails(409, "PUT", "/admin/v2/tenants/public", body)
     assert why == "Tenant already exists"
-    assert "cluster standalone" in await guest.fails(409, "PUT", "/admin/v2/clusters/standalone")
-    assert "namespace public/default" in await guest.fails(409, "PUT", SPACE)
+    why = await guest.fails(409, "PUT", "/admin/v2/clusters/standalone")
+    assert why == "Cluster already exists"
+    assert await guest.fails(409, "PUT", SPACE) == "Namespace already exists"
+    assert await guest.fails(409, "PUT", TOPIC) == "This topic already exists"
+    assert await guest.fails(409, "PUT", S) == "Subscription already exists for topic"
 
 
 @pytest.mark.parametrize("query", ["?force=%FF", "?x=true&position=%C3", "?x=%ed%a0%80"])
