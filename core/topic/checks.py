@@ -39,7 +39,7 @@ def check_consumer(
     if policies.max_consumers_per_topic:
         present = sum(len(subscription.consumers) for subscription in subscriptions)
         if present >= policies.max_consumers_per_topic:
-            raise ConsumerBusy(f"{name} has as many consumers as it may")
+            raise ConsumerBusy("Topic reached max consumers limit")
     if kind not in policies.subscription_types:
         raise NotAllowed(f"subscriptions of type {kind} are not enabled here")
 
@@ -47,7 +47,7 @@ def check_consumer(
 def check_subscriptions(name: TopicName, policies: Effective, present: int) -> None:
     """Whether the topic may have one more subscription."""
     if policies.max_subscriptions_per_topic and present >= policies.max_subscriptions_per_topic:
-        raise NotAllowed(f"{name} has as many subscriptions as it may")
+        raise NotAllowed(f"Exceed the maximum number of subscriptions of the topic: {name}")
 
 
 def refused(payloads: Sequence[bytes], policies: Effective, now_ms: int) -> dict[int, NotAllowed]:

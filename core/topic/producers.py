@@ -70,7 +70,7 @@ class Producers:
         request = newcomer.request
         others = len(self._by_name) - (replaced is not None and replaced not in self.waiting)
         if producers_max and others >= producers_max:
-            raise ProducerBusy("the topic has as many producers as it may")
+            raise ProducerBusy("Topic reached max producers limit")
         if request.topic_epoch is not None and request.topic_epoch < self.epoch:
             raise _fenced(newcomer, self.epoch)
         holds_it = replaced is not None and replaced is self.holder

@@ -132,7 +132,7 @@ class Subscription:
             if kind is SubscriptionType.EXCLUSIVE:
                 raise ConsumerBusy("Exclusive consumer is already connected")
             if consumers_max and len(present) >= consumers_max:
-                raise ConsumerBusy(f"subscription {self.name} has as many consumers as it may")
+                raise ConsumerBusy("Subscription reached max consumers limit")
         dispatcher = self.dispatcher
         if dispatcher is None or not present:
             dispatcher = self._new_dispatcher(kind, consumer)

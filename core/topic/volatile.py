@@ -83,9 +83,10 @@ class VolatileSubscription:
         if self.consumers:
             if self.type is not kind:
                 raise SubscriptionBusy(f"subscription {self.name} is of another type")
-            full = consumers_max and len(self.consumers) >= consumers_max
-            if kind is SubscriptionType.EXCLUSIVE or full:
-                raise ConsumerBusy(f"subscription {self.name} has as many consumers as it may")
+            if kind is SubscriptionType.EXCLUSIVE:
+                raise ConsumerBusy("Exclusive consumer is already connected")
+            if consumers_max and len(self.consumers) >= consumers_max:
+                raise ConsumerBusy("Subscription reached max consumers limit")
         if kind is SubscriptionType.KEY_SHARED:
             if self.keys is None or not self.consumers:
                 self.keys = KeyShared(mode_of(consumer), self._topic.env.division)
