@@ -11,6 +11,8 @@ log = logging.getLogger(__name__)
 
 OTHER_FILES: Final = 256
 """Of storage, of listeners and of a few HTTP connections."""
+OTHER_FILES_MIN: Final = 52
+"""What an idle server has open, and a little more: without that nothing works."""
 
 
 def raise_limit() -> int:
@@ -32,7 +34,7 @@ def connections_within(files: int, wanted: int) -> int:
     """How many of the `wanted` connections to take where so many files may be open; -1: any."""
     if files < 0 or wanted <= files - OTHER_FILES:
         return wanted
-    room = max(files - OTHER_FILES, files // 2)
+    room = max(files - OTHER_FILES, (files - OTHER_FILES_MIN) // 2, 1)
     if room >= wanted:
         return wanted
     log.warning(
