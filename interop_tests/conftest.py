@@ -15,17 +15,21 @@ from .raw import Raw
 
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
-ALONE = (
+ALONE = "hostile/test_memory.py"
+"""Tests that measure how the whole machine does."""
+ROUGH = (
     *("crash", "kafka/crash", "hostile", "test_start.py"),
     *(f"{suite}/test_crash.py" for suite in ("kafka/java", "kafka/go", "kafka/node", "pulsar/go")),
 )
-"""Folders and files of tests that have the machine for themselves in `scripts/test`."""
+"""Folders and files of tests that would disturb others, and be disturbed: two at a time."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if any(item.path.is_relative_to(HERE / part) for part in ALONE):
+        if item.path == HERE / ALONE:
             item.add_marker("alone")
+        elif any(item.path.is_relative_to(HERE / part) for part in ROUGH):
+            item.add_marker("rough")
 
 
 def _fresh(request: pytest.FixtureRequest) -> str:
