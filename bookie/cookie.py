@@ -15,6 +15,8 @@ The embedded bookie names its directories relative to its root, so that all of i
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -107,6 +109,14 @@ def check(directories: Directories, wanted: Cookie) -> None:
         try:
             found = decode(path.read_text())
         except ValueError as error:
-            raise StorageFailed(f"{path}: {error}") from None
+            raise StorageFailed(f"{path}: {error}. {_other(path, places)}") from None
         if found != wanted:
-            raise StorageFailed(f"{path} belongs to another bookie: {found}, this one is {wanted}")
+            raise StorageFailed(
+                f"{path} belongs to another bookie: {found}, this one is {wanted}. "
+                f"{_other(path, places)}"
+            )
+
+
+def _other(path: Path, places: Sequence[Path]) -> str:
+    (other,) = (place for place in places if place != path.parent)
+    return f"Is it the right disk? If it is, and the file is damaged, copy VERSION from {other}"

@@ -175,7 +175,11 @@ async def test_foreign_newer_and_emptied_directories_are_refused(tmp_path):
         async with opened(tmp_path, metadata):
             pass
     version.write_text("nonsense")
-    with pytest.raises(StorageFailed, match="no bookie's"):
+    with pytest.raises(StorageFailed, match=r"no bookie's.*copy VERSION from .*journal"):
+        async with opened(tmp_path, metadata):
+            pass
+    version.write_text(good.replace("embedded", "embedned"))
+    with pytest.raises(StorageFailed, match=r"another bookie.*copy VERSION from .*journal"):
         async with opened(tmp_path, metadata):
             pass
     version.write_text(good)
