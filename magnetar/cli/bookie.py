@@ -37,18 +37,18 @@ def _stopped(settings: Settings) -> Iterator[Path]:
 def _rebuild_index(config: str | None, **options: Any) -> None:
     import trio
 
-    from bookie.directories import Directories
+    from bookie.directories import Directories, held
     from bookie.recovery import wear
     from magnetar.compose import BOOKIE
 
     settings = load_settings(config, options).settings
     with _stopped(settings) as folder:
-        directories = Directories(folder / BOOKIE)
-        if not directories.ledgers.is_dir():
+        if not Directories(folder / BOOKIE).ledgers.is_dir():
             raise OperatorError(f"there is no bookie in {folder}")
-        for index in (directories.locations, directories.ledger_rows):
-            index.mkdir(exist_ok=True)
-            wear.note(index, f"the index {index.name} is to be rebuilt by hand")
+        with held(folder / BOOKIE) as directories:  # a running one's indexes are left alone
+            for index in (directories.locations, directories.ledger_rows):
+                index.mkdir(exist_ok=True)
+                wear.note(index, f"the index {index.name} is to be rebuilt by hand")
         trio.run(_opened_once, folder, settings)
     click.echo("rebuilt")
 

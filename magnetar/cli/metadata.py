@@ -1,5 +1,6 @@
 """`magnetar metadata repair`: what is left of damaged metadata, and going on with that."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ def metadata() -> None:
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from core.errors import BrokerError
     from core.metadata import repair
+    from core.metadata.history import Names, hold
     from magnetar.compose import METADATA
     from magnetar.data_directory import found as data_directory
 
@@ -26,11 +28,12 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     with data_directory(settings.storage.data_dir) as folder:
         path: Path = folder / METADATA
         try:
-            found = repair.examine(path)
-            repair.report(found, click.echo)
-            if found.damage and accept_loss:
-                repair.accept(path, found)
-                click.echo("repaired: the damaged files are kept beside the new ones as *.damaged")
+            with os.fdopen(hold(Names(path))):  # a server may have come by another way
+                found = repair.examine(path)
+                repair.report(found, click.echo)
+                if found.damage and accept_loss:
+                    repair.accept(path, found)
+                    click.echo("repaired: damaged files are kept beside the new ones as *.damaged")
         except (BrokerError, OSError) as error:
             raise OperatorError(str(error)) from error
     if found.damage and not accept_loss:

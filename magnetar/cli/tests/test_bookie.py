@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import magnetar
+from bookie.directories import held
 from magnetar.cli.root import root
 
 
@@ -45,6 +46,13 @@ def test_a_journal_is_repaired(used: Path) -> None:
     assert (result.exit_code, result.exception) == (0, None)
     with magnetar.standalone(used):
         pass
+
+
+def test_a_running_bookie_is_left_alone_by_whatever_way_it_is_reached(used: Path) -> None:
+    with held(used / "bookie") as directories:
+        for command in ("rebuild-index", "repair"):
+            assert "in use" in str(_run(command, used).exception)
+        assert not list(directories.root.rglob("WORN"))
 
 
 def test_what_is_not_there_is_a_sentence(tmp_path: Path, used: Path) -> None:

@@ -1,5 +1,6 @@
 """`magnetar metadata repair`, as operators type it."""
 
+import os
 from pathlib import Path
 
 import trio
@@ -7,7 +8,7 @@ from click.testing import CliRunner, Result
 
 from core.metadata import log_file
 from core.metadata.embedded import open_embedded
-from core.metadata.history import Names
+from core.metadata.history import Names, hold
 from core.metadata.tests.stores import flip
 from magnetar.cli.root import root
 from magnetar.data_directory import opened
@@ -44,6 +45,16 @@ def test_damage_is_said_and_then_left_out(tmp_path: Path) -> None:
 def test_a_running_server_is_left_alone(tmp_path: Path) -> None:
     with opened(str(tmp_path)):
         assert "in use" in str(_repair(tmp_path).exception)
+
+
+def test_running_metadata_is_left_alone_by_whatever_way_it_is_reached(tmp_path: Path) -> None:
+    with opened(str(tmp_path)):
+        trio.run(_fill, tmp_path / "metadata")
+    lock = hold(Names(tmp_path / "metadata"))
+    try:
+        assert "in use" in str(_repair(tmp_path).exception)
+    finally:
+        os.close(lock)
 
 
 def test_what_is_no_data_directory_is_not_made_one(tmp_path: Path) -> None:
