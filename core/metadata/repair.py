@@ -94,7 +94,9 @@ def _gather(names: Names, generations: list[int], end: End | None, damage: str) 
 
 
 def _readable(names: Names, generation: int) -> Contents | None:
-    """A log; one whose head is damaged is searched for commits all the same."""
+    """A log; one whose head is damaged is searched for commits all the same. The first one goes on
+    from nothing, unless there is a snapshot.
+    """
     try:
         return recovery.read_log(names, generation)
     except Corrupted:
@@ -102,7 +104,8 @@ def _readable(names: Names, generation: int) -> Contents | None:
             data = names.log(generation).read_bytes()
         except FileNotFoundError:
             return None
-        return Contents(Head(generation, 0, 0, -1, 0), [], data)
+        empty = generation == 1 and not names.snapshot(generation).exists()
+        return Contents(Head(generation, 0, 0, 0 if empty else -1, 0), [], data)
 
 
 def _snapshot_is_whole(names: Names, head: Head) -> bool:

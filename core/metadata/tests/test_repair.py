@@ -64,6 +64,18 @@ def test_only_the_damaged_commit_is_lost(path: Path, tmp_path: Path, bit: int) -
     assert Names(path).log(1).with_name("metadata.1.log.damaged").exists()
 
 
+@pytest.mark.parametrize("bit", range(0, 8 * 52, 41))
+def test_a_first_log_with_a_damaged_head_goes_on_from_nothing(path: Path, bit: int) -> None:
+    trio.run(numbered, path)
+    flip(Names(path).log(1), bit // 8)
+    with pytest.raises(Corrupted):
+        opened(path)
+    found = repair.examine(path)
+    assert found.lost == 0
+    repair.accept(path, found)
+    assert opened(path) == expected(6)
+
+
 def test_a_log_that_is_cut_loses_its_end(path: Path) -> None:
     trio.run(numbered, path)
     contents = log_file.read(Names(path).log(1))
