@@ -69,9 +69,10 @@ def _covers(pattern: str, name: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """Without its port; `[::1]` without its brackets."""
+    """Without its port; `[::1]` without its brackets. Empty where it is neither."""
     if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
+        name, bracket, port = host[1:].partition("]")
+        return name.lower() if bracket and (not port or port.startswith(":")) else ""
     return host.partition(":")[0].lower().removesuffix(".")
 
 

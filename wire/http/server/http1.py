@@ -7,6 +7,7 @@ What differs from Hypercorn's own connection:
   under the same access rules. Such an `Upgrade` is ignored, as RFC 9110 7.8 allows, and so is one
   to a WebSocket, since no path here is one.
 - A request that is not understood hears why: `{"reason": ...}`, as from every path.
+- A target in absolute form, as for a proxy, is taken as RFC 9112 3.2.2 demands, its host for `Host`.
 - Content-Length and Transfer-Encoding together are refused. RFC 9112 6.3 lets the second win, but a
   proxy before us may have counted by the first: then one request is smuggled inside another.
 - A connection ends with its client: Hypercorn's would go on to wait for a request of a client that
@@ -69,6 +70,20 @@ def _check(request: h11.Request) -> None:
         raise h11.RemoteProtocolError("another version", error_status_hint=505)
 
 
+Headers = list[tuple[bytes, bytes]]
+
+
+def _in_origin_form(request: h11.Request) -> tuple[bytes, Headers]:
+    """Path and query, and headers of which `Host` is what was asked for."""
+    target, headers = request.target, list(request.headers)
+    scheme, separator, rest = target.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
+        return target, headers
+    host, slash, path = rest.partition(b"/")
+    others = [(name, value) for name, value in headers if name != b"host"]
+    return (slash + path) or b"/", [(b"host", host), *others]
+
+
 class Http1(H11Protocol):
     """See the module's docstring."""
 
@@ -94,13 +109,14 @@ class Http1(H11Protocol):
             self.stream_send,
             STREAM_ID,
         )
+        target, headers = _in_origin_form(request)
         await self.stream.handle(
             Request(
                 stream_id=STREAM_ID,
-                headers=list(request.headers),
+                headers=headers,
                 http_version=request.http_version.decode(),
                 method=request.method.decode("ascii").upper(),
-                raw_path=request.target,
+                raw_path=target,
                 state=self.connection_state,
             )
         )

@@ -33,7 +33,7 @@ def test_names_of_ours(host: str) -> None:
     [
         *("evil.example", "evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example"),
         *("", ":8080", "xmq.example.org", "mq.example.org.evil.example", "notinside.example.net"),
-        *("magnetar", "[", "[evil]", "127.0.0.1@evil.example", "a b"),
+        *("magnetar", "[", "[evil]", "[::1", "[::1]evil.example", "127.0.0.1@evil.example", "a b"),
     ],
 )
 def test_names_of_others(host: str) -> None:

@@ -72,3 +72,21 @@ async def test_other_protocols_are_not_gone_over_to(upgrade: bytes) -> None:
     status, _, body = await hears(HEAD + upgrade + b"\r\n" + close)
     assert status == 200
     assert body.startswith(b"okHTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    ("status", "target", "host"),
+    [
+        (200, b"http://127.0.0.1:8080/metrics?x=1", b"evil.example"),
+        (200, b"HTTPS://localhost/metrics", b"a"),
+        (200, b"http://localhost", b"a"),
+        (403, b"http://evil.example/metrics", b"localhost"),
+        (403, b"http://localhost@evil.example/metrics", b"localhost"),
+    ],
+)
+async def test_a_target_in_absolute_form_says_whom_it_asks(
+    status: int, target: bytes, host: bytes
+) -> None:
+    request = b"GET %b HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % (target, host)
+    answered, _, _ = await hears(request)
+    assert answered == status
