@@ -7,7 +7,8 @@ What differs from Hypercorn's own connection:
   under the same access rules. Such an `Upgrade` is ignored, as RFC 9110 7.8 allows, and so is one
   to a WebSocket, since no path here is one.
 - A request that is not understood hears why: `{"reason": ...}`, as from every path.
-- A target in absolute form, as for a proxy, is taken as RFC 9112 3.2.2 demands, its host for `Host`.
+- A target in absolute form is taken, as RFC 9112 3.2.2 demands; its host counts, not `Host`.
+- A connection that is to be closed behind an answer is, also behind one that is sent in pieces.
 - Content-Length and Transfer-Encoding together are refused. RFC 9112 6.3 lets the second win, but a
   proxy before us may have counted by the first: then one request is smuggled inside another.
 - A connection ends with its client: Hypercorn's would go on to wait for a request of a client that
@@ -22,7 +23,8 @@ import h11
 import msgspec
 import trio
 from hypercorn.events import Closed, Event, RawData
-from hypercorn.protocol.events import Request
+from hypercorn.protocol.events import Event as StreamEvent
+from hypercorn.protocol.events import Request, StreamClosed
 from hypercorn.protocol.h11 import STREAM_ID, H11Protocol
 from hypercorn.protocol.http_stream import HTTPStream
 from hypercorn.trio.task_group import TaskGroup
@@ -122,6 +124,17 @@ class Http1(H11Protocol):
         )
         self.keep_alive_requests += 1
         await self.context.mark_request()
+
+    async def stream_send(self, event: StreamEvent) -> None:
+        """The application hears of the end while we are about it, and then some cancel whoever
+        sends its pieces: what is left is to close the connection, or to wait for the next request.
+        """
+        if not isinstance(event, StreamClosed):
+            await super().stream_send(event)
+            return
+        with trio.CancelScope(shield=True) as closing:
+            closing.deadline = trio.current_time() + PIECE_SECONDS_MAX
+            await super().stream_send(event)
 
     async def _send_error_response(self, status_code: int) -> None:
         body = msgspec.json.encode({"reason": self._requests.refused})

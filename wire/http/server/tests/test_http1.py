@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import trio
 
 from wire.http.tests.test_stack import said, served
 
@@ -90,3 +91,12 @@ async def test_a_target_in_absolute_form_says_whom_it_asks(
     request = b"GET %b HTTP/1.1\r\nhost: %b\r\nconnection: close\r\n\r\n" % (target, host)
     answered, _, _ = await hears(request)
     assert answered == status
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+async def test_a_connection_is_closed_behind_an_answer_in_pieces(version: bytes) -> None:
+    request = b"GET /metrics HTTP/%b\r\nhost: localhost\r\nconnection: close\r\n\r\n" % version
+    with trio.fail_after(10):
+        answered, _, body = await hears(request)
+    assert answered == 200
+    assert b"magnetar_ready" in body
