@@ -49,7 +49,11 @@ def _go(version: str, folder: Path) -> str:
     if _numbers(_version(own)) >= _numbers(version):
         return here
     module = f"golang.org/toolchain@v0.0.1-go{version}.{system}-{arch}"
-    told = builds.run([here, "mod", "download", "-json", module], folder, PLAIN)
+    # in a module of its own: an old Go does not read a go.mod that asks for `1.26.0`
+    fetching = folder / "fetching"
+    fetching.mkdir()
+    (fetching / "go.mod").write_text("module magnetar/interop/fetching\n")
+    told = builds.run([here, "mod", "download", "-json", module], fetching, PLAIN)
     release = Path(json.loads(told)["Dir"])
     for path in (release / "bin", release / "pkg" / "tool"):  # modules have no executable files
         for each in path.rglob("*"):
