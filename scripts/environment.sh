@@ -39,8 +39,9 @@ bring() {
 }
 
 # Run a command that says nothing for a long time, with a dot for each two seconds of it.
+# The dots end with this shell too: Ctrl-C ends it and the command, but nothing that runs behind.
 while_working() {
-    (while sleep 2; do printf . >&2; done) &
+    (while sleep 2 && kill -0 $$ 2>/dev/null; do printf . >&2; done) &
     dots=$!
     status=0
     "$@" || status=$?
