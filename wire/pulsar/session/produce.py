@@ -24,7 +24,7 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, hot, replies
 from wire.pulsar.session import liveness
-from wire.pulsar.session.attached import check_attached
+from wire.pulsar.session.attached import NOBODY, check_attached
 from wire.pulsar.session.lookup import topic_name
 from wire.pulsar.session.publishing import Attached
 
@@ -212,6 +212,7 @@ def detach_all(session: PulsarSession) -> None:
     producers, session.producers = session.producers, {}
     for attached in producers.values():
         attached.topic.detach_producer(attached.producer)
+        attached.producer.sink = NOBODY
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

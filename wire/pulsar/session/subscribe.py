@@ -25,7 +25,7 @@ from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
 from wire.pulsar import events, replies
 from wire.pulsar.session import liveness
-from wire.pulsar.session.attached import check_attached
+from wire.pulsar.session.attached import NOBODY, check_attached
 from wire.pulsar.session.consume import Attached
 from wire.pulsar.session.lookup import topic_name
 
@@ -216,6 +216,7 @@ def detach_all(session: PulsarSession) -> None:
     consumers, session.consumers = session.consumers, {}
     for attached in consumers.values():
         attached.topic.detach(attached.consumer)
+        attached.consumer.sink = NOBODY
 
 
 HANDLERS: Final[Mapping[type, Any]] = {
