@@ -18,6 +18,7 @@ class Line:
         self.reached_at = ("127.0.0.1", 9092)
         self.refusal = ""
         self.congested = False
+        self.received_bytes = self.taken_bytes = self.outbox_bytes = 0
         self.packed_bytes = 0
         self.storing_bytes = 0
         self.paused = 0

@@ -4,6 +4,10 @@ A client whose connection broke comes back on a new one while the old one is not
 Being told "busy" is final for many clients, so the old connection is pinged first: if nothing
 comes, it is given up, and the newcomer gets its place.
 
+What it says meanwhile is a sign of life as good as the answer, which may be behind much else: a
+connection whose requests are many is not read for a while, and then read on. So is that it takes
+what has waited for it: until it has done so it may not be read.
+
 Invariant: a connection that this server does not read just now is never taken for dead.
 """
 
@@ -24,14 +28,18 @@ async def is_gone(holder: PulsarSession, asking: PulsarSession) -> bool:
     if holder is asking:
         return False
     if not holder.gone and not holder.connection.paused:
-        heard = holder.pong
+        heard, connection = holder.pong, holder.connection
+        received, taken = connection.received_bytes, connection.taken_bytes
+        waits = connection.outbox_bytes > 0  # else what is taken is what its system takes for it
         holder.wire.ping()
-        holder.connection.touch()
+        connection.touch()
         with trio.move_on_after(ANSWER_SECONDS):
             await heard.wait()
-        if heard.is_set() or holder.connection.paused:
+        if heard.is_set() or connection.paused or connection.received_bytes != received:
+            return False
+        if waits and connection.taken_bytes != taken:
             return False
         reason = f"silent for {ANSWER_SECONDS:.0f} s while another wanted its place"
-        holder.connection.end(reason)
+        connection.end(reason)
         holder.closed(reason)
     return holder.gone

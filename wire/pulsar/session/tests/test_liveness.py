@@ -85,3 +85,32 @@ async def test_a_newcomer_that_leaves_meanwhile_gets_nothing(
     for topic in stage.broker.topics.values():
         assert not topic.producers.all()
         assert not [one for each in topic.subscriptions.values() for one in each.consumers]
+
+
+async def test_who_takes_what_waited_for_it_is_alive(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
+    """A slow consumer is not read meanwhile, so its answer is not heard."""
+    first, second = await holder(stage, "producer"), await stage.player()
+    first.line.outbox_bytes = 1_000_000
+    second.feed(TAKE["producer"])
+    await trio.sleep(1)
+    first.line.outbox_bytes, first.line.taken_bytes = 900_000, 100_000
+    await trio.sleep(6)
+    assert first.line.ending is None
+    assert (await second.hears())[-1].body.error == pb.ProducerBusy
+
+
+async def test_a_holder_that_has_much_to_say_is_alive(
+    stage: Stage, autojump_clock: MockClock
+) -> None:
+    """Its PONG is behind what it asked, for which it was not read for a while."""
+    first, second = await holder(stage, "producer"), await stage.player()
+    second.feed(TAKE["producer"])
+    await trio.sleep(1)
+    first.line.pause(PAUSE_STORAGE)
+    first.line.received_bytes += 100
+    first.line.resume(PAUSE_STORAGE)
+    await trio.sleep(6)
+    assert first.line.ending is None
+    assert (await second.hears())[-1].body.error == pb.ProducerBusy
