@@ -15,7 +15,7 @@ from .raw import Raw
 
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
-ALONE = "hostile/test_memory.py"
+ALONE = ("hostile/test_memory.py", "hostile/test_requests.py")
 """Tests that measure how the whole machine does."""
 ROUGH = (
     *("crash", "kafka/crash", "hostile", "test_start.py"),
@@ -26,7 +26,7 @@ ROUGH = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path == HERE / ALONE:
+        if any(item.path == HERE / part for part in ALONE):
             item.add_marker("alone")
         elif any(item.path.is_relative_to(HERE / part) for part in ROUGH):
             item.add_marker("rough")

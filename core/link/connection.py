@@ -34,6 +34,8 @@ PAUSE_STOP: Final = 8
 """The server stops: never resumed."""
 PAUSE_STORING: Final = 16
 """Too many bytes of this connection are on their way to storage."""
+PAUSE_REQUESTS: Final = 32
+"""Too many requests of this connection are not answered."""
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux takes 128 KiB for a program that does not read, until it sees it read."""
@@ -148,8 +150,17 @@ class Connection:
 
     @property
     def _backed_up(self) -> bool:
-        """The peer takes less than it is sent: it is not read either."""
-        return self.outbox_bytes + self.packed_bytes > self.link.outgoing.high_max
+        """The peer takes less than it is sent: it is not read either. The less is left of what may
+        be sent to all, the sooner.
+        """
+        return self.outbox_bytes + self.packed_bytes > self.link.outgoing.high_read
+
+    @property
+    def takes_too_little(self) -> bool:
+        """It gets no more answers until it takes those it has; then it is told (`relieved`)."""
+        if self._backed_up:
+            self.passed_by = True
+        return self._backed_up
 
     @property
     def waited_for(self) -> bool:
@@ -222,6 +233,10 @@ class Connection:
     def has_room_for(self, size: int) -> bool:
         """Whether a large request may have so much memory until it is answered; then it counts."""
         return self.link.incoming.take(size)
+
+    def has_room_to_wait(self, size: int) -> bool:
+        """The same of a small request that waits, of which there may be many."""
+        return self.link.incoming.take(size, proven=self.partial.proven)
 
     def has_answered(self, size: int) -> None:
         """It needs that no more."""

@@ -15,7 +15,10 @@ While too much is on its way to storage, the link reads nobody who writes. So st
 to take more than that and what one peer brought in one go: nothing has to be refused that its
 client would not send again.
 
-Large requests that are being answered (`asked`) have a limit too, as large as the first one's.
+Large requests that are being answered (`asked`), and small ones that wait, have a limit too, as
+large as the first one's. Of the small ones' part a quarter is kept likewise. While there are many
+(`asked_much`) little is received at once from peers that have had nothing stored: what is received
+becomes requests before anything can be said against it, and they take several times its size.
 
 Invariants: `partial` is the sum of `held` over all frames; at most one of them is privileged, and
 if somebody waits, one is.
@@ -34,6 +37,10 @@ LARGE_BYTES_TIGHT: Final = 16 * 1024
 """The same while much is held; and no more is received from one peer at once."""
 TIGHT: Final = 2
 """Such a part of the limit is much."""
+ASKED_MUCH: Final = 4
+"""Such a part of the limit of requests is much."""
+ASKING_BYTES: Final = 4096
+"""Then no more is received at once from a peer that only asks."""
 PART_OF_PROVEN: Final = 4
 """Such a part of it is kept for peers that have had something stored."""
 
@@ -131,12 +138,19 @@ class Incoming:
 
     # -- requests that are being answered -------------------------------------------------------
 
-    def take(self, size: int) -> bool:
+    def take(self, size: int, *, proven: bool = True) -> bool:
         """Whether there is room for one more; then it has it."""
-        if self.asked + size > self._partial_max:
+        limit = self._partial_max
+        if not proven:
+            limit -= limit // PART_OF_PROVEN
+        if self.asked + size > limit:
             return False
         self.asked += size
         return True
+
+    @property
+    def asked_much(self) -> bool:
+        return self.asked * ASKED_MUCH > self._partial_max
 
     # -- on their way to storage ----------------------------------------------------------------
 

@@ -44,7 +44,7 @@ from core.link.accepting import Accepted, Accepting, Listener
 from core.link.accepting import Protocol as Protocol
 from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
 from core.link.gathering import Gathering
-from core.link.incoming import LARGE_BYTES_TIGHT, Incoming
+from core.link.incoming import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
 from core.link.limits import LinkLimits
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
 from core.link.outgoing import Outgoing
@@ -108,7 +108,7 @@ class Link:
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = False
         self._sweeping = self._settling = self._again = False
-        self.storage_congested = False
+        self.storage_congested = self._asked_much = False
         self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
@@ -197,6 +197,7 @@ class Link:
         size = min(share, self.limits.receive_bytes)
         if self.incoming.tight:
             size = min(size, LARGE_BYTES_TIGHT)
+        self._asked_much = self.incoming.asked_much
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
@@ -289,6 +290,8 @@ class Link:
         try:
             if partial.large is None:
                 left = partial.left
+                if self._asked_much and not partial.proven:
+                    size = min(size, ASKING_BYTES)
                 if partial.large_bytes:
                     expects, size = True, EXPECTED_BYTES
                 data = receive_now(connection.fd, left, self._view, size)

@@ -7,7 +7,8 @@ answer that is being gathered. Peers that do not read must not take the memory o
   smaller than the one before.
 - The last quarter of all is for peers that have shown that they read (`Connection.reads`).
 - As less is left, each outbox may hold less before dispatch passes it by (`high`). Where only the
-  last quarter is left everybody else is passed by.
+  last quarter is left everybody else is passed by. Who has more than that waiting, and more than a
+  little, is not read either.
 
 Whoever is told to wait is told when there is room again, in the order of asking, as many at a time
 as there is room for; those that read go first. Who holds what others wait for, and takes nothing,
@@ -27,6 +28,8 @@ SHARES: Final = 4
 """One answer has at most such a part of what is left."""
 PART_OF_PROVEN: Final = 4
 """Such a part of all is kept for peers that read."""
+SMALL_BYTES: Final = 16 * 1024
+"""A peer for which no more than this waits is read, however much waits for others."""
 OUTBOXES: Final = 8
 """One outbox has at most such a part of what is left."""
 
@@ -47,7 +50,18 @@ class Waiting(Protocol):
 class Outgoing:
     """See the module's docstring."""
 
-    __slots__ = ("_easy", "_kept", "_share_min", "_waiting", "high", "high_max", "limit", "used")
+    __slots__ = (
+        "_easy",
+        "_kept",
+        "_share_min",
+        "_small",
+        "_waiting",
+        "high",
+        "high_max",
+        "high_read",
+        "limit",
+        "used",
+    )
 
     def __init__(self, limit: int, high_max: int) -> None:
         self.limit = limit
@@ -58,6 +72,9 @@ class Outgoing:
         """One connection may have so much waiting for it while there is enough."""
         self.high = self.high_max
         """One with more than this waiting for it is passed by."""
+        self.high_read = self.high_max
+        """One with more than this waiting for it is not read."""
+        self._small = min(SMALL_BYTES, self.high_max)
         self._easy = limit - self._kept - OUTBOXES * self.high_max
         """Up to here nobody needs to hold back for others."""
         self._waiting: dict[bool, dict[Waiting, None]] = {True: {}, False: {}}
@@ -79,6 +96,7 @@ class Outgoing:
     def _set_high(self) -> None:
         left = self._left(reads=False)
         self.high = min(self.high_max, left // OUTBOXES) if left > 0 else -1
+        self.high_read = max(self.high, self._small)
 
     def _left(self, *, reads: bool) -> int:
         left = self.limit - self.used

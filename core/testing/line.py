@@ -17,7 +17,7 @@ class Line:
         self.host = peer.rpartition(":")[0]
         self.reached_at = ("127.0.0.1", 9092)
         self.refusal = ""
-        self.congested = False
+        self.congested = self.takes_too_little = False
         self.received_bytes = self.taken_bytes = self.outbox_bytes = 0
         self.packed_bytes = 0
         self.storing_bytes = 0
@@ -55,6 +55,9 @@ class Line:
 
     def has_room_for(self, size: int) -> bool:
         return size <= LinkLimits().partial_bytes_max
+
+    def has_room_to_wait(self, size: int) -> bool:
+        return True
 
     def has_answered(self, size: int) -> None: ...
 

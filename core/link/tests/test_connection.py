@@ -4,8 +4,9 @@ import trio
 import trio.testing
 
 from core.link.connection import PROOF_BYTES
+from core.link.incoming import ASKING_BYTES
 from core.link.limits import LinkLimits
-from core.link.outgoing import PART_OF_PROVEN
+from core.link.outgoing import PART_OF_PROVEN, SMALL_BYTES
 from core.link.tests.echo import receive_exactly, running
 
 
@@ -60,6 +61,42 @@ async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> No
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert bench.told.count("relieved") == 2
         assert not connection.congested
+
+
+async def test_who_takes_too_little_is_read_no_more_the_sooner_the_less_is_left() -> None:
+    async with running(LinkLimits()) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        connection = bench.connections[0]
+        outgoing = connection.link.outgoing
+        connection.packed(SMALL_BYTES + 1)
+        assert not connection.takes_too_little
+        outgoing.add(outgoing.limit)
+        assert connection.takes_too_little
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert not connection.takes_too_little
+        assert bench.told.count("relieved") == 1, "it may have answers again"
+        connection.packed(SMALL_BYTES)
+        assert not connection.takes_too_little, "a little is always taken"
+        outgoing.remove(outgoing.limit)
+
+
+async def test_little_is_received_of_many_requests() -> None:
+    """Unless the peer has had something stored."""
+    async with running(LinkLimits()) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        connection = bench.connections[0]
+        incoming = connection.link.incoming
+        assert connection.has_room_to_wait(LinkLimits().partial_bytes_max // 2)
+        assert incoming.asked_much
+        before, sweeps = connection.received_bytes, connection.link.statistics().sweeps
+        await stream.send_all(b"x" * (3 * ASKING_BYTES))
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        assert connection.received_bytes - before == 3 * ASKING_BYTES
+        assert connection.link.statistics().sweeps - sweeps >= 3
+        connection.has_answered(LinkLimits().partial_bytes_max // 2)
+        assert not incoming.asked
 
 
 async def test_what_is_kept_is_for_who_reads() -> None:

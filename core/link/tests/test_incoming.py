@@ -133,6 +133,17 @@ def test_large_requests_have_room_or_not() -> None:
     assert incoming.take(60)
 
 
+def test_of_small_ones_a_part_is_kept_for_who_has_stored_something() -> None:
+    incoming = Incoming(100, 0)
+    assert incoming.take(25, proven=False)
+    assert not incoming.asked_much
+    assert incoming.take(50, proven=False)
+    assert incoming.asked_much
+    assert not incoming.take(1, proven=False)
+    assert incoming.take(25)
+    assert not incoming.take(1)
+
+
 def test_what_is_stored_makes_room_at_half_the_limit() -> None:
     incoming = Incoming(0, 100)
     incoming.storing = 99

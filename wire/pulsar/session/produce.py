@@ -60,7 +60,7 @@ def on_producer(session: PulsarSession, event: events.Producer) -> None:
         raise NotReady("the producer is already being attached on this connection")
     check_length("producer", event.name)
     check_properties("producer", event.metadata)
-    check_attached(session.producers)
+    check_attached(session.producers, coming)
     coming[producer_id] = event.request_id
     session.wait_for(_produce, event)
 
@@ -68,6 +68,8 @@ def on_producer(session: PulsarSession, event: events.Producer) -> None:
 async def _produce(session: PulsarSession, event: events.Producer) -> None:
     producer_id, coming = event.producer_id, session.producers_coming
     enter = partial(_enter, session, event)
+    if coming.get(producer_id) != event.request_id:
+        return  # the client has given up while it waited for its turn
     try:
         await attach(session.broker, topic_name(event.topic), enter)
     finally:

@@ -1,8 +1,9 @@
 """The session of one connection: its producers, its consumers, and who handles which event.
 
 A handler is a function of (session, event). A plain one acts at once; one that must wait is `async`
-and started as a task of its own, so that a slow request never holds up what comes behind it. When a
-handler raises a domain error, the client gets it in the reply type its request asks for.
+and becomes a task of its own when its turn comes (`requests.py` has the limits), so that a slow
+request never holds up what comes behind it. When a handler raises a domain error, the client gets
+it in the reply type its request asks for.
 
 Invariant: after `closed` nothing is packed any more, and everything attached here is detached.
 """
@@ -27,6 +28,7 @@ from wire.pulsar.session.away import Away
 from wire.pulsar.session.produce import HANDLERS as PRODUCE
 from wire.pulsar.session.produce import detach_all as detach_producers
 from wire.pulsar.session.publishing import Attached as AttachedProducer
+from wire.pulsar.session.requests import Answer, Requests, Turns
 from wire.pulsar.wire import PulsarWire, WireOptions
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,9 @@ AT_ONCE: Final[Mapping[type, Handler]] = {
     event: handler
     for event, handler in HANDLERS.items()
     if not inspect.iscoroutinefunction(handler)
+}
+LATER: Final[Mapping[type, Any]] = {
+    event: handler for event, handler in HANDLERS.items() if event not in AT_ONCE
 }
 
 
@@ -77,11 +82,13 @@ class Front:
         self.broker = broker
         self.options = options
         self.lookups = lookup.UnderWay(options.lookups_max)
+        self.turns = Turns(broker.spawn)
 
     def __call__(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
         wire = PulsarWire(self.options.wire)
         session = PulsarSession(self.broker, self.options, connection, wire)
         session.lookups = self.lookups
+        session.requests = Requests(session, self.turns)
         return wire, session
 
 
@@ -107,6 +114,7 @@ class PulsarSession:
         "producers_left",
         "protocol_version",
         "reassured_at",
+        "requests",
         "wire",
     )
 
@@ -137,7 +145,8 @@ class PulsarSession:
         self.debts = Debts(broker.clock, broker.spawn, connection, self._reassure)
         self.lookups = lookup.UnderWay(options.lookups_max)
         """Shared by all connections of a front."""
-
+        self.requests = Requests(self, Turns(broker.spawn))
+        """Those that need time; who begins is shared likewise."""
         self.reassured_at = broker.clock.monotonic()
         """When a client that is not read was last told that we live."""
 
@@ -151,18 +160,19 @@ class PulsarSession:
         """Act on one event."""
         handler = AT_ONCE.get(type(event))
         if handler is None:
-            self.wait_for(HANDLERS[type(event)], event)
+            self.wait_for(LATER[type(event)], event)
             return
         try:
             handler(self, event)
         except BrokerError as error:
             self.refuse(event, error)
 
-    def wait_for(self, handler: Handler, event: events.Event) -> None:
-        """Start what must wait, as a task of its own."""
-        self.broker.spawn(self._wait_for, handler, event)
+    def wait_for(self, handler: Answer, event: events.Event) -> None:
+        """Start what must wait as a task of its own, when its turn comes."""
+        self.requests.add(handler, event)
 
-    async def _wait_for(self, handler: Callable[..., Awaitable[None]], event: events.Event) -> None:
+    async def answer(self, handler: Answer, event: events.Event) -> None:
+        """Act on one event that needs time."""
         try:
             await handler(self, event)
         except BrokerError as error:
@@ -216,6 +226,10 @@ class PulsarSession:
             self.connection.touch()
         return not self.gone
 
+    def reassure(self) -> None:
+        """The client is not read because of what it asked: it hears that we live."""
+        self._reassure(self.broker.clock.monotonic())
+
     # -- life ---------------------------------------------------------------------------------
 
     silence_seconds_allowed: Final = 0.0
@@ -226,14 +240,16 @@ class PulsarSession:
         connect.on_quiet(self)
 
     def relieved(self) -> None:
-        """The peer reads again: whoever held back delivers."""
+        """The peer reads again: whoever held back delivers, or answers."""
+        self.requests.relieved()
         for attached in self.consumers.values():
             if attached.consumer.subscription is not None:
                 attached.consumer.subscription.look()
 
     def closed(self, reason: str) -> None:
-        """The connection is gone: nothing of it stays attached."""
+        """The connection is gone: nothing of it stays attached, and nothing that it asked."""
         self.gone = True
+        self.requests.drop()
         self.wire.close()
         self.wire.take_outgoing()  # nobody will: it would stay until garbage is looked for
         detach_producers(self)

@@ -56,7 +56,7 @@ def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
     check_length("consumer", event.consumer_name)
     check_properties("consumer", event.metadata)
     check_properties("subscription", event.properties)
-    check_attached(session.consumers)
+    check_attached(session.consumers, coming)
     coming[consumer_id] = event.request_id
     session.wait_for(_subscribe, event)
 
@@ -64,6 +64,8 @@ def on_subscribe(session: PulsarSession, event: events.Subscribe) -> None:
 async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
     consumer_id, coming = event.consumer_id, session.consumers_coming
     take_place = partial(_take_place, session, event)
+    if coming.get(consumer_id) != event.request_id:
+        return  # the client has given up while it waited for its turn
     try:
         name = topic_name(event.topic)
         await attach(session.broker, name, take_place, create=event.create_topic)

@@ -118,8 +118,7 @@ async def test_closed_while_it_is_being_attached(stage: Stage) -> None:
         peer.subscribe(1, 3, "t", "s", durable=False), peer.close_consumer(2, 3)
     )
     assert kinds(heard) == ["SUCCESS"]
-    (topic,) = stage.broker.topics.values()
-    assert topic.subscriptions == {}
+    assert not stage.broker.topics, "nothing was done for it"
     assert kinds(await client.says(peer.subscribe(4, 3, "t", "s"))) == ["SUCCESS"]
 
 
@@ -147,8 +146,7 @@ async def test_a_subscribe_of_a_connection_that_is_gone_attaches_nobody(stage: S
     client.feed(peer.subscribe(1, 3, "t", "s", durable=False))
     client.session.closed("gone")
     await client.hears()
-    (topic,) = stage.broker.topics.values()
-    assert topic.subscriptions == {}
+    assert not stage.broker.topics, "nothing was done for it"
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -199,8 +197,9 @@ async def test_whoever_gives_up_while_the_topic_is_unloaded_is_not_attached(
     slow_stage.broker.spawn(slow_stage.broker.unload, old.name)
     await other.hears()
     client = await slow_stage.player()
-    heard = await client.says(peer.subscribe(1, 3, "t", "s"), peer.close_consumer(2, 3))
-    assert [(each.kind, each.body.request_id) for each in heard] == [("SUCCESS", 2)]
+    assert await client.says(peer.subscribe(1, 3, "t", "s")) == []
+    heard = await client.says_one(peer.close_consumer(2, 3))
+    assert (heard.kind, heard.body.request_id) == ("SUCCESS", 2)
     slow_stage.stores.ledgers.sync()
     assert await client.hears() == []
     (topic,) = slow_stage.broker.topics.values()
