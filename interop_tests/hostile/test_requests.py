@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import httpx
 import pytest
 
 import magnetar
@@ -125,4 +126,13 @@ def test_lookups_that_are_not_read(server):
     asked = b"".join(peer.lookup(number, f"{TOPIC}/looked-up") for number in range(3_000))
     came = Flood(server, MANY, lambda _number, _turn: asked, reads=False)
     assert came.grown < BUDGET / 2, str(came)
+    assert came.slowest < WAIT_SECONDS_MAX, str(came)
+
+
+def test_lists_of_topics_that_are_not_read(server):
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{'t' * 150}/partitions"
+    assert httpx.put(url, json=2_000, timeout=60).status_code == 204
+    asked = b"".join(peer.topics_of_namespace(n, "public/default", mode=2) for n in range(2_000))
+    came = Flood(server, MANY, lambda _number, _turn: asked, reads=False)
+    assert came.grown < BUDGET, str(came)
     assert came.slowest < WAIT_SECONDS_MAX, str(came)

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import trio
+
 from core.checksum import crc32c
 from core.errors import InvalidName, NamespaceNotFound, NotReady, Overloaded, TopicNotFound
 from core.listing import topics_of
@@ -29,10 +31,12 @@ def topic_name(text: str) -> TopicName:
 class UnderWay:
     """How many questions are being answered, of all connections of a front."""
 
-    __slots__ = ("_count", "_max")
+    __slots__ = ("_count", "_max", "one_list")
 
     def __init__(self, count_max: int) -> None:
         self._count, self._max = 0, count_max
+        self.one_list = trio.Lock()
+        """Held while a list of topics is made: it takes several times the answer's size."""
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
@@ -87,7 +91,21 @@ async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfN
 
     Patterns are the client's own and may take for ever to match here, on the one loop; every client
     filters what it gets unless it is told that this was done.
+
+    One list is made at a time, and none for a client that has not taken the answers before it, or
+    while too much is to be sent to others.
     """
+    async with session.requests.one_list:
+        while not session.gone:
+            room = session.room
+            async with session.lookups.one_list:
+                if not session.connection.congested and session.connection.share():
+                    await _tell_topics(session, event)
+                    return
+            await room.wait()
+
+
+async def _tell_topics(session: PulsarSession, event: events.TopicsOfNamespace) -> None:
     namespace = NamespaceName.parse(event.namespace)
     known = await session.broker.catalog.has_namespace(namespace)
     names = await topics_of(session.broker, namespace) if known else []
@@ -96,7 +114,7 @@ async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfN
         names = [name for name in names if TopicName.parse(name).persistent is persistent]
     digest = topics_hash(names)
     changed = digest != event.topics_hash
-    session.reply(
+    session.reply_large(
         replies.topics_of_namespace(
             event.request_id, names if changed else (), digest, filtered=False, changed=changed
         )

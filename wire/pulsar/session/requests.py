@@ -152,13 +152,15 @@ class Turns:
 class Requests:
     """Those of one connection. See the module's docstring."""
 
-    __slots__ = ("_later", "_session", "_turns", "under_way")
+    __slots__ = ("_later", "_session", "_turns", "one_list", "under_way")
 
     def __init__(self, session: PulsarSession, turns: Turns) -> None:
         self._session = session
         self._turns = turns
         self._later: deque[Request] = deque()
         self.under_way = 0
+        self.one_list = trio.Lock()
+        """Held by the one request that is answered with a long list."""
 
     def __len__(self) -> int:
         return len(self._later) + self.under_way

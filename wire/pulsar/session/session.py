@@ -115,6 +115,7 @@ class PulsarSession:
         "protocol_version",
         "reassured_at",
         "requests",
+        "room",
         "wire",
     )
 
@@ -147,6 +148,8 @@ class PulsarSession:
         """Shared by all connections of a front."""
         self.requests = Requests(self, Turns(broker.spawn))
         """Those that need time; who begins is shared likewise."""
+        self.room = trio.Event()
+        """Set, and replaced, when the client has taken what was sent, or has gone."""
         self.reassured_at = broker.clock.monotonic()
         """When a client that is not read was last told that we live."""
 
@@ -196,6 +199,12 @@ class PulsarSession:
             self.wire.reply(frame)
             self.connection.touch()
 
+    def reply_large(self, frame: bytes) -> None:
+        """Pack one that counts at once in what is to be sent to all."""
+        if not self.gone:
+            self.wire.reply(frame)
+            self.connection.packed(len(frame))
+
     # -- back-pressure of publishes -----------------------------------------------------------
 
     def publishes_wait(self, messages: int, size: int) -> None:
@@ -241,15 +250,21 @@ class PulsarSession:
 
     def relieved(self) -> None:
         """The peer reads again: whoever held back delivers, or answers."""
+        self._wake()
         self.requests.relieved()
         for attached in self.consumers.values():
             if attached.consumer.subscription is not None:
                 attached.consumer.subscription.look()
 
+    def _wake(self) -> None:
+        self.room.set()
+        self.room = trio.Event()
+
     def closed(self, reason: str) -> None:
         """The connection is gone: nothing of it stays attached, and nothing that it asked."""
         self.gone = True
         self.requests.drop()
+        self._wake()
         self.wire.close()
         self.wire.take_outgoing()  # nobody will: it would stay until garbage is looked for
         detach_producers(self)

@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from core.link.connection import PAUSE_REQUESTS
+from core.names import TopicName
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import events
 from wire.pulsar.session import attached, requests
@@ -179,6 +180,22 @@ async def test_those_that_are_coming_count_among_those_that_are_attached(
         heard = await client.says(*map(make, range(3)))
         errors = [each.body.error for each in heard if each.kind == "ERROR"]
         assert errors == [pb.NotAllowedError]
+
+
+async def test_lists_are_made_one_at_a_time(stage: Stage) -> None:
+    """And none for a client that has not taken those before it."""
+    await stage.broker.topic(TopicName.parse("t"))
+    client = await stage.player()
+    asks = [peer.topics_of_namespace(number, "public/default") for number in range(4)]
+    client.line.congested = True
+    assert await client.says(*asks) == []
+    assert stage.broker.topics, "and others go on"
+    other = await stage.player()
+    assert kinds(await other.says(asks[0])) == ["GET_TOPICS_OF_NAMESPACE_RESPONSE"]
+    client.line.congested = False
+    client.session.relieved()
+    assert len(await client.hears()) == 4
+    assert client.line.packed_bytes > 0, "they count at once"
 
 
 def test_the_size_of_an_event() -> None:
