@@ -106,6 +106,10 @@ _LZ4_SIZE: Final = Struct("<I")
 _LZ4_AS_IT_IS: Final = 1 << 31
 _SIZE: Final = Struct(">I")
 _GZIP_WINDOW: Final = 31
+_GZIP_MEMBERS_MAX: Final = 64
+"""Each costs as much as 10 KB, and what is behind it is copied. Clients write one."""
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEAD_BYTES_MAX: Final = 18
 _ZSTD_LEVEL: Final = 3
 """Kafka's own."""
 _GUESS: Final = 8
@@ -118,7 +122,7 @@ def _oversized(size_max: int) -> Oversized:
 
 def _gunzip(payload: bytes | memoryview, size_max: int) -> bytes:
     found = b""
-    while payload:
+    for _ in range(_GZIP_MEMBERS_MAX):
         undo = zlib.decompressobj(_GZIP_WINDOW)
         found += undo.decompress(payload, size_max + 1 - len(found))
         if len(found) > size_max:
@@ -126,7 +130,9 @@ def _gunzip(payload: bytes | memoryview, size_max: int) -> bytes:
         if not undo.eof:
             raise Corrupted("the records are cut off")
         payload = undo.unused_data
-    return found
+        if not payload:
+            return found
+    raise Corrupted(f"the records are in more than {_GZIP_MEMBERS_MAX} parts")
 
 
 def _into_room(
@@ -141,11 +147,14 @@ def _into_room(
         try:
             return bytes(memoryview(room)[: undo(payload, room)])
         except cramjam.DecompressionError as error:
-            if "write whole buffer" not in str(error):
-                raise
-            if size >= size_max:
-                raise _oversized(size_max) from error
+            said = str(error)  # it would hold the room for as long as it is kept itself
+        if "write whole buffer" not in said or size >= size_max:
+            break
         size *= _GUESS
+    del room
+    if "write whole buffer" not in said:
+        raise Corrupted(f"they cannot be uncompressed: {said}")
+    raise _oversized(size_max)
 
 
 def _unframe_lz4(payload: bytes | memoryview, size_max: int) -> bytes:
@@ -153,7 +162,21 @@ def _unframe_lz4(payload: bytes | memoryview, size_max: int) -> bytes:
 
 
 def _unzstd(payload: bytes | memoryview, size_max: int) -> bytes:
+    if _zstd_claims(payload) > size_max:
+        raise _oversized(size_max)
     return _into_room(cramjam.zstd.decompress_into, payload, size_max)
+
+
+def _zstd_claims(payload: bytes | memoryview) -> int:
+    """What its first frame says that it has; 0 if it does not say (RFC 8878, 3.1.1.1)."""
+    if len(payload) < _ZSTD_HEAD_BYTES_MAX or payload[:4] != _ZSTD_MAGIC:
+        return 0
+    head = payload[4]
+    single = head >> 5 & 1
+    bytes_of_size = (single, 2, 4, 8)[head >> 6]
+    at = 5 + (not single) + (0, 1, 2, 4)[head & 3]
+    claims = int.from_bytes(payload[at : at + bytes_of_size], "little")
+    return claims + 256 if bytes_of_size == 2 else claims
 
 
 def _unsnappy(payload: bytes | memoryview, size_max: int) -> bytes:

@@ -36,6 +36,8 @@ PAUSE_STORING: Final = 16
 """Too many bytes of this connection are on their way to storage."""
 PAUSE_REQUESTS: Final = 32
 """Too many requests of this connection are not answered."""
+PAUSE_LATER: Final = 64
+"""Too many bytes of this connection wait for work on what came before them."""
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux takes 128 KiB for a program that does not read, until it sees it read."""

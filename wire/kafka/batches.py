@@ -24,7 +24,7 @@ from core.entry.record import NO_TIME
 from core.errors import Corrupted
 from core.native import quickest
 from wire.kafka.configs import INT64_MAX, Rules
-from wire.kafka.contents import each, spread_now
+from wire.kafka.contents import bad_now, described, spread_now
 from wire.kafka.errors import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
@@ -34,10 +34,22 @@ from wire.kafka.errors import (
     Refused,
 )
 
-RECORD_ERRORS_MAX: Final = 10_000
+RECORD_ERRORS_MAX: Final = 1_000
 """So many bad records of one batch are named."""
+ANY_TIME: Final = (1 << 63) - 1
 AT_ONCE_BYTES_MAX: Final = 256 * 1024
 """Records that have more, uncompressed, are not for the loop to look through."""
+AT_ONCE_BYTES_MIN: Final = 32 * 1024
+AT_ONCE_RATIO: Final = 16
+"""Nor is what has more than that, and more than so many times what came: many a small batch would
+hold up the loop for long.
+"""
+EXPANDED_BYTES_MIN: Final = 16 * 1024 * 1024
+EXPANDED_RATIO: Final = 256
+"""What has more than that, and more than so many times what came, is too large: what it costs to
+look through a batch is in proportion to what it cost to send it. Java's producers divide it; those
+of librdkafka count `message.max.bytes` before they compress.
+"""
 PACKED_AT_ONCE_BYTES_MAX: Final = 32 * 1024
 """Of what is compressed: more than that rarely has so few."""
 ATTRIBUTES_AT: Final = kafka_batch.CHECKED_AT
@@ -59,10 +71,10 @@ def checked(
     batch: bytes | memoryview,
     rules: Rules,
     now_ms: int,
-    size_max: int = AT_ONCE_BYTES_MAX,
+    size_max: int = 0,
 ) -> tuple[bytes | memoryview, BatchHeader]:
     """The batch to store, and its header; raises `Refused` for one that may not be, and `Oversized`
-    if its records are compressed and have more bytes than that.
+    if its records are compressed and have more bytes than that, or than the loop has time for.
     """
     _check_size(batch, rules)
     header = sound_now(batch) or _checked_header(batch)
@@ -89,14 +101,23 @@ def prepared(
 ) -> tuple[bytes | memoryview, BatchHeader]:
     """As `checked`, and compressed as its log wants it. Takes its time: not for the loop."""
     try:
-        batch, header = checked(batch, rules, now_ms, RECORDS_BYTES_MAX)
+        batch, header = checked(batch, rules, now_ms, _expanded_max(batch))
     except Oversized as error:  # to this code Java's clients divide a batch
-        raise Refused(MESSAGE_TOO_LARGE, str(error)) from error
+        raise Refused(MESSAGE_TOO_LARGE, str(error)) from None
     if rules.codec is None or header.attributes & CODEC == rules.codec:
         return batch, header
     batch = kafka_batch.recompressed(batch, rules.codec)
     _check_size(batch, rules)
     return batch, kafka_batch.header_of(batch)
+
+
+def _expanded_max(batch: bytes | memoryview) -> int:
+    """How many bytes its records may have uncompressed."""
+    return min(max(len(batch) * EXPANDED_RATIO, EXPANDED_BYTES_MIN), RECORDS_BYTES_MAX)
+
+
+def _at_once_max(batch: bytes | memoryview) -> int:
+    return min(max(len(batch) * AT_ONCE_RATIO, AT_ONCE_BYTES_MIN), AT_ONCE_BYTES_MAX)
 
 
 def for_the_loop(batch: bytes | memoryview) -> bool:
@@ -155,7 +176,7 @@ def _undone(batch: bytes | memoryview, codec: int, size_max: int) -> bytes:
         raise Refused(UNSUPPORTED_COMPRESSION, f"nobody knows codec {codec}")
     try:
         payload = memoryview(batch)[HEADER_BYTES:]
-        return decompress_records(payload, codec, size_max)
+        return decompress_records(payload, codec, size_max or _at_once_max(batch))
     except Oversized:
         raise
     except Corrupted as error:
@@ -168,21 +189,33 @@ def _refuse_bad(
     """Say which records there is something to say of, if there are any."""
     faults: list[tuple[int, str]] = []
     code = INVALID_RECORD
-    try:
-        for place, found in enumerate(each(records, at, header.records)):
-            fault = found.fault
-            if not fault and rules.keyed and not found.has_key:
-                fault = NO_KEY
-            if not fault:
-                fault = _bad_time(header.first_timestamp + found.time_delta, rules, now_ms)
-                code = INVALID_TIMESTAMP if fault else code
-            if fault and len(faults) < RECORD_ERRORS_MAX:
-                faults.append((place, fault))
-    except Corrupted as error:
-        if not faults:
-            raise Refused(INVALID_RECORD, str(error)) from error
+    base = header.first_timestamp
+    times = (-ANY_TIME, ANY_TIME)
+    if not rules.append_time:
+        times = (
+            _bounded(now_ms - rules.before_ms - base),
+            _bounded(now_ms + rules.after_ms - base),
+        )
+    places, left = bad_now(records, at, header.records, rules.keyed, times, RECORD_ERRORS_MAX)
+    for place, begin, end in places:
+        found = described(bytes(records[begin:end]), place)
+        fault = found.fault
+        if not fault and rules.keyed and not found.has_key:
+            fault = NO_KEY
+        if not fault:
+            fault = _bad_time(base + found.time_delta, rules, now_ms)
+            code = INVALID_TIMESTAMP if fault else code
+        if fault:
+            faults.append((place, fault))
     if faults:
         raise BadRecords(faults, code)
+    if left < header.records:
+        text = f"a batch of {header.records} records ends in record {left}"
+        raise Refused(INVALID_RECORD, text)
+
+
+def _bounded(delta_ms: int) -> int:
+    return max(-ANY_TIME, min(delta_ms, ANY_TIME))
 
 
 def _bad_time(time_ms: int, rules: Rules, now_ms: int) -> str:

@@ -1,5 +1,6 @@
 # cython: language_level=3
-"""The compiled twins of `hot.records_in`, `hot.answer`, `batches.sound` and `contents.spread`.
+"""The compiled twins of `hot.records_in`, `hot.answer`, `batches.sound`, `contents.spread`
+and `contents.bad`.
 
 See `core/native`.
 """
@@ -162,7 +163,7 @@ cdef inline uint16_t _u16_at(const uint8_t *data) noexcept:
 
 def spread(batch, Py_ssize_t at, Py_ssize_t count, bint keyed):
     """How much the earliest and the latest time differ from the first, if the records from `at` on
-    are so many, in order, and have keys if they must; None if `each` has something to say.
+    are so many, in order, and have keys if they must; None if `bad` has something to say.
     """
     cdef Py_buffer view
     cdef int64_t low = 0, high = 0
@@ -188,30 +189,69 @@ cdef bint _walk(
     int64_t *high,
 ) noexcept nogil:
     cdef Py_ssize_t place
-    cdef const uint8_t *behind
-    cdef int64_t number
+    cdef int64_t number, delta
     for place in range(count):
         if not _int(&data, end, &number) or number < 1 or number > end - data:
             return False
-        behind = data + number
-        data += 1
-        if not _number(&data, behind, LONG_BYTES_MAX, LONG_TOP, &number):
+        if not _record(data, data + number, place, keyed, &delta):
             return False
         if place == 0:
-            low[0] = high[0] = number
-        elif number < low[0]:
-            low[0] = number
-        elif number > high[0]:
-            high[0] = number
-        if not _int(&data, behind, &number) or number != place:
-            return False
-        if keyed and (data == behind or data[0] & 1):
-            return False
-        if not _string(&data, behind, True) or not _string(&data, behind, True):
-            return False
-        if not _headers(&data, behind) or data != behind:
-            return False
+            low[0] = high[0] = delta
+        elif delta < low[0]:
+            low[0] = delta
+        elif delta > high[0]:
+            high[0] = delta
+        data += number
     return data == end
+
+
+def bad(batch, Py_ssize_t at, Py_ssize_t count, bint keyed, times, Py_ssize_t most):
+    """Records of which there is something to say, and how many there are before it cannot be told
+    where the next begins.
+    """
+    cdef Py_buffer view
+    cdef int64_t low = times[0], high = times[1], number, delta
+    cdef Py_ssize_t place
+    cdef const uint8_t *data
+    cdef const uint8_t *begin
+    cdef const uint8_t *end
+    cdef list found = []
+    PyObject_GetBuffer(batch, &view, PyBUF_SIMPLE)
+    try:
+        if not 0 <= at <= view.len:
+            return found, 0
+        begin = <const uint8_t *>view.buf
+        data, end = begin + at, begin + view.len
+        for place in range(count):
+            if len(found) == most:
+                break
+            if not _int(&data, end, &number) or number < 0 or number > end - data:
+                return found, place
+            if not _record(data, data + number, place, keyed, &delta) or not low <= delta <= high:
+                found.append((place, data - begin, data - begin + number))
+            data += number
+    finally:
+        PyBuffer_Release(&view)
+    return found, count
+
+
+cdef inline bint _record(
+    const uint8_t *data, const uint8_t *end, Py_ssize_t place, bint keyed, int64_t *delta
+) noexcept nogil:
+    """Whether one record, without its size, is in order; and its time."""
+    cdef int64_t number
+    if data == end:
+        return False
+    data += 1
+    if not _number(&data, end, LONG_BYTES_MAX, LONG_TOP, delta):
+        return False
+    if not _int(&data, end, &number) or number != place:
+        return False
+    if keyed and (data == end or data[0] & 1):
+        return False
+    if not _string(&data, end, True) or not _string(&data, end, True):
+        return False
+    return _headers(&data, end) and data == end
 
 
 cdef inline bint _headers(const uint8_t **at, const uint8_t *end) noexcept nogil:

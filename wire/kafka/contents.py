@@ -6,15 +6,15 @@ all are walked through before they are stored, as Kafka's broker does (`LogValid
 `DefaultRecord.readFrom` of 4.3). Beyond that the offsets inside have to count from 0: Kafka mends
 or stores those that do not, and clients read some of such records twice, or never.
 
-Invariant: what is in order here is read by `kafka_batch.records_of`. `spread` has a compiled twin.
+Invariant: what is in order here is read by `kafka_batch.records_of`. `spread` and `bad` have
+compiled twins: a batch may have a hundred thousand records of which the last is bad, so only the
+bad ones are looked at one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from core.errors import Corrupted
 from core.native import quickest
 
 INT_BYTES_MAX: Final = 5
@@ -40,7 +40,7 @@ def spread(
     batch: bytes | bytearray | memoryview, at: int, count: int, keyed: bool
 ) -> tuple[int, int] | None:
     """How much the earliest and the latest time differ from the first, if the records from `at` on
-    are so many, in order, and have keys if they must; None if `each` has something to say.
+    are so many, in order, and have keys if they must; None if `bad` has something to say.
     """
     data = bytes(batch)
     low, high = 0, 0
@@ -64,23 +64,42 @@ def spread(
 spread_now = quickest(spread, "wire.kafka.compiled")
 
 
-def each(batch: bytes | bytearray | memoryview, at: int, count: int) -> Iterator[Found]:
-    """All records, one by one; raises `Corrupted` where it cannot be told where the next begins."""
+def bad(
+    batch: bytes | bytearray | memoryview,
+    at: int,
+    count: int,
+    keyed: bool,
+    times: tuple[int, int],
+    most: int,
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Records of which there is something to say, if their times may differ so much from the first:
+    their places, where they begin and where they end. And how many records there are before it
+    cannot be told where the next begins. After so many bad ones it is looked no further.
+    """
     data = bytes(batch)
+    found: list[tuple[int, int, int]] = []
     for place in range(count):
+        if len(found) == most:
+            return found, count
         try:
             size, at = _int(data, at)
-        except (_Lies, IndexError) as lies:
-            raise Corrupted(f"a batch of {count} records ends in record {place}") from lies
-        if not 0 <= size <= len(data) - at:
-            raise Corrupted(f"record {place} has {size} bytes, and its batch {len(data) - at}")
-        yield _found(data[at : at + size], place)
-        at += size
-    if at != len(data):
-        raise Corrupted(f"there are {len(data) - at} bytes behind {count} records")
+        except (_Lies, IndexError):
+            return found, place
+        end = at + size
+        if size < 0 or end > len(data):
+            return found, place
+        one = described(data[at:end], place)
+        if one.fault or (keyed and not one.has_key) or not times[0] <= one.time_delta <= times[1]:
+            found.append((place, at, end))
+        at = end
+    return found, count
 
 
-def _found(record: bytes, place: int) -> Found:
+bad_now = quickest(bad, "wire.kafka.compiled")
+
+
+def described(record: bytes, place: int) -> Found:
+    """One record, without its size."""
     try:
         time_delta, at = _number(record, 1, LONG_BYTES_MAX, _LONG_TOP)
         delta, at = _int(record, at)

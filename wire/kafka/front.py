@@ -35,6 +35,7 @@ from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import Records
 from wire.kafka.groups.subscriptions import Subscriptions
 from wire.kafka.groups.turns import Turns
+from wire.kafka.inspectors import Inspectors
 from wire.kafka.session.logs import Logs
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class KafkaFront:
         self.subscriptions = Subscriptions(broker)
         self.offsets = Offsets(broker, self.logs, self.records)
         self.commit_turns = Turns()
-        self.inspectors = trio.CapacityLimiter(INSPECTORS_MAX)
+        self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
         self.cluster_id = ""
 
     async def open(self) -> None:

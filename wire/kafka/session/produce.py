@@ -1,7 +1,8 @@
 """Produce: batches are checked and stored, as they came or as their log has them compressed.
 
 What takes longer than the loop has time for (much that is compressed, or is to be) is looked
-through in a thread; a few at a time, since each may have 64 MiB in hand.
+through in a thread; a few at a time, since each may have 64 MiB in hand, and connections in turn
+(`inspectors.py`).
 
 Most requests are of one kind, and never come here (`single.py`).
 
@@ -13,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-import trio
 
 from core.entry.compression import Oversized
 from core.entry.kafka_batch import CODEC, BatchHeader
@@ -82,6 +81,14 @@ class Judged(NamedTuple):
     rules: Rules
     batch: bytes | memoryview
     header: BatchHeader
+
+
+def _bare(refused: Refused) -> Refused:
+    """Without the frames it comes from: they hold megabytes, and would until the next collection
+    of garbage, which is rare.
+    """
+    refused.__context__ = refused.__cause__ = None
+    return refused.with_traceback(None)
 
 
 class Producing:
@@ -183,16 +190,15 @@ class Producing:
         except Oversized:
             return None
         except Refused as refused:
-            return refused
+            return _bare(refused)
 
     async def _in_time(self, log: Log, batch: bytes | memoryview) -> Judged | Refused:
-        rules, front = log.rules(), self._session.front
+        rules, session = log.rules(), self._session
+        run, account = session.front.inspectors.run, session.inspected
         try:
-            found = await trio.to_thread.run_sync(
-                prepared, batch, rules, self._now_ms, limiter=front.inspectors
-            )
+            found = await run(account, len(batch), prepared, batch, rules, self._now_ms)
         except Refused as refused:
-            return refused
+            return _bare(refused)
         return Judged(rules, *found)
 
     # -- storing ------------------------------------------------------------------------------
@@ -229,6 +235,7 @@ class Producing:
                     RefusedRecord(batch_index=place, batch_index_error_message=reason)
                     for place, reason in refused.faults
                 ]
+            refused.__traceback__ = None  # in whose frames it is itself: see `_bare`
         return told
 
     def _checked(

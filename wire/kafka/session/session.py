@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Final
 from core.access import ANYBODY, Conversation
 from core.debts import Debts
 from core.errors import Unauthorized
-from core.link.connection import PAUSE_PUBLISHES, Connection
+from core.link.connection import PAUSE_LATER, PAUSE_PUBLISHES, Connection
 from wire.kafka import hot
 from wire.kafka.codec.declare import Response
+from wire.kafka.inspectors import Account
 from wire.kafka.session import (
     acls,
     commits,
@@ -92,6 +93,11 @@ WAITING_MAX: Final = 64
 """Requests of one connection: at so many it is not read, at half of them it is again."""
 WEIGHED_BYTES_MIN: Final = 64 * 1024
 """Larger requests count until they are answered, which may be long: see `_weigh`."""
+LATER_BYTES_MAX: Final = 128 * 1024
+"""Of the produces of one connection that wait for one that takes its time: at so many it is not
+read, at half of them it is again. They count as on their way to storage, where too much holds up
+everybody who writes.
+"""
 WORDS_WEIGHT: Final = 8
 """So many times its size a request takes that was taken apart: more than that takes malice."""
 WEIGHTS: Final[Mapping[int, int]] = {fetch.KEY: 2, 11: 1, 14: 1}
@@ -115,6 +121,7 @@ class KafkaSession:
         "debts",
         "front",
         "gone",
+        "inspected",
         "proof",
         "who",
         "wire",
@@ -129,6 +136,7 @@ class KafkaSession:
         self.wire = wire
         self.address = address
         """What clients of this listener are told of where we are."""
+        self.inspected = Account()
         self.gone = False
         self.who = ANYBODY
         self.proof: Conversation | None = None
@@ -179,6 +187,8 @@ class KafkaSession:
                 return False
             asked.weight = asked.size * factor
         self._weight[asked.storing] += asked.weight
+        if self._weight[True] >= LATER_BYTES_MAX:
+            self.connection.pause(PAUSE_LATER)
         return True
 
     @property
@@ -191,6 +201,8 @@ class KafkaSession:
         """It is answered."""
         self._weight[asked.storing] -= asked.weight
         (self.connection.stored if asked.storing else self.connection.has_answered)(asked.weight)
+        if self.connection.paused & PAUSE_LATER and 2 * self._weight[True] <= LATER_BYTES_MAX:
+            self.connection.resume(PAUSE_LATER)
 
     def _may_begin(self, asked: Asked) -> bool:
         return not self._busy and (asked.key == hot.KEY or self.wire.is_first(asked))

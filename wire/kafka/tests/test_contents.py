@@ -166,14 +166,51 @@ def test_a_batch_may_become_too_large_by_being_unpacked() -> None:
     assert caught.value.code == errors.MESSAGE_TOO_LARGE
 
 
+def test_what_is_small_and_expands_is_not_for_the_loop() -> None:
+    """So many fit into what is received at once that they would hold it up for seconds."""
+    made = headed(gzip.compress(record(0, bytes(40_000))), 1, attributes=1)
+    with pytest.raises(Oversized):
+        batches.checked(made, codes(), NOW_MS)
+    assert batches.prepared(made, codes(), NOW_MS)[0] is made
+
+
+@pytest.mark.parametrize("codec", KAFKA_CODECS)
+def test_what_expands_beyond_measure_is_too_large(codec: int) -> None:
+    payload = compress_records(bytes(batches.EXPANDED_BYTES_MIN + 1), codec)
+    made = headed(payload, 1, attributes=codec)
+    with pytest.raises(Refused) as caught:
+        batches.prepared(made, codes(), NOW_MS)
+    expected = len(payload) * batches.EXPANDED_RATIO < batches.EXPANDED_BYTES_MIN
+    refused_as = errors.MESSAGE_TOO_LARGE if expected else errors.INVALID_RECORD
+    assert caught.value.code == refused_as
+
+
+def test_of_many_bad_records_the_first_are_named() -> None:
+    count = 3 * batches.RECORD_ERRORS_MAX
+    made = headed(packed(b"\x01") * count, count)
+    with pytest.raises(batches.BadRecords) as caught:
+        batches.checked(made, codes(), NOW_MS)
+    assert len(caught.value.faults) == batches.RECORD_ERRORS_MAX
+
+
+def test_a_bad_record_behind_many_is_found_by_compiled_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One by one, a hundred thousand take half a second of the loop."""
+    described: list[int] = []
+
+    def counted(record: bytes, place: int) -> contents.Found:
+        described.append(place)
+        return contents.described(record, place)
+
+    monkeypatch.setattr(batches, "described", counted)
+    fine = b"".join(packed(zigzag(place)) for place in range(999))
+    with pytest.raises(batches.BadRecords) as caught:
+        batches.checked(headed(fine + packed(b"\x01"), 1000), codes(), NOW_MS)
+    assert [place for place, _ in caught.value.faults] == described == [999]
+
+
 # -- the twins -------------------------------------------------------------------------------------
-
-
-def said(data: bytes, count: int) -> list[contents.Found] | None:
-    try:
-        return list(contents.each(data, 0, count))
-    except Corrupted:
-        return None
 
 
 def mutations(data: bytes) -> Iterator[bytes]:
@@ -186,11 +223,12 @@ def mutations(data: bytes) -> Iterator[bytes]:
 def same(data: bytes, count: int, *, keyed: bool) -> None:
     found = contents.spread(data, 0, count, keyed)
     assert contents.spread_now(memoryview(data), 0, count, keyed) == found
-    one_by_one = said(data, count)
-    assert (found is not None) == (
-        one_by_one is not None
-        and not any(one.fault or (keyed and not one.has_key) for one in one_by_one)
-    )
+    for times in ((-(2**63), 2**63 - 1), (-2, 1)):
+        for most in (1, 9):
+            bad = contents.bad(data, 0, count, keyed, times, most)
+            assert contents.bad_now(memoryview(data), 0, count, keyed, times, most) == bad
+            if times[0] < -2:
+                assert found is None or bad == ([], count)
     if found is not None:
         records = kafka_batch.records_of(headed(data, count))
         assert [one.place for one in records] == list(range(count))
