@@ -4,8 +4,8 @@ than they say, and what is compressed and cannot be undone.
 A broker need not look, and Apache's does not. But a consumer takes an entry apart as its metadata
 says: C++'s (and so Python's) reads beyond its memory or crashes, Go's panics, Java's drops the
 connection and comes back for the same entry again and again (3.13, 0.18 and 4.0, tried). What is
-encrypted cannot be looked into, nor can a part of a large message; and what is much uncompressed
-would hold up the loop.
+encrypted cannot be looked into, nor can a part of a large message; and what is much uncompressed,
+by itself or for its size, would hold up the loop.
 
 Invariant: what stock clients send is never called malformed; nor is anything whose metadata is not
 understood here. `suspects` and `holds` have compiled twins.
@@ -25,6 +25,11 @@ from core.varints import number_at, varint_end
 HOME: Final = "wire.pulsar.hot.compiled.reading"
 UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024
 """What has more is stored as it came: twice what stock clients put into a batch by themselves."""
+UNCOMPRESSED_BYTES_MIN: Final = 4 * 1024
+UNCOMPRESSED_RATIO: Final = 16
+"""What has more than that, and more than so many times what came, is stored as it came, too: a
+hundred bytes may claim 256 KiB, and thousands of such messages are received at once.
+"""
 CHECKSUM_PART: Final = b"\x0e\x01"
 CHECKSUM_BYTES: Final = 6
 ENCRYPTION_KEYS: Final = 13 << 3 | 2
@@ -72,7 +77,8 @@ def _is_readable(tail: bytes) -> bool:
     if count > PAYLOAD_BYTES_MAX:  # C++'s takes a negative number for none, Java's for a mistake
         return False
     if codec in CODECS:
-        if not 0 < size <= UNCOMPRESSED_BYTES_MAX:
+        likely = max(UNCOMPRESSED_RATIO * (len(tail) - end), UNCOMPRESSED_BYTES_MIN)
+        if not 0 < size <= min(likely, UNCOMPRESSED_BYTES_MAX):
             return True
         try:
             tail, end = decompress(tail[end:], codec, size), 0
