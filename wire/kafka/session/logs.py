@@ -23,7 +23,7 @@ from core.topic.topic import Topic
 from wire.kafka.configs import Rules, rules
 from wire.kafka.errors import UNKNOWN_TOPIC_ID, Refused
 from wire.kafka.names import called, topic_of
-from wire.kafka.producers import Producers
+from wire.kafka.producers import Census, Producers
 from wire.kafka.session.recall import Recall
 
 EPOCH: Final = 0
@@ -58,6 +58,7 @@ class Log:
         defaults: Mapping[str, str],
         bytes_max: int,
         forget: Callable[[Log], None],
+        census: Census,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -71,8 +72,8 @@ class Log:
         self.writable = False
         """It is stored that batches are among the entries, and known who has brought some."""
         self.places = Places(topic.ledger)
-        self.producers = Producers()
-        self._recall = Recall(topic.env.storage.metadata, self)
+        self.producers = Producers(census)
+        self._recall = Recall(topic.env.storage.metadata, self, topic.env.clock.wall_ms)
         self._turn = trio.Lock()
 
     @property
@@ -114,11 +115,15 @@ class Log:
     async def closed(self) -> None:
         """The topic is put away: nothing is on its way any more."""
         self._forget(self)
-        if self.writable:
-            await self._recall.note()
+        try:
+            if self.writable:
+                await self._recall.note()
+        finally:
+            self.producers.let_go()
 
     async def deleted(self) -> None:
         self._forget(self)
+        self.producers.let_go()
         await self._recall.forget()
 
     @contextmanager
@@ -138,6 +143,7 @@ class Logs:
         self._broker = broker
         self._defaults = defaults
         self._bytes_max = bytes_max
+        self._census = Census()
         self._known: dict[tuple[str, int], Log] = {}
         """By the names that clients use, which may be several for one."""
         self._of_topics: dict[Topic, Log] = {}
@@ -189,7 +195,7 @@ class Logs:
         found = self._of_topics.get(topic)
         if found is None:
             found = self._of_topics[topic] = Log(
-                topic, topic_id, self._defaults, self._bytes_max, self._forget
+                topic, topic_id, self._defaults, self._bytes_max, self._forget, self._census
             )
             topic.attendants.append(found)
         if (name, partition) not in self._known:

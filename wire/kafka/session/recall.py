@@ -10,6 +10,7 @@ Invariant: notes are of a position that was confirmed, and of everything up to i
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -48,9 +49,10 @@ _decode: Final = msgspec.msgpack.Decoder(Notes).decode
 class Recall:
     """See the module's docstring."""
 
-    __slots__ = ("_log", "_metadata", "_noted")
+    __slots__ = ("_log", "_metadata", "_noted", "_now_ms")
 
-    def __init__(self, metadata: MetadataStore, log: Log) -> None:
+    def __init__(self, metadata: MetadataStore, log: Log, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
         self._metadata = metadata
         self._log = log
         self._noted: Position = START
@@ -62,14 +64,14 @@ class Recall:
     async def recall(self) -> None:
         """Know what was noted, and what came behind it."""
         ledger, chain = self._log.topic.ledger, self._log.topic.ledger.chain
-        producers = self._log.producers
+        producers, now_ms = self._log.producers, self._now_ms()
         position = self._from_the_end()
         stored = await self._metadata.get(self._path)
         if stored is not None:
             notes = _decode(zlib.decompress(stored.value))
             ours = any(one.ledger_id == notes.position[0] for one in chain.segments)
             if ours and notes.position <= chain.confirmed:
-                producers.restore(notes.producers)
+                producers.restore(notes.producers, now_ms)
                 self._noted = notes.position
                 position = max(position, chain.after(notes.position))
         while chain.has(position):
@@ -77,7 +79,7 @@ class Recall:
             for place in range(len(part.payloads)):
                 batch = kafka_form.batch_in(part.sent(place))
                 if batch is not None:
-                    producers.note(header_of(batch), part.header(place).first_index)
+                    producers.note(header_of(batch), part.header(place).first_index, now_ms)
             position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
 
     def _from_the_end(self) -> Position:

@@ -125,7 +125,7 @@ async def test_transactions_are_not_among_producers(stage: Stage) -> None:
     await written(client, 0)
     log = stage.front.logs.at_once("t", 0)
     assert log is not None
-    log.producers.note(kafka_batch.header_of(kafka_batch.marker(7, 0, 1, committed=True)), 2)
+    log.producers.note(kafka_batch.header_of(kafka_batch.marker(7, 0, 1, committed=True)), 2, 0)
     assert await written(client, 2) == [(0, 2)]
 
 
