@@ -15,9 +15,9 @@ Work that arrives from outside a sweep (a journal group is synced, a task answer
 in `settle` too: whoever brings many results calls it once after the last; a lone `touch` schedules
 it.
 
-Limits: bytes received in one sweep (so that a fire-hose waits its turn), bytes waiting for one
-peer, connections in all and per address, silence. What happens at each is written at `LinkLimits`.
-What all peers together may hold in memory is kept by `incoming.py` and `outgoing.py`.
+Limits: bytes received in one sweep (`pace.py`, so that a fire-hose waits its turn), bytes waiting
+for one peer, connections in all and per address, silence. What happens at each is written at
+`LinkLimits`. What all peers together may hold in memory is kept by `incoming.py` and `outgoing.py`.
 
 Who comes in, and who is one too many, is up to `accepting.py`. An end in good order
 (`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`lingering.py`); whoever
@@ -48,6 +48,7 @@ from core.link.incoming import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
 from core.link.limits import LinkLimits
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
 from core.link.outgoing import Outgoing
+from core.link.pace import Pace
 from core.link.partial import EXPECTED_BYTES
 from core.link.poller import GONE, READ, WRITE, new_poller
 from core.link.silence import Silence
@@ -56,9 +57,6 @@ from core.link.stalls import Stalls
 
 log = logging.getLogger(__name__)
 
-SWEEP_BYTES_MAX: Final = 512 * 1024
-SHARE_BYTES_MIN: Final = 16 * 1024
-"""Of it each connection has an equal share, but never less."""
 SWEEP_CONNECTIONS_MAX: Final = 64
 DUE_SECONDS: Final = 0.001
 """So long the link waits by itself for what is due; whatever else trio has to do waits with it."""
@@ -100,6 +98,7 @@ class Link:
         by."""
         self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
         self._silence = Silence(limits)
+        self._pace = Pace()
         self._buffer = bytearray(limits.receive_bytes)
         self._view = memoryview(self._buffer)
         self._lingering = Lingering(self.poller, self._view)
@@ -193,8 +192,7 @@ class Link:
         self.now = started = self.clock.monotonic()
         self._sweeps += 1
         self._sweeping = self._active = True  # touches in here need no settle of their own
-        share = max(SWEEP_BYTES_MAX // (len(ready) or 1), SHARE_BYTES_MIN)
-        size = min(share, self.limits.receive_bytes)
+        size = min(self._pace.share(len(ready)), self.limits.receive_bytes)
         if self.incoming.tight:
             size = min(size, LARGE_BYTES_TIGHT)
         self._asked_much = self.incoming.asked_much
@@ -208,7 +206,9 @@ class Link:
                 self._serve(connection, readiness, size)
         self._sweeping = False
         self.settle()
-        self._longest_pause = max(self._longest_pause, self.clock.monotonic() - started)
+        took = self.clock.monotonic() - started
+        self._pace.took(took)
+        self._longest_pause = max(self._longest_pause, took)
 
     def _serve(self, connection: Connection, readiness: int, size: int) -> None:
         """All that a socket may be ready for."""
