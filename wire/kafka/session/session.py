@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 import math
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -51,6 +50,7 @@ from wire.kafka.session import (
     whereabouts,
 )
 from wire.kafka.session.news import News
+from wire.kafka.session.pending import Pending
 from wire.kafka.wire import Asked, AskedAgain, KafkaWire
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ everybody who writes.
 """
 WORDS_WEIGHT: Final = 8
 """So many times its size a request takes that was taken apart: more than that takes malice."""
+ASKED_BYTES: Final = 1024
+"""And so many more, however small it is."""
 WEIGHTS: Final[Mapping[int, int]] = {fetch.KEY: 2, 11: 1, 14: 1}
 """Of those that wait for long: Fetch names few topics with many partitions; of JoinGroup and
 SyncGroup most of what is large stays as it is."""
@@ -149,8 +151,7 @@ class KafkaSession:
         """A task answers a request, or loads the topics of a produce: what comes later waits."""
         self._busy_at = -1
         """The API of the request that was begun last: of the one that a task answers, if any is."""
-        self._later: deque[Asked] = deque()
-        """Requests whose turn has not come."""
+        self._later = Pending()
         self._acting = False
 
     # -- requests -----------------------------------------------------------------------------
@@ -159,12 +160,12 @@ class KafkaSession:
         """Act on one request, or do so later."""
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
-        later = bool(self._later) or not self._may_begin(asked)
+        later = len(self._later) > 0 or not self._may_begin(asked)
         counts = later or (asked.size >= WEIGHED_BYTES_MIN and asked.key != hot.KEY)
         if counts and not self.weigh(asked):
             return
         if later:
-            self._later.append(asked)
+            self._later.add(asked)
         else:
             self._begin(asked)
 
@@ -180,12 +181,13 @@ class KafkaSession:
             self.connection.storing(asked.weight)
         else:
             factor = 1 if asked.key == hot.KEY else WEIGHTS.get(asked.key, WORDS_WEIGHT)
-            if not self.connection.has_room_for(asked.size * factor):
+            weight = asked.size * factor + ASKED_BYTES
+            if not self.connection.has_room_for(weight):
                 text = f"a request of {asked.size} bytes, for which there is no memory"
                 self.connection.complain("requests too large", f"closed: {text}")
                 self.connection.end(text)
                 return False
-            asked.weight = asked.size * factor
+            asked.weight = weight
         self._weight[asked.storing] += asked.weight
         if self._weight[True] >= LATER_BYTES_MAX:
             self.connection.pause(PAUSE_LATER)
@@ -195,7 +197,7 @@ class KafkaSession:
     def _working_at_produces(self) -> bool:
         """All that is under way, and waits, are produces."""
         at_one = self._busy and self._busy_at == hot.KEY
-        return (at_one or not self._busy) and all(one.key == hot.KEY for one in self._later)
+        return (at_one or not self._busy) and self._later.only_produces
 
     def _relieve(self, asked: Asked) -> None:
         """It is answered."""
@@ -258,8 +260,8 @@ class KafkaSession:
             return  # what is begun here may be answered at once
         self._acting = True
         try:
-            while self._later and self._may_begin(self._later[0]):
-                self._begin(self._later.popleft())
+            while self._later and self._may_begin(self._later.first):
+                self._begin(self._later.take())
                 if self.connection.ending is not None:
                     self._later.clear()
         except Exception:

@@ -1,0 +1,34 @@
+"""What waits comes in order, and it is known whether produces wait alone."""
+
+import random
+from collections import deque
+
+from wire.kafka import hot
+from wire.kafka.session.pending import Pending
+from wire.kafka.wire import Asked
+
+METADATA = 3
+
+
+def asked(key: int) -> Asked:
+    return Asked(key, 9, 0, "", None, 100)
+
+
+def test_it_is_what_a_look_through_all_would_say() -> None:
+    dice, pending, plain = random.Random(3), Pending(), deque[Asked]()
+    seen = set()
+    for _ in range(5_000):
+        if plain and dice.random() < 0.5:
+            assert pending.first is plain[0]
+            assert pending.take() is plain.popleft()
+        else:
+            plain.append(asked(METADATA if dice.random() < 0.1 else hot.KEY))
+            pending.add(plain[-1])
+        if dice.random() < 0.01:
+            pending.clear()
+            plain.clear()
+        assert len(pending) == len(plain)
+        alone = all(one.key == hot.KEY for one in plain)
+        assert pending.only_produces is alone
+        seen.add((bool(plain), alone))
+    assert len(seen) == 3
