@@ -15,7 +15,7 @@ from .raw import Raw
 
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
-ALONE = ("hostile/test_memory.py", "hostile/test_requests.py")
+ALONE = ("hostile/test_memory.py", "hostile/test_produces.py", "hostile/test_requests.py")
 """Tests that measure how the whole machine does."""
 ROUGH = (
     *("crash", "kafka/crash", "hostile", "test_start.py"),

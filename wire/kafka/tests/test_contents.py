@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from core.entry import kafka_batch
 from core.entry.compression import KAFKA_CODECS, Oversized, compress_records
 from core.entry.kafka_batch import HEADER_BYTES, zigzag
-from core.errors import Corrupted
 from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
 from wire.kafka import batches, contents, errors
 from wire.kafka.configs import Rules, rules
