@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import trio
 
 from core.clock import Clock
-from core.link.connection import PAUSE_RATE
+from core.link.pauses import PAUSE_RATE
 from core.throttle import Throttle, wait_seconds
 
 LOOK_SECONDS: Final = 15.0

@@ -17,27 +17,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from core.link.partial import PartialFrame
+from core.link.pauses import PAUSE_STORAGE, PAUSE_STORING
 from core.link.poller import READ, WRITE
 from core.link.sockets import send_now, unsent
 
 if TYPE_CHECKING:
     from core.link.loop import Link
     from core.link.wire import Session, Wire
-
-PAUSE_STORAGE: Final = 1
-"""Storage is congested: nobody who writes is read."""
-PAUSE_PUBLISHES: Final = 2
-"""Too many requests or publishes of this connection are under way."""
-PAUSE_RATE: Final = 4
-"""A publish rate is used up."""
-PAUSE_STOP: Final = 8
-"""The server stops: never resumed."""
-PAUSE_STORING: Final = 16
-"""Too many bytes of this connection are on their way to storage."""
-PAUSE_REQUESTS: Final = 32
-"""Too many requests of this connection are not answered."""
-PAUSE_LATER: Final = 64
-"""Too many bytes of this connection wait for work on what came before them."""
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux takes 128 KiB for a program that does not read, until it sees it read."""
@@ -103,7 +89,7 @@ class Connection:
         self.passed_by = False
         """Dispatch is to be told when it has taken what waits for it."""
         self.paused = 0
-        """A bit for each reason not to read (`PAUSE_...`)."""
+        """Reasons not to read (`pauses.py`)."""
         self.interest = READ
         self.touched = False
         self.ending: str | None = None

@@ -42,7 +42,7 @@ from core.errors import WireError
 from core.link import strangers
 from core.link.accepting import Accepted, Accepting, Listener
 from core.link.accepting import Protocol as Protocol
-from core.link.connection import PAUSE_STOP, PAUSE_STORAGE, Connection
+from core.link.connection import Connection
 from core.link.gathering import Gathering
 from core.link.incoming import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
 from core.link.limits import LinkLimits
@@ -50,6 +50,7 @@ from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
 from core.link.outgoing import Outgoing
 from core.link.pace import Pace
 from core.link.partial import EXPECTED_BYTES
+from core.link.pauses import PAUSE_STOP, PAUSE_STORAGE
 from core.link.poller import GONE, READ, WRITE, new_poller
 from core.link.silence import Silence
 from core.link.sockets import receive_now

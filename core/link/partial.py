@@ -13,12 +13,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from core.link.gathering import Gathering, GatheringNow
+from core.link.pauses import PAUSE_MEMORY
 
 if TYPE_CHECKING:
     from core.link.connection import Connection
 
-PAUSE_MEMORY: Final = 32
-"""Its frame has no room at the moment."""
 HELD_BYTES_MIN: Final = 4 * 1024
 """Less of a frame than this is not counted."""
 GATHER_BYTES_MIN: Final = 16 * 1024

@@ -14,9 +14,9 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from core.link.connection import PAUSE_PUBLISHES, PAUSE_STORAGE
 from core.link.limits import LinkLimits
 from core.link.lingering import LINGER_SECONDS, LINGERING_MAX
+from core.link.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
 from core.link.tests.echo import (
     EchoSession,
     LineWire,

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Final
 from core.access import ANYBODY, Conversation
 from core.debts import Debts
 from core.errors import Unauthorized
-from core.link.connection import PAUSE_LATER, PAUSE_PUBLISHES, Connection
+from core.link.connection import Connection
+from core.link.pauses import PAUSE_LATER, PAUSE_PUBLISHES
 from wire.kafka import hot
 from wire.kafka.codec.declare import Response
 from wire.kafka.inspectors import Account

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import trio
 from msgspec import Struct
 
-from core.link.connection import PAUSE_REQUESTS
+from core.link.pauses import PAUSE_REQUESTS
 from wire.pulsar import events
 
 if TYPE_CHECKING:

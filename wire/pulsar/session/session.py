@@ -21,7 +21,8 @@ from msgspec import Struct
 from core.broker import Broker
 from core.debts import Debts
 from core.errors import BrokerError, Invalid
-from core.link.connection import PAUSE_PUBLISHES, Connection
+from core.link.connection import Connection
+from core.link.pauses import PAUSE_PUBLISHES
 from wire.pulsar import events, refusals, replies
 from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from wire.pulsar.session.away import Away

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.link.connection import PAUSE_RATE
+from core.link.pauses import PAUSE_RATE
 from core.names import NamespaceName, TopicName
 from core.policies import BacklogQuota, NamespacePolicies, TopicPolicies
 from core.topic.checks import PROPERTIES_BYTES_MAX

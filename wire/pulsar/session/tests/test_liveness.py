@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.link.connection import PAUSE_STORAGE
+from core.link.pauses import PAUSE_STORAGE
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.tests.conftest import Player, Stage, kinds
 from wire.pulsar.tests import peer

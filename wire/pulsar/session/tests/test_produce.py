@@ -4,7 +4,7 @@ import pytest
 
 from core.broker import AnyTopic
 from core.errors import Fenced, StorageFailed
-from core.link.connection import PAUSE_PUBLISHES
+from core.link.pauses import PAUSE_PUBLISHES
 from core.names import NamespaceName, TopicName
 from core.policies import NamespacePolicies
 from core.topic.producer import Producer

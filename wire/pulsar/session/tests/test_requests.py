@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from core.link.connection import PAUSE_REQUESTS
+from core.link.pauses import PAUSE_REQUESTS
 from core.names import TopicName
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar import events
