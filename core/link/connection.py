@@ -200,10 +200,11 @@ class Connection:
         """So much that it brought is on its way to storage; at the limit, it is read no more."""
         self.storing_bytes += size
         link = self.link
-        link.incoming.storing += size
+        incoming = link.incoming
+        incoming.storing += size
         if self.storing_bytes >= link.limits.storing_bytes_per_connection_max:
             self.pause(PAUSE_STORING)
-        if link.incoming.storing_much:
+        if incoming.storing >= incoming.storing_max:
             link.hold_writers(True)
 
     def stored(self, size: int) -> None:

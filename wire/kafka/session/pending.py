@@ -15,35 +15,29 @@ if TYPE_CHECKING:
 
 
 class Pending:
-    """See the module's docstring. Invariant: `_others` of `_requests` are no produces."""
+    """See the module's docstring. Invariant: `_others` of `requests` are no produces."""
 
-    __slots__ = ("_others", "_requests")
+    __slots__ = ("_others", "requests")
 
     def __init__(self) -> None:
-        self._requests: deque[Asked] = deque()
+        self.requests: deque[Asked] = deque()
+        """To be looked at: whether there are any is asked for each request that comes or goes."""
         self._others = 0
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    @property
-    def first(self) -> Asked:
-        return self._requests[0]
 
     @property
     def only_produces(self) -> bool:
         return not self._others
 
     def add(self, asked: Asked) -> None:
-        self._requests.append(asked)
+        self.requests.append(asked)
         self._others += asked.key != hot.KEY
 
     def take(self) -> Asked:
         """The first one: its turn has come."""
-        asked = self._requests.popleft()
+        asked = self.requests.popleft()
         self._others -= asked.key != hot.KEY
         return asked
 
     def clear(self) -> None:
-        self._requests.clear()
+        self.requests.clear()
         self._others = 0

@@ -161,7 +161,7 @@ class KafkaSession:
         """Act on one request, or do so later."""
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
-        later = len(self._later) > 0 or not self._may_begin(asked)
+        later = bool(self._later.requests) or not self._may_begin(asked)
         counts = later or (asked.size >= WEIGHED_BYTES_MIN and asked.key != hot.KEY)
         if counts and not self.weigh(asked):
             return
@@ -261,7 +261,7 @@ class KafkaSession:
             return  # what is begun here may be answered at once
         self._acting = True
         try:
-            while self._later and self._may_begin(self._later.first):
+            while self._later.requests and self._may_begin(self._later.requests[0]):
                 self._begin(self._later.take())
                 if self.connection.ending is not None:
                     self._later.clear()
@@ -295,7 +295,7 @@ class KafkaSession:
     def _answered(self) -> None:
         self.connection.touch()
         self._read_on()
-        if self._later:
+        if self._later.requests:
             self._act_on_later()
 
     # -- back-pressure ------------------------------------------------------------------------

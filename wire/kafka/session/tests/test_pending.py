@@ -19,7 +19,7 @@ def test_it_is_what_a_look_through_all_would_say() -> None:
     seen = set()
     for _ in range(5_000):
         if plain and dice.random() < 0.5:
-            assert pending.first is plain[0]
+            assert pending.requests[0] is plain[0]
             assert pending.take() is plain.popleft()
         else:
             plain.append(asked(METADATA if dice.random() < 0.1 else hot.KEY))
@@ -27,7 +27,7 @@ def test_it_is_what_a_look_through_all_would_say() -> None:
         if dice.random() < 0.01:
             pending.clear()
             plain.clear()
-        assert len(pending) == len(plain)
+        assert len(pending.requests) == len(plain)
         alone = all(one.key == hot.KEY for one in plain)
         assert pending.only_produces is alone
         seen.add((bool(plain), alone))
