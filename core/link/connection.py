@@ -20,10 +20,10 @@ from core.link.partial import PartialFrame
 from core.link.pauses import PAUSE_STORAGE, PAUSE_STORING
 from core.link.poller import READ, WRITE
 from core.link.sockets import send_now, unsent
+from core.link.wire import NO_WIRE, Session, Wire
 
 if TYPE_CHECKING:
     from core.link.loop import Link
-    from core.link.wire import Session, Wire
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux takes 128 KiB for a program that does not read, until it sees it read."""
@@ -369,6 +369,8 @@ class Connection:
         self.fd = -1
         self.outbox = []
         self.outbox_bytes = self.packed_bytes = 0
+        self.wire = NO_WIRE
+        self.farewell = None
 
     def _settle_pressure(self, was_congested: bool) -> None:
         """Whoever held back may go on, and so may reading, if the peer has taken enough."""
