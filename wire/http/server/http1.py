@@ -201,7 +201,11 @@ class Connection(TCPServer):
         async with self.send_lock:
             try:
                 await self._send(event.data)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
+            except (
+                trio.BrokenResourceError,
+                trio.ClosedResourceError,
+                trio.BusyResourceError,  # it is being closed: the rest of a request did not come
+            ):
                 await self.protocol.handle(Closed())
 
     async def _send(self, data: bytes) -> None:

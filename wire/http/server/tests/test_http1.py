@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 import trio
@@ -100,3 +101,22 @@ async def test_a_connection_is_closed_behind_an_answer_in_pieces(version: bytes)
         answered, _, body = await hears(request)
     assert answered == 200
     assert b"magnetar_ready" in body
+
+
+@pytest.mark.parametrize("half", [b"", b"2\r\n{"])
+async def test_who_leaves_in_the_middle_of_a_body_is_no_failure(
+    half: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The answer, which did not wait for the body, met the end of the connection: 2.5 KB of
+    traceback in the log for each.
+    """
+    head = b"POST /admin/v2/resourcegroups/x HTTP/1.1\r\nhost: localhost\r\n"
+    head += b"content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    async with served() as dial:
+        for _ in range(20):
+            async with await dial() as stream:
+                await stream.send_all(head + half)
+                await stream.send_eof()
+                with suppress(trio.BrokenResourceError):
+                    await stream.receive_some()
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
