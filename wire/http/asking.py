@@ -102,6 +102,13 @@ class Ask:
 
     # -- the query ----------------------------------------------------------------------------
 
+    def check_query(self) -> None:
+        """Starlette would put question marks in silence."""
+        try:
+            unquote_to_bytes(self.request.scope["query_string"]).decode()
+        except UnicodeDecodeError as error:
+            raise Invalid("the query is not UTF-8") from error
+
     def flag(self, key: str) -> bool:
         return self.text(key).lower() == "true"
 
@@ -111,11 +118,6 @@ class Ask:
 
     def texts(self, key: str) -> list[str]:
         """All values: a key may come several times."""
-        raw = self.request.scope["query_string"]
-        try:
-            unquote_to_bytes(raw).decode()
-        except UnicodeDecodeError as error:  # Starlette would put question marks in silence
-            raise Invalid("the query is not UTF-8") from error
         return self.request.query_params.getlist(key)
 
     def number(self, key: str, default: int) -> int:

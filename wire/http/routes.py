@@ -86,6 +86,7 @@ def endpoint(
         if reason is not None and not isinstance(handler, NotHere):
             raise HTTPException(415, reason)
         ask = Ask(front, request)
+        ask.check_query()  # some read it when their answer has begun
         try:
             return answer(await front.pauses.of(handler(ask)))
         finally:
