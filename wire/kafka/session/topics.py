@@ -10,7 +10,7 @@ from core import listing
 from core.errors import AlreadyExists, BrokerError, TopicNotFound
 from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
 from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.errors import NONE, Refused, code_of
+from wire.kafka.errors import INVALID_REQUEST, NONE, Refused, code_of
 from wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
     from wire.kafka.wire import Asked
 
+IDS_VERSION: Final = 12
+"""Of Metadata: the first in which a topic may be asked for by its id."""
 NOT_ASKED: Final = -2147483648
 """In place of what may be done, where nobody asked."""
 TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
@@ -48,6 +50,10 @@ async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
     request = asked.request
     assert isinstance(request, MetadataRequest)
     node, address = session.front.options.node_id, session.address
+    if asked.version < IDS_VERSION and any(
+        one.name is None or one.topic_id != NO_UUID for one in request.topics or []
+    ):
+        return _asked_by_id_too_early(request)
     everything = request.topics is None or (asked.version == 0 and not request.topics)
     wanted = request.topics or []
     if everything:
@@ -62,6 +68,23 @@ async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
+    )
+
+
+def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 have room for ids, and no meaning for them (`KafkaApis.scala`)."""
+    return MetadataResponse(
+        brokers=[],
+        topics=[
+            FoundTopic(
+                error_code=INVALID_REQUEST,
+                name=one.name or "",
+                topic_id=one.topic_id,
+                partitions=[],
+                topic_authorized_operations=NOT_ASKED,
+            )
+            for one in request.topics or []
+        ],
     )
 
 

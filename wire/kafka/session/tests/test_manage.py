@@ -223,3 +223,16 @@ async def test_the_cluster_is_this_server(stage: Stage) -> None:
     asked = DescribeClusterRequest(include_cluster_authorized_operations=False)
     heard = await client.hears(asked)
     assert [one.broker_id for one in heard.brokers] == [heard.controller_id]
+
+
+@pytest.mark.parametrize("version", [10, 11])
+async def test_metadata_by_id_is_refused_where_ids_mean_nothing_yet(
+    stage: Stage, version: int
+) -> None:
+    """As by Kafka: these versions have room for ids, and for no name, but answers that need one."""
+    client = await stage.client("t")
+    for unnamed in (FindTopic(name=None), FindTopic(name="u", topic_id=b"\1" * 16)):
+        asked = MetadataRequest(topics=[FindTopic(name="t"), unnamed])
+        told = (await client.hears(asked, version)).topics
+        assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
+        assert [one.name for one in told] == ["t", unnamed.name or ""]
