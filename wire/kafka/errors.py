@@ -123,6 +123,17 @@ class Refused(Exception):
         self.code = code
 
 
+REASON_CHARACTERS_MAX: Final = 1_000
+"""Of what is said beside a code. It may quote the request, and before flexible versions a text of
+more than 32,767 bytes cannot be written at all.
+"""
+
+
+def told_of(error: errors.BrokerError | Refused) -> tuple[int, str]:
+    """The code, and what is said beside it."""
+    return code_of(error), str(error)[:REASON_CHARACTERS_MAX]
+
+
 def code_of(error: errors.BrokerError | Refused) -> int:
     """Kafka's code for an error of ours."""
     if isinstance(error, Refused):

@@ -24,6 +24,7 @@ from wire.kafka.errors import (
     UNSUPPORTED_VERSION,
     Refused,
     code_of,
+    told_of,
 )
 from wire.kafka.messages.configs import (
     AlterConfigsRequest,
@@ -107,7 +108,7 @@ async def _described(
         known = _resource(resource.resource_type, place)
         found = await known.show(session, resource.resource_name)
     except (BrokerError, Refused) as error:
-        told.error_code, told.error_message = code_of(error), str(error)
+        told.error_code, told.error_message = told_of(error)
         return told
     told.configs = [
         _described_config(request, one, known.table[one.name], read_only=one.name in known.fixed)
@@ -217,7 +218,7 @@ async def _altered(
             change = change_of(known, resource)
             await known.change(session, name, change, not validate_only)
         except (BrokerError, Refused) as error:
-            code, message = code_of(error), str(error)
+            code, message = told_of(error)
         told.append(
             AlteredResource(
                 error_code=code, error_message=message, resource_type=kind, resource_name=name

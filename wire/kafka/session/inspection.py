@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.errors import BrokerError
 from core.names import TopicName
 from core.transactions.transaction import State, Transaction
-from wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of
+from wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
 from wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
 from wire.kafka.messages.transactions import (
     DescribedProducer,
@@ -143,7 +143,7 @@ async def _producers(session: KafkaSession, name: str, index: int) -> DescribedP
         if log.topic.ledger.mixed:
             await log.begin_writing()
     except (BrokerError, Refused) as error:
-        told.error_code, told.error_message = code_of(error), str(error)
+        told.error_code, told.error_message = told_of(error)
         return told
     followed = log.topic.transactions
     begun = followed.state.open if followed is not None else {}

@@ -22,6 +22,7 @@ from wire.kafka.errors import (
     NONE,
     Refused,
     code_of,
+    told_of,
 )
 from wire.kafka.messages.parts import PartitionError, TopicPartitions
 from wire.kafka.messages.places import (
@@ -180,7 +181,7 @@ async def _moved(
         if part.replicas != [here]:
             raise Refused(INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is")
     except (BrokerError, Refused) as error:
-        told.error_code, told.error_message = code_of(error), str(error)
+        told.error_code, told.error_message = told_of(error)
     return told
 
 
@@ -216,7 +217,7 @@ async def _elected(session: KafkaSession, name: str, index: int) -> ElectedParti
     try:
         await _check_is_there(session, name, index)
     except BrokerError as error:
-        code, said = code_of(error), str(error)
+        code, said = told_of(error)
     return ElectedPartition(partition_id=index, error_code=code, error_message=said)
 
 

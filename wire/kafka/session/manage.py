@@ -20,7 +20,7 @@ from wire.kafka.errors import (
     INVALID_REQUEST,
     NONE,
     Refused,
-    code_of,
+    told_of,
 )
 from wire.kafka.messages.topics import (
     CreatedConfig,
@@ -93,7 +93,7 @@ async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool)
             for one in resources.of_new_topic(front, wanted)
         ]
     except (BrokerError, Refused) as error:
-        told.error_code, told.error_message = code_of(error), str(error)
+        told.error_code, told.error_message = told_of(error)
     return told
 
 
@@ -159,7 +159,7 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
         else:
             await administration.delete_topic(broker, name, force=True)
     except (BrokerError, Refused) as error:
-        told.error_code, told.error_message = code_of(error), str(error)
+        told.error_code, told.error_message = told_of(error)
     return told
 
 
@@ -201,7 +201,7 @@ async def _enlarged(
         if for_real:
             await administration.grow_partitioned(broker, name, topic.count)
     except (BrokerError, Refused) as error:
-        told.error_code, told.error_message = code_of(error), str(error)
+        told.error_code, told.error_message = told_of(error)
     return told
 
 

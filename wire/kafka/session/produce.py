@@ -28,6 +28,7 @@ from wire.kafka.errors import (
     UNSUPPORTED_COMPRESSION,
     Refused,
     code_of,
+    told_of,
 )
 from wire.kafka.hot import BY_ID_VERSION
 from wire.kafka.messages.records import (
@@ -229,7 +230,8 @@ class Producing:
             batch, header = self._checked(log, judged)
             self._append(log, told, batch, header)
         except (BrokerError, Refused) as refused:
-            told.error_code, told.error_message = code_of(refused), str(refused) or None
+            told.error_code, reason = told_of(refused)
+            told.error_message = reason or None
             if isinstance(refused, BadRecords):
                 told.record_errors = [
                     RefusedRecord(batch_index=place, batch_index_error_message=reason)

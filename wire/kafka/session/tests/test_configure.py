@@ -233,3 +233,14 @@ async def test_kinds_that_nobody_knows(stage: Stage, kind: int) -> None:
     request = ListConfigResourcesRequest(resource_types=[2, kind])
     told = await (await stage.client("t")).hears(request)
     assert (told.error_code, told.config_resources) == (errors.UNSUPPORTED_VERSION, [])
+
+
+async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) -> None:
+    """Answers of old versions have no room for more than 32,767 bytes of it."""
+    client = await stage.client("t")
+    name = "n" * 32_760
+    resource = AlterResource(resource_type=2, resource_name=name, configs=[])
+    request = AlterConfigsRequest(resources=[resource] * 2, validate_only=False)
+    told = (await client.hears(request, 1)).responses
+    assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
+    assert len(told[0].error_message or "") == errors.REASON_CHARACTERS_MAX
