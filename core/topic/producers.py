@@ -18,10 +18,18 @@ leaves the books as they were.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
-from core.errors import BrokerError, ProducerBusy, ProducerFenced
+from core.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
 from core.topic.producer import AccessMode, Producer
+
+EPOCH_CLAIMED_MAX: Final = 2**62
+"""What a newcomer may say its epoch is, if its topic is not there yet. A topic that was deleted
+begins anew below those that its producers have, so they count; but epochs travel as 64 bits, and
+beyond the last of them nobody could hold the topic alone any more.
+"""
 
 
 class Decision(Struct, frozen=True):
@@ -71,8 +79,7 @@ class Producers:
         others = len(self._by_name) - (replaced is not None and replaced not in self.waiting)
         if producers_max and others >= producers_max:
             raise ProducerBusy("Topic reached max producers limit")
-        if request.topic_epoch is not None and request.topic_epoch < self.epoch:
-            raise _fenced(newcomer, self.epoch)
+        self._check_epoch(newcomer)
         holds_it = replaced is not None and replaced is self.holder
         if request.mode is AccessMode.SHARED:
             if self.waiting or (self.holder is not None and not holds_it):
@@ -91,6 +98,13 @@ class Producers:
         if others:
             return self._take_by_force(newcomer, evicted)
         return self._take(newcomer, evicted)
+
+    def _check_epoch(self, newcomer: Producer) -> None:
+        epoch = newcomer.request.topic_epoch
+        if epoch is not None and epoch < self.epoch:
+            raise _fenced(newcomer, self.epoch)
+        if epoch is not None and epoch > max(self.epoch, EPOCH_CLAIMED_MAX):
+            raise Invalid(f"no topic has reached the epoch {epoch}")
 
     def _replaced(self, newcomer: Producer) -> Producer | None:
         """The one of the same name that the newcomer is the return of, if there is one."""

@@ -5,9 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from core.errors import BrokerError, ProducerBusy, ProducerFenced
+from core.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
 from core.topic.producer import AccessMode, Producer, ProducerRequest
-from core.topic.producers import NOTHING, Decision, Producers
+from core.topic.producers import EPOCH_CLAIMED_MAX, NOTHING, Decision, Producers
 
 SHARED = AccessMode.SHARED
 EXCLUSIVE = AccessMode.EXCLUSIVE
@@ -177,6 +177,22 @@ def test_who_is_refused_leaves_everything_as_it_was() -> None:
     with pytest.raises(ProducerBusy):
         books.attach(producer("a", epoch=1), 0)
     assert old in books.all()
+
+
+def test_an_epoch_that_leaves_no_room_to_count_is_refused() -> None:
+    """It was stored, and no exclusive producer could be told the next one, ever again."""
+    books = Producers()
+    for epoch in (EPOCH_CLAIMED_MAX + 1, 2**64 - 1):
+        for mode in (SHARED, EXCLUSIVE, WAIT, FENCE):
+            with pytest.raises(Invalid):
+                books.attach(producer("a", mode, topic_epoch=epoch), 0)
+    assert books.epoch == -1
+    one = producer("a", EXCLUSIVE, topic_epoch=EPOCH_CLAIMED_MAX)
+    assert books.attach(one, 0).epoch == EPOCH_CLAIMED_MAX
+    books.detach(one)
+    given = books.attach(producer("b", EXCLUSIVE), 0).epoch
+    books.drop_all()
+    assert books.attach(producer("b", EXCLUSIVE, topic_epoch=given), 0).epoch == given
 
 
 def test_the_number_of_producers_is_limited() -> None:
