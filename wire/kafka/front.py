@@ -150,6 +150,8 @@ class KafkaFront:
         self.offsets = Offsets(broker, self.logs, self.records)
         self.commit_turns = Turns()
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
+        self.one_list = trio.Lock()
+        """Held while a long answer is made: that takes many times its size."""
         self.cluster_id = ""
 
     async def open(self) -> None:

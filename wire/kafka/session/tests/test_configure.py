@@ -20,8 +20,8 @@ from wire.kafka.messages.configs import (
     ListConfigResourcesRequest,
 )
 from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.session import resources
-from wire.kafka.session.tests.conftest import Client, Stage
+from wire.kafka.session import configure, resources
+from wire.kafka.session.tests.conftest import Client, Stage, settled
 from wire.kafka.tests.batch import batch
 
 
@@ -244,3 +244,24 @@ async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) ->
     told = (await client.hears(request, 1)).responses
     assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
     assert len(told[0].error_message or "") == errors.REASON_CHARACTERS_MAX
+
+
+async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> None:
+    """And none for a client that does not read: six that asked for 10,000 held 700 MB."""
+    client, other = await stage.client("t"), await stage.client("t")
+    one = DescribeResource(resource_type=2, resource_name="t", configuration_keys=["segment.ms"])
+    many = [one] * (configure.RESOURCES_PER_REST + 1)
+    client.line.congested = True
+    client.ask(DescribeConfigsRequest(resources=many), 4)
+    await settled()
+    assert client.hear() == []
+    heard = await other.hears(DescribeConfigsRequest(resources=many), 4)
+    assert len(heard.results) == len(many)
+    async with stage.front.one_list:
+        client.line.congested = False
+        client.session.relieved()
+        await settled()
+        assert client.hear() == []
+    await settled()
+    (heard,) = client.hear()
+    assert len(heard.results) == len(many)
