@@ -11,14 +11,16 @@ Invariant: whatever the bytes, decoding raises nothing but `WireError`. Pure.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
 from core.errors import WireError
 from wire.kafka.codec import reading
-from wire.kafka.codec.declare import Request, Response
+from wire.kafka.codec.declare import Message, Request, Response
 from wire.kafka.codec.decoding import Decode, decoder
 from wire.kafka.codec.encoding import Encode, encoder
+from wire.kafka.codec.writing import varint
 from wire.kafka.messages import (
     acls,
     basics,
@@ -131,6 +133,9 @@ class Header(NamedTuple):
 _REQUEST_HEADER: Final = struct.Struct(">hhih")
 _RESPONSE_HEADER: Final = struct.Struct(">ii")
 _NO_TAGS: Final = b"\0"
+_NOTHING_LISTED: Final = b"\x01"
+"""An empty list of a flexible version; 0 is none at all."""
+_COUNT: Final = struct.Struct(">i")
 
 
 def decode_header(data: bytes, at: int) -> Header:
@@ -170,6 +175,37 @@ def encode_response(key: int, version: int, correlation_id: int, response: Respo
     tags = _NO_TAGS if _has_tags(key, version) else b""
     size = 4 + len(tags) + sum(map(len, pieces))
     return [_RESPONSE_HEADER.pack(size, correlation_id) + tags, *pieces]
+
+
+def encode_parts(key: int, version: int, parts: Sequence[Message]) -> bytes:
+    """Some elements of a response's list, for `encode_listed`."""
+    flexible = _api(key, version).is_flexible(version)
+    return b"".join(
+        piece for part in parts for piece in encoder(type(part), version, flexible)(part)
+    )
+
+
+def encode_listed(
+    asked: tuple[int, int, int], response: Response, count: int, parts: Sequence[bytes]
+) -> list[bytes]:
+    """A whole frame of a response whose last field is a list, which is empty in `response`: it has
+    so many elements, in these parts. For what is too long to be encoded in one go. `asked` is key,
+    version and correlation id.
+    """
+    key, version, number = asked
+    header, *pieces = encode_response(key, version, number, response)
+    bare = b"".join(pieces)
+    if _api(key, version).is_flexible(version):
+        assert bare.endswith(_NOTHING_LISTED + _NO_TAGS), "the list is not the last field"
+        begin, end = bare[: -len(_NOTHING_LISTED + _NO_TAGS)], _NO_TAGS
+        counted = varint(count + 1)
+    else:
+        begin, end, counted = bare[: -_COUNT.size], b"", _COUNT.pack(count)
+    begin += counted
+    size, _ = _RESPONSE_HEADER.unpack_from(header)
+    size += len(begin) + sum(map(len, parts)) + len(end) - len(bare)
+    header = _RESPONSE_HEADER.pack(size, number) + header[_RESPONSE_HEADER.size :]
+    return [header + begin, *parts, end]
 
 
 def _api(key: int, version: int) -> Api:

@@ -236,10 +236,14 @@ class KafkaWire:
 
     # -- out ----------------------------------------------------------------------------------
 
-    def answer(self, asked: Asked, response: Response | None) -> None:
-        """Pack a response, or that there is none; it leaves when its turn comes."""
+    def answer(self, asked: Asked, response: Response | list[bytes] | None) -> None:
+        """Pack a response that may be encoded already, or that there is none; it leaves when its
+        turn comes.
+        """
         pieces = []
-        if response is not None:
+        if isinstance(response, list):
+            pieces = response
+        elif response is not None:
             key, version, number = asked.key, asked.version, asked.correlation_id
             pieces = apis.encode_response(key, version, number, response)
         self.answer_packed(asked, pieces)

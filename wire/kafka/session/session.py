@@ -59,7 +59,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[["KafkaSession", Asked], Awaitable[Response | None]]
+Told = Response | list[bytes] | None
+"""A response, or the pieces of one that is encoded already."""
+Handler = Callable[["KafkaSession", Asked], Awaitable[Told]]
 
 HANDLERS: Final[Mapping[int, Handler]] = {
     **introduce.HANDLERS,
@@ -248,7 +250,7 @@ class KafkaSession:
             self._busy = False
             self._act_on_later()
 
-    async def _answer_with(self, asked: Asked, response: Awaitable[Response | None]) -> None:
+    async def _answer_with(self, asked: Asked, response: Awaitable[Told]) -> None:
         made = await response
         self.connection.begin()
         try:
@@ -276,7 +278,7 @@ class KafkaSession:
         self._later.clear()
         self.connection.end("this server failed")
 
-    def answer(self, asked: Asked, response: Response | None) -> None:
+    def answer(self, asked: Asked, response: Told) -> None:
         """Pack the response, or that there is none."""
         if not self.gone:
             if asked.weight:

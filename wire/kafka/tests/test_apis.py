@@ -10,6 +10,11 @@ from core.errors import WireError
 from wire.kafka import apis
 from wire.kafka.apis import APIS, Header, decode_header, decode_request, encode_response
 from wire.kafka.messages.basics import ApiVersionsRequest, ApiVersionsResponse, SupportedApi
+from wire.kafka.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribedResource,
+)
 from wire.kafka.messages.groups import HeartbeatRequest, HeartbeatResponse
 from wire.kafka.messages.sasl import SaslHandshakeResponse
 
@@ -144,3 +149,23 @@ def test_nothing_is_compiled_before_it_is_needed():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "1"
+
+
+@pytest.mark.parametrize("count", [0, 1, 130])
+@pytest.mark.parametrize("version", range(1, 5))
+def test_a_list_that_is_encoded_in_parts(version, count):
+    told = [
+        DescribedResource(
+            error_code=0,
+            error_message=None,
+            resource_type=2,
+            resource_name=f"t{place}",
+            configs=[],
+        )
+        for place in range(count)
+    ]
+    key = DescribeConfigsRequest.KEY
+    parts = [apis.encode_parts(key, version, some) for some in (told[:50], told[50:])]
+    made = apis.encode_listed((key, version, 7), DescribeConfigsResponse(results=[]), count, parts)
+    at_once = encode_response(key, version, 7, DescribeConfigsResponse(results=told))
+    assert b"".join(made) == b"".join(at_once)
