@@ -82,13 +82,26 @@ def embedded(bookie_id: str, instance_id: str) -> Cookie:
     return Cookie(bookie_id, "journal", "1\tledgers", instance_id)
 
 
+def is_empty(directories: Directories) -> bool:
+    """No cookie, and nothing that a bookie has stored."""
+    places = (directories.journal, directories.ledgers)
+    return not (
+        any((place / VERSION_FILE).exists() for place in places)
+        or journals(directories.journal)
+        or any(directories.ledgers.glob("*.log"))
+    )
+
+
 def check(directories: Directories, wanted: Cookie) -> None:
     """Refuse foreign, newer or half-lost directories; write the cookie into new ones."""
     places = (directories.journal, directories.ledgers)
     missing = [place for place in places if not (place / VERSION_FILE).exists()]
     if len(missing) == len(places):
-        if journals(directories.journal) or any(directories.ledgers.glob("*.log")):
-            raise StorageFailed(f"{directories.root} holds a bookie's files but no cookie")
+        if not is_empty(directories):
+            raise StorageFailed(
+                f"{directories.root} holds a bookie's files but no cookie: restore "
+                f"{VERSION_FILE} from a backup"
+            )
         for place in reversed(places):
             write_whole(place / VERSION_FILE, wanted.encode().encode())
         return

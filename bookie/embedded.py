@@ -223,9 +223,10 @@ async def _identify(
     ours = cookie.embedded(settings.bookie_id, instance_id)
     path = f"{ledger_metadata.COOKIES}/{settings.bookie_id}"
     known = await metadata.get(path)
-    if known is not None and not (directories.ledgers / cookie.VERSION_FILE).exists():
+    if known is not None and cookie.is_empty(directories):
         raise StorageFailed(
-            f"{directories.root} is empty, but this bookie has stored entries before"
+            f"{directories.root} is empty, but this bookie has stored entries before: is it the "
+            "right disk? If it is, restore that from a backup"
         )
     cookie.check(directories, ours)
     if known is None:

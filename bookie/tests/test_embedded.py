@@ -182,7 +182,17 @@ async def test_foreign_newer_and_emptied_directories_are_refused(tmp_path):
     with pytest.raises(StorageFailed, match=r"another bookie.*copy VERSION from .*journal"):
         async with opened(tmp_path, metadata):
             pass
+    version.unlink()
+    with pytest.raises(StorageFailed, match=r"lost its cookie.*copy VERSION from .*journal"):
+        async with opened(tmp_path, metadata):
+            pass
+    other = tmp_path / "bookie" / "journal" / "current" / "VERSION"
+    other.unlink()
+    with pytest.raises(StorageFailed, match="no cookie: restore VERSION from a backup"):
+        async with opened(tmp_path, metadata):
+            pass
     version.write_text(good)
+    other.write_text(good)
     (tmp_path / "bookie").rename(tmp_path / "elsewhere")
     with pytest.raises(StorageFailed, match="is empty"):
         async with opened(tmp_path, metadata):
