@@ -15,7 +15,9 @@ from .raw import Raw
 
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
-ALONE = ("hostile/test_memory.py", "hostile/test_produces.py", "hostile/test_requests.py")
+ALONE = tuple(
+    f"hostile/test_{what}.py" for what in ("memory", "produces", "requests", "long_requests")
+)
 """Tests that measure how the whole machine does."""
 ROUGH = (
     *("crash", "kafka/crash", "hostile", "test_start.py"),

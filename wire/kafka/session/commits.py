@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from core.errors import BrokerError
+from core.resting import Resting
 from wire.kafka.codec.declare import NO_UUID
 from wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -56,8 +55,6 @@ NOTE_BYTES_MAX: Final = 4096
 PARTITIONS_MAX: Final = 50_000
 """In one request, to commit them or to ask for them."""
 TRIED_AGAIN: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE)
-PARTITIONS_PER_REST: Final = 100
-"""Looked up before the loop gets its turn."""
 MANY_GROUPS_VERSION: Final = 8
 """From here on one request asks for several groups."""
 EPOCHS_VERSION: Final = 9
@@ -228,7 +225,7 @@ async def _of_group(
     except BrokerError as error:
         told.error_code = commit_code(error)
         return told
-    for topic in topics:
+    async for topic in Resting(topics):
         found = await _of_topic(session, asked.group_id, topic, version)
         told.topics.append(found)
         # clients try a group again, but take most errors of one partition for the end
@@ -258,9 +255,7 @@ async def _of_topic(
     if version >= IDS_VERSION:
         code, name = await _named(session, topic.topic_id)
     parts = []
-    for count, index in enumerate(topic.partition_indexes):
-        if count % PARTITIONS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for index in Resting(topic.partition_indexes):
         if code == NONE:
             parts.append(await _fetched(session, group_id, (name, index)))
         else:

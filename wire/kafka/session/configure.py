@@ -13,11 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from core.errors import BrokerError
+from core.resting import Resting
 from wire.kafka import configs
-from wire.kafka.apis import encode_listed, encode_parts
 from wire.kafka.configs import Config, Kind
 from wire.kafka.errors import (
     INVALID_CONFIG,
@@ -47,6 +45,7 @@ from wire.kafka.messages.configs import (
     ListConfigResourcesResponse,
     ListedResource,
 )
+from wire.kafka.session.long_lists import FEW, long_list
 from wire.kafka.session.resources import (
     FROM_DEFAULT,
     RESOURCES,
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
 
 RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""
-RESOURCES_PER_REST: Final = 100
-"""Answered before the loop gets its turn; who asks for more is answered one at a time."""
 LOGGERS, CLIENT_METRICS = 8, 16
 """Kinds that may be asked for, and of which there is nothing here."""
 KINDS_VERSION: Final = 1
@@ -87,7 +84,7 @@ def _resource(kind: int, place: int) -> Resource:
 async def on_describe_configs(session: KafkaSession, asked: Asked) -> list[bytes] | None:
     request = asked.request
     assert isinstance(request, DescribeConfigsRequest)
-    if len(request.resources) <= RESOURCES_PER_REST:
+    if len(request.resources) <= FEW:
         return await _all_described(session, asked, request)
     # A request of 150 KB is answered with 25 MB.
     with session.told_of_end() as news:
@@ -102,17 +99,12 @@ async def on_describe_configs(session: KafkaSession, asked: Asked) -> list[bytes
 async def _all_described(
     session: KafkaSession, asked: Asked, request: DescribeConfigsRequest
 ) -> list[bytes]:
-    """Each is encoded before the next rest: as objects they take ten times as much."""
-    parts, resources = [], request.resources
-    for begin in range(0, len(resources), RESOURCES_PER_REST):
-        await trio.lowlevel.checkpoint()
-        told = [
-            await _described(session, request, resource, begin + place)
-            for place, resource in enumerate(resources[begin : begin + RESOURCES_PER_REST])
-        ]
-        parts.append(encode_parts(asked.key, asked.version, told))
-    whose = (asked.key, asked.version, asked.correlation_id)
-    return encode_listed(whose, DescribeConfigsResponse(results=[]), len(resources), parts)
+    async def described(thing: tuple[int, DescribeResource]) -> DescribedResource:
+        place, resource = thing
+        return await _described(session, request, resource, place)
+
+    things = list(enumerate(request.resources))
+    return await long_list(asked, DescribeConfigsResponse(results=[]), things, described)
 
 
 async def _described(
@@ -228,9 +220,7 @@ async def _altered(
 ) -> list[AlteredResource]:
     told = []
     times = Counter((one.resource_type, one.resource_name) for one in resources)
-    for place, resource in enumerate(resources):
-        if place % RESOURCES_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for place, resource in Resting(enumerate(resources)):
         kind, name = resource.resource_type, resource.resource_name
         code, message = NONE, None
         try:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError
+from core.resting import Resting
 from core.topic.beginning import begin_at
 from wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, Refused, code_of
 from wire.kafka.messages.records import (
@@ -37,9 +38,12 @@ async def on_delete_records(session: KafkaSession, asked: Asked) -> DeleteRecord
         topics=[
             DeletedRecordsTopic(
                 name=topic.name,
-                partitions=[await _delete(session, topic.name, part) for part in topic.partitions],
+                partitions=[
+                    await _delete(session, topic.name, part)
+                    async for part in Resting(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ]
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError
 from core.names import TopicName
+from core.resting import Resting
 from core.transactions.transaction import State, Transaction
 from wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
 from wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
@@ -29,6 +30,7 @@ from wire.kafka.messages.transactions import (
 )
 from wire.kafka.names import called
 from wire.kafka.session import internal
+from wire.kafka.session.long_lists import long_list
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -75,17 +77,16 @@ async def on_list_transactions(session: KafkaSession, asked: Asked) -> ListTrans
     )
 
 
-async def on_describe_transactions(
-    session: KafkaSession, asked: Asked
-) -> DescribeTransactionsResponse:
+async def on_describe_transactions(session: KafkaSession, asked: Asked) -> list[bytes]:
     request = asked.request
     assert isinstance(request, DescribeTransactionsRequest)
     coordinator = session.front.coordinator
-    return DescribeTransactionsResponse(
-        transaction_states=[
-            _described(name, coordinator.find(name)) for name in request.transactional_ids
-        ]
-    )
+
+    async def described(name: str) -> DescribedTransaction:
+        return _described(name, coordinator.find(name))
+
+    told = DescribeTransactionsResponse(transaction_states=[])
+    return await long_list(asked, told, request.transactional_ids, described)
 
 
 def _described(name: str, found: Transaction | None) -> DescribedTransaction:
@@ -125,10 +126,10 @@ async def on_describe_producers(session: KafkaSession, asked: Asked) -> Describe
                 name=topic.name,
                 partitions=[
                     await _producers(session, topic.name, index)
-                    for index in topic.partition_indexes
+                    async for index in Resting(topic.partition_indexes)
                 ],
             )
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ]
     )
 
@@ -174,13 +175,13 @@ async def on_write_txn_markers(session: KafkaSession, asked: Asked) -> WriteTxnM
                         name=topic.name,
                         partitions=[
                             await _marked(session, marker, topic.name, index)
-                            for index in topic.partition_indexes
+                            async for index in Resting(topic.partition_indexes)
                         ],
                     )
-                    for topic in marker.topics
+                    async for topic in Resting(marker.topics)
                 ],
             )
-            for marker in request.markers
+            async for marker in Resting(request.markers)
         ]
     )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from core.errors import BrokerError, TopicNotFound
 from core.ledger import listing
 from core.names import TopicName
+from core.resting import Resting
 from core.topic.topic import Topic
 from wire.kafka.errors import (
     ELECTION_NOT_NEEDED,
@@ -66,7 +67,7 @@ async def on_describe_log_dirs(session: KafkaSession, asked: Asked) -> DescribeL
                 log_dir=options.data_dir,
                 topics=[
                     DescribedLogDirTopic(name=name, partitions=parts)
-                    for name, wanted in await _wanted(session, request.topics)
+                    async for name, wanted in Resting(await _wanted(session, request.topics))
                     if (parts := await _sizes(session, name, wanted))
                 ],
                 total_bytes=total,
@@ -92,7 +93,7 @@ async def _sizes(
     with suppress(BrokerError):  # what is not there, or not any more, takes no room
         base = topic_of(name)
         count = await _count(session, base)
-        for index in range(count or 1) if wanted is None else wanted:
+        async for index in Resting(range(count or 1) if wanted is None else wanted):
             with suppress(TopicNotFound):
                 size = await _size(session, base, index, count)
                 found.append(
@@ -142,10 +143,11 @@ async def on_elect_leaders(session: KafkaSession, asked: Asked) -> ElectLeadersR
             ElectedTopic(
                 topic=topic.topic,
                 partition_result=[
-                    await _elected(session, topic.topic, index) for index in topic.partitions
+                    await _elected(session, topic.topic, index)
+                    async for index in Resting(topic.partitions)
                 ],
             )
-            for topic in request.topic_partitions or ()
+            async for topic in Resting(request.topic_partitions or ())
         ]
     )
 
@@ -162,9 +164,12 @@ async def on_alter_reassignments(
         responses=[
             ReassignmentTopic(
                 name=topic.name,
-                partitions=[await _moved(session, topic.name, part) for part in topic.partitions],
+                partitions=[
+                    await _moved(session, topic.name, part)
+                    async for part in Resting(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ],
     )
 
@@ -194,11 +199,11 @@ async def on_alter_log_dirs(session: KafkaSession, asked: Asked) -> AlterReplica
                 topic_name=topic.name,
                 partitions=[
                     await _put(session, wanted.path, topic.name, index)
-                    for index in topic.partitions
+                    async for index in Resting(topic.partitions)
                 ],
             )
-            for wanted in request.dirs
-            for topic in wanted.topics
+            async for wanted in Resting(request.dirs)
+            async for topic in Resting(wanted.topics)
         ]
     )
 

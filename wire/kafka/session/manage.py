@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core import administration
 from core.errors import BrokerError
+from core.resting import Resting
 from wire.kafka import configs
 from wire.kafka.codec.declare import NO_UUID
 from wire.kafka.errors import (
@@ -55,7 +56,7 @@ async def on_create_topics(session: KafkaSession, asked: Asked) -> CreateTopicsR
     times = Counter(topic.name for topic in request.topics)
     told = [
         await _created(session, topic, for_real=not request.validate_only)
-        for topic in request.topics
+        async for topic in Resting(request.topics)
         if times[topic.name] == 1
     ]
     told += [
@@ -137,7 +138,9 @@ async def on_delete_topics(session: KafkaSession, asked: Asked) -> DeleteTopicsR
     assert isinstance(request, DeleteTopicsRequest)
     wanted = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
-        responses=[await _deleted(session, topic) for topic in wanted + request.topics]
+        responses=[
+            await _deleted(session, topic) async for topic in Resting(wanted + request.topics)
+        ]
     )
 
 
@@ -169,7 +172,7 @@ async def on_create_partitions(session: KafkaSession, asked: Asked) -> CreatePar
     return CreatePartitionsResponse(
         results=[
             await _enlarged(session, topic, for_real=not request.validate_only)
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ]
     )
 

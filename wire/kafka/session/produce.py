@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from core.entry.compression import Oversized
 from core.entry.kafka_batch import CODEC, BatchHeader
 from core.errors import BrokerError
+from core.resting import Resting
 from wire.kafka.batches import BadRecords, checked, for_the_loop, prepared
 from wire.kafka.configs import Rules
 from wire.kafka.errors import (
@@ -51,6 +52,8 @@ ZSTD: Final = 4
 ZSTD_VERSION: Final = 7
 """Before it, clients could not read what is compressed with it."""
 ACKS: Final = (-1, 0, 1)
+AT_ONCE_MAX: Final = 500
+"""Partitions of one request: more of them are found and judged with rests in between."""
 UNKNOWN: Final = (NOT_LEADER, Refused(NOT_LEADER))
 
 
@@ -129,6 +132,8 @@ class Producing:
         """Find all partitions, if they are loaded, and judge the batches, if that does not take
         long. Plain call.
         """
+        if sum(len(topic.partition_data) for topic in self._request.topic_data) > AT_ONCE_MAX:
+            return False
         logs = self._session.front.logs
         self._found.clear()
         self._judged.clear()
@@ -152,8 +157,8 @@ class Producing:
         """Load what is not loaded."""
         logs = self._session.front.logs
         self._found.clear()
-        for topic in self._request.topic_data:
-            for part in topic.partition_data:
+        async for topic in Resting(self._request.topic_data):
+            async for part in Resting(topic.partition_data):
                 try:
                     internal.refuse_change(topic.name, topic.topic_id)
                     if self._by_id:
@@ -171,7 +176,7 @@ class Producing:
         """
         self._judged.clear()
         self._now_ms = self._session.broker.clock.wall_ms()
-        for log, part in zip(self._found, self._parts(), strict=True):
+        async for log, part in Resting(zip(self._found, self._parts(), strict=True)):
             if isinstance(log, int):
                 self._judged.append(Refused(log))
                 continue

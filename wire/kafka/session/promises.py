@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError, NotReady
+from core.resting import Resting
 from core.transactions.transaction import Promise, State
 from wire.kafka.errors import (
     ILLEGAL_GENERATION,
@@ -43,7 +44,7 @@ async def on_txn_offset_commit(session: KafkaSession, asked: Asked) -> TxnOffset
     now_ms = session.broker.clock.wall_ms()
     codes: dict[Partition, int] = {}
     promised: Promised = []
-    for topic in request.topics:
+    async for topic in Resting(request.topics):
         for part in topic.partitions:
             code = codes[topic.name, part.partition_index] = note_refusal(part)
             if code == NONE:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from core.resting import Resting
 from wire.kafka.errors import NONE, UNKNOWN_TOPIC
 from wire.kafka.messages.quorum import (
     AskedQuorumTopic,
@@ -41,10 +42,11 @@ async def on_describe_quorum(session: KafkaSession, asked: Asked) -> DescribeQuo
             QuorumTopic(
                 topic_name=topic.topic_name,
                 partitions=[
-                    _partition(session, topic, part.partition_index) for part in topic.partitions
+                    _partition(session, topic, part.partition_index)
+                    async for part in Resting(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ],
         nodes=[QuorumNode(node_id=session.front.options.node_id, listeners=[reached])],
     )

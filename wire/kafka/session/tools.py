@@ -7,9 +7,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import trio
-
 from core.errors import BrokerError
+from core.resting import Resting
 from core.topic.consumer import Consumer
 from wire.kafka.codec.encoding import encoder
 from wire.kafka.errors import (
@@ -54,8 +53,6 @@ UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
 """Before it, a group that nobody knows is described as a dead one."""
 NAMES_MAX: Final = 10_000
 """Groups, or partitions, in one request; there is no word for more, but to answer none of them."""
-GROUPS_PER_REST: Final = 100
-"""Looked up before the loop gets its turn."""
 OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
 """What may be done with a group: read, delete, describe. Nobody forbids anything yet."""
 
@@ -80,11 +77,8 @@ async def described(
     names: Sequence[str], describe: Callable[[str], Awaitable[Told]], *, with_operations: bool
 ) -> list[Told]:
     """What is to be told of each group, of either protocol; nothing of too many."""
-    found = []
-    for count, group_id in enumerate(names if len(names) <= NAMES_MAX else ()):
-        if count % GROUPS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
-        found.append(await describe(group_id))
+    wanted = names if len(names) <= NAMES_MAX else ()
+    found = [await describe(group_id) async for group_id in Resting(wanted)]
     if with_operations:
         for one in found:
             one.authorized_operations = OPERATIONS
@@ -193,9 +187,7 @@ async def _listed(session: KafkaSession) -> list[ListedGroup]:
     front = session.front
     stored = set(await front.records.names())
     found: dict[str, ListedGroup] = {}
-    for count, group_id in enumerate({*stored, *await front.subscriptions.names()}):
-        if count % GROUPS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for group_id in Resting({*stored, *await front.subscriptions.names()}):
         record = await front.records.find(group_id) if group_id in stored else None
         attached = bool(await front.subscriptions.attached(group_id))
         found[group_id] = ListedGroup(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from core import listing
 from core.errors import AlreadyExists, BrokerError, TopicNotFound
 from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from core.resting import Resting
 from wire.kafka.codec.declare import NO_UUID
 from wire.kafka.errors import INVALID_REQUEST, NONE, Refused, code_of
 from wire.kafka.messages.basics import (
@@ -64,7 +65,10 @@ async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
         brokers=[FoundBroker(node_id=node, host=address.host, port=address.port)],
         cluster_id=session.front.cluster_id,
         controller_id=node,
-        topics=[await _found(session, topic, operations, create=create) for topic in wanted],
+        topics=[
+            await _found(session, topic, operations, create=create)
+            async for topic in Resting(wanted)
+        ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
@@ -180,7 +184,7 @@ async def on_describe_topic_partitions(
             first = max(request.cursor.partition_index, 0)
     left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
     response = DescribeTopicPartitionsResponse(topics=[])
-    for name in names:
+    async for name in Resting(names):
         if left <= 0:
             response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
             break

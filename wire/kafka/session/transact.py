@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError
+from core.resting import Resting
 from core.transactions.coordinator import Place
 from core.transactions.transaction import State, Transaction
 from wire.kafka.errors import (
@@ -178,7 +179,7 @@ async def on_add_partitions(session: KafkaSession, asked: Asked) -> AddPartition
 async def _logs(session: KafkaSession, codes: dict[tuple[str, int], int]) -> list[str]:
     """Full names of the partitions, each ready for transactions; why others are not."""
     logs = []
-    for where in codes:
+    async for where in Resting(list(codes)):
         try:
             log = await session.front.logs.get(*where)
             await log.begin_writing()

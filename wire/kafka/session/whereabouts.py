@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BrokerError
+from core.resting import Resting
 from wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
 from wire.kafka.messages.records import (
     EndedEpochPartition,
@@ -52,10 +53,11 @@ async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsRes
             ListedOffsetsTopic(
                 name=topic.name,
                 partitions=[
-                    await _find(session, topic.name, part, asked) for part in topic.partitions
+                    await _find(session, topic.name, part, asked)
+                    async for part in Resting(topic.partitions)
                 ],
             )
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ]
     )
 
@@ -109,9 +111,12 @@ async def on_offset_for_leader_epoch(
         topics=[
             EndedEpochTopic(
                 topic=topic.topic,
-                partitions=[await _epoch(session, topic.topic, part) for part in topic.partitions],
+                partitions=[
+                    await _epoch(session, topic.topic, part)
+                    async for part in Resting(topic.partitions)
+                ],
             )
-            for topic in request.topics
+            async for topic in Resting(request.topics)
         ]
     )
 

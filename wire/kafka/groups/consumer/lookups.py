@@ -11,22 +11,17 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final
 
-import trio
-
 from core import listing
 from core.broker import Broker
 from core.errors import InvalidName
 from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from core.resting import Resting
 from wire.kafka.groups.consumer.patterns import compiled
 from wire.kafka.groups.consumer.words import Topics
 from wire.kafka.names import called, topic_of
 
 LISTED_SECONDS: Final = 2.0
 """For so long a list of all topics is good enough."""
-NAMES_PER_REST: Final = 100
-"""Looked up before the loop gets its turn."""
-MATCHES_PER_REST: Final = 5
-"""Likewise, names held against a pattern: the worst take some milliseconds each."""
 PATTERNS_MAX: Final = 256
 """Whose matches are remembered."""
 
@@ -46,9 +41,7 @@ class Lookups:
         matches = {pattern: await self._matching(pattern) for pattern in patterns}
         ids: dict[str, bytes] = {}
         sizes: dict[bytes, int] = {}
-        for count, name in enumerate(sorted(set(names).union(*matches.values()))):
-            if count % NAMES_PER_REST == 0:
-                await trio.lowlevel.checkpoint()
+        async for name in Resting(sorted(set(names).union(*matches.values()))):
             try:
                 topic = topic_of(name)
             except InvalidName:
@@ -64,12 +57,7 @@ class Lookups:
         known = self._matches.get(pattern)
         if known is not None:
             return known
-        found = []
-        for count, name in enumerate(names):
-            if count % MATCHES_PER_REST == 0:
-                await trio.lowlevel.checkpoint()
-            if machine.matches(name):
-                found.append(name)
+        found = [name async for name in Resting(names) if machine.matches(name)]
         if names is self._listed:  # it has not been taken anew meanwhile
             while len(self._matches) >= PATTERNS_MAX:
                 del self._matches[next(iter(self._matches))]

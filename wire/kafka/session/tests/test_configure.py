@@ -20,7 +20,7 @@ from wire.kafka.messages.configs import (
     ListConfigResourcesRequest,
 )
 from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.session import configure, resources
+from wire.kafka.session import long_lists, resources
 from wire.kafka.session.tests.conftest import Client, Stage, settled
 from wire.kafka.tests.batch import batch
 
@@ -250,7 +250,7 @@ async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> Non
     """And none for a client that does not read: six that asked for 10,000 held 700 MB."""
     client, other = await stage.client("t"), await stage.client("t")
     one = DescribeResource(resource_type=2, resource_name="t", configuration_keys=["segment.ms"])
-    many = [one] * (configure.RESOURCES_PER_REST + 1)
+    many = [one] * (long_lists.FEW + 1)
     client.line.congested = True
     client.ask(DescribeConfigsRequest(resources=many), 4)
     await settled()
