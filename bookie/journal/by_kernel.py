@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups, JournalFull, failure
+from bookie.journal.groups import GROUP_BYTES, Batch, Groups, failure
 from bookie.journal.kernel_writes import KernelWrites
 from core.errors import StorageFailed, StorageFull
 
@@ -157,22 +157,22 @@ class KernelWriter:
         """Do what blocks in a thread of its own, then go on here."""
 
         def run() -> None:
-            failure: OSError | JournalFull | None = None
+            failed: Exception | None = None
             try:
                 job()
-            except (OSError, JournalFull) as error:
-                failure = error
+            except Exception as error:  # noqa: BLE001 - judged where all others are (`_go_on`)
+                failed = error
             try:
-                self._token.run_sync_soon(self._prepared, failure, then)
+                self._token.run_sync_soon(self._prepared, failed, then)
             except trio.RunFinishedError:  # nobody is left to hear it
                 return
 
         threading.Thread(target=run, name="journal-prepare", daemon=True).start()
 
-    def _prepared(self, failure: OSError | JournalFull | None, then: Callable[[], None]) -> None:
+    def _prepared(self, failed: Exception | None, then: Callable[[], None]) -> None:
         def go_on() -> None:
-            if failure is not None:
-                raise failure
+            if failed is not None:
+                raise failed
             then()
 
         self._go_on(go_on)

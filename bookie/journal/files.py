@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from bookie.disk import is_full
 from bookie.journal import format, inventory
 from bookie.syncing import DIRECT, DSYNC, aligned, direct_works, sync_directory, sync_file
 
@@ -100,9 +101,25 @@ class JournalFiles:
                 fresh.unlink(missing_ok=True)  # others lack the room that it would keep
                 raise
             os.replace(fresh, path)
-        sync_directory(self.directory)
-        self._list(journal_id, size)
+        try:
+            sync_directory(self.directory)
+            self._list(journal_id, size)
+        except OSError as error:
+            if is_full(error):  # what is full passes, and then this id is asked for again
+                self._take_back(journal_id, size)
+            raise
         return JournalFile(path, size, direct=self.direct and synced)
+
+    def _take_back(self, journal_id: int, size: int) -> None:
+        """It could not be listed, so nothing was written into it: a spare is one again."""
+        path = self.path(journal_id)
+        with self._lock:
+            self._sizes.pop(journal_id, None)
+            if size == self._size_max and self._spares < self._spares_max:
+                os.replace(path, self.directory / f"{SPARE}{self._spares}")
+                self._spares += 1
+            else:
+                path.unlink()
 
     def discard(self, file: JournalFile) -> None:
         """Nothing was written into it, and nothing will be."""

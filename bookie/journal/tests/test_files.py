@@ -153,6 +153,28 @@ def test_a_journal_that_finds_no_room_leaves_the_room_to_others(tmp_path, monkey
     journals.create(1, synced=True).close()
 
 
+@pytest.mark.parametrize("spares_max", [0, 1])
+def test_a_journal_that_cannot_be_listed_can_be_made_again(tmp_path, monkeypatch, spares_max):
+    """A spare takes no room of a full disk, but the inventory that is to name it does."""
+    journals = make(tmp_path, spares_max)
+    first = journals.create(1, MIB - 2048, synced=True)
+    first.close()
+    journals.retire([1])
+    write = inventory.write
+
+    def full(directory, sizes):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(inventory, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        journals.create(2, synced=True)
+    assert files.journals(tmp_path) == []
+    assert (tmp_path / "spare.0").exists() == bool(spares_max)
+    monkeypatch.setattr(inventory, "write", write)
+    journals.create(2, synced=True).close()
+    assert list(inventory.decode((tmp_path / inventory.FILE).read_bytes())) == [2]
+
+
 @pytest.mark.parametrize("taken", [1, 100, 1 << 20])
 def test_pieces_are_written_whole_however_much_the_system_takes(tmp_path, monkeypatch, taken):
     journals = make(tmp_path, spares_max=0)

@@ -1,11 +1,13 @@
 """The journal, written by the kernel, by a thread and by the loop: groups, order, failures."""
 
 import errno
+import threading
 
+import pytest
 import trio
 
 from bookie import entries
-from bookie.journal import format
+from bookie.journal import format, inventory
 from bookie.journal.files import JournalFiles
 from bookie.journal.format import PADDING_BYTES_MAX
 from bookie.journal.groups import BATCH_BYTES_MAX, GROUP_BYTES
@@ -57,7 +59,8 @@ async def test_records_around_the_buffers_size(make, tmp_path):
     assert found(tmp_path) == list(range(len(sizes)))
 
 
-async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path, monkeypatch):
+@pytest.mark.parametrize("what", [(JournalFiles, "create"), (inventory, "write")])
+async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path, monkeypatch, what):
     """Unlike a failure it is not the end: what was refused is not in the journal."""
 
     def full(*given, **more):
@@ -74,8 +77,8 @@ async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path,
     journal = make(size_max=64 * 1024)
     looks = []
     journal.full = lambda: looks.append("full")
-    create = JournalFiles.create
-    monkeypatch.setattr(JournalFiles, "create", full)
+    working = getattr(*what)
+    monkeypatch.setattr(*what, full)
     stored, refused = [], 0
     for number in range(40):
         error = await outcome(number, 7000)
@@ -87,7 +90,7 @@ async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path,
     assert 0 < len(stored) < 40
     assert len(looks) == refused == 40 - len(stored)
     assert journal.failed is None
-    monkeypatch.setattr(JournalFiles, "create", create)
+    monkeypatch.setattr(*what, working)
     for number in range(40, 60):
         assert await outcome(number, 7000) is None
     await stop(journal, make)
@@ -136,6 +139,24 @@ async def test_our_own_mistake_is_a_failure_too(make, tmp_path):
     assert len(told) == 1
     assert told[0] is not None
     assert len(failures) == 1
+
+
+async def test_nor_does_a_mistake_in_a_thread_leave_appends_waiting(make, monkeypatch):
+    def mistake(*given, **more):
+        raise ZeroDivisionError
+
+    failures = []
+    journal = make(size_max=64 * 1024, on_failed=failures.append)
+    monkeypatch.setattr(JournalFiles, "create", mistake)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    told = []
+    with trio.fail_after(5):
+        while not failures:
+            journal.append(record(len(told), 7000), told.append)
+            journal.hand_over()
+            await trio.lowlevel.checkpoint()
+    await stop(journal, make)
+    assert told[-1] is not None
 
 
 async def test_delivered_is_called_after_the_last_of_a_group(make, tmp_path):
