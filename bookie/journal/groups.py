@@ -138,9 +138,16 @@ class Groups:
         return self.synced != self._ended
 
     def close(self) -> None:
-        """Blocks while the next file is being made."""
-        self._next.drop()
-        self.file.close()
+        """Blocks while the next file is being made. One that a full disk does not let go stays, and
+        is found empty at the next start.
+        """
+        try:
+            self._next.drop()
+        except OSError as error:
+            if not is_full(error):
+                raise
+        finally:
+            self.file.close()
 
 
 class JournalFull(Exception):

@@ -159,6 +159,28 @@ async def test_nor_does_a_mistake_in_a_thread_leave_appends_waiting(make, monkey
     assert told[-1] is not None
 
 
+async def test_a_full_disk_does_not_keep_it_from_stopping(make, tmp_path, monkeypatch):
+    """The next file, which is not needed any more, cannot be struck from the inventory then."""
+    journal = make(size_max=64 * 1024)
+    told = []
+    for number in range(5):
+        journal.append(record(number, 7000), told.append)
+        journal.hand_over()
+        while len(told) == number:
+            await trio.lowlevel.checkpoint()
+    assert journal._groups.file.half_full
+
+    def full(directory, sizes):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    journal._groups._next._join()
+    monkeypatch.setattr(inventory, "write", full)
+    with trio.fail_after(5):
+        await stop(journal, make)
+    assert told == [None] * 5
+    assert found(tmp_path) == list(range(5))
+
+
 async def test_delivered_is_called_after_the_last_of_a_group(make, tmp_path):
     journal = make()
     order = []
