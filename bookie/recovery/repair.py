@@ -4,16 +4,18 @@ Damaged are lastMark or a journal that are gone, cut or make no sense. Before la
 in the entry logs. So what can be lost is what stands behind it, and of that only the damaged bytes:
 records carry their ids and a digest, and are searched for behind damage as in entry logs.
 
-Accepting makes, of each damaged journal, one with the records that could be found; the old file is
-kept as `*.damaged`. lastMark goes back to the oldest journal there is, since to replay more than
-must be is harmless; and the index is noted as worn, so that the next start compares what is there
-with what the metadata promises, and notes as lost what is nowhere.
+Accepting notes the index as worn, so that the next start compares what is there with what the
+metadata promises, and notes as lost what is nowhere. lastMark goes back to the oldest journal there
+is, since to replay more than must be is harmless. Then of each damaged journal one is made with the
+records that could be found; the old file is kept as `*.damaged`.
 
-Invariant: looking changes nothing; a repair that is cut short can be begun again.
+Invariant: looking changes nothing; a repair that is cut short can be begun again, and after each
+step of it a start loses nothing that could be had.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,16 +90,10 @@ def _reading(fd: int) -> Read:
 
 
 def accept(directories: Directories, found: Finding, master_key: bytes, now_ms: int) -> int:
-    """Go on with what there is; how many entries the damaged journals still had. Blocks."""
-    entries = 0
-    for journal_id in found.broken:
-        path = directories.journal / format.file_name(journal_id)
-        runs = list(_salvaged(path))
-        entries += sum(run.count for run in runs)
-        kept = path.with_name(path.name + ".damaged")
-        kept.unlink(missing_ok=True)
-        os.link(path, kept)
-        write_whole(path, _journal(runs, master_key))
+    """Go on with what there is; how many entries the damaged journals still had. Blocks.
+
+    The mark first: in a journal that is made anew nothing is where it was.
+    """
     ids = files.journals(directories.journal)
     if not ids:
         ids = [now_ms]
@@ -105,9 +101,27 @@ def accept(directories: Directories, found: Finding, master_key: bytes, now_ms: 
     for index in (directories.locations, directories.ledger_rows):
         index.mkdir(exist_ok=True)
         wear.note(index, f"the journal was repaired: the index {index.name} is made to agree")
-    (directories.journal / inventory.FILE).unlink(missing_ok=True)
     write_last_mark(directories, format.Mark(ids[0], format.HEADER_BYTES))
+    entries = 0
+    for journal_id in found.broken:
+        path = directories.journal / format.file_name(journal_id)
+        runs = list(_salvaged(path))
+        entries += sum(run.count for run in runs)
+        _keep(path)
+        write_whole(path, _journal(runs, master_key))
+    (directories.journal / inventory.FILE).unlink(missing_ok=True)
     return entries
+
+
+def _keep(path: Path) -> None:
+    """Under another name as well, and never over what was kept before."""
+    names = (path.name + ".damaged" + (f".{i}" if i else "") for i in itertools.count())
+    for kept in map(path.with_name, names):
+        if not kept.exists():
+            os.link(path, kept)
+            return
+        if kept.samefile(path):
+            return
 
 
 def _salvaged(path: Path) -> Iterator[Run]:

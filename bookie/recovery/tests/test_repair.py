@@ -1,5 +1,7 @@
 """A journal that is cut, gone or rotten: refused; after a repair all that can be had is there."""
 
+import shutil
+
 import pytest
 import trio
 
@@ -86,18 +88,26 @@ async def test_refused_then_repaired(used, damage):
 
 
 async def test_only_what_is_damaged_in_a_journal_is_lost(tmp_path):
-    """The last groups, which no checkpoint has seen, with one of them rotten."""
-    metadata, directories = DictMetadata(), Directories(tmp_path)
-    async with opened(directories, metadata) as store:
+    """The last groups, which no checkpoint has seen, with one of them rotten, and the header."""
+    metadata = DictMetadata()
+    async with opened(Directories(tmp_path / "source"), metadata) as store:
         writer = await store.create({})
         for i in range(10):
             await append(writer, b"%d" % i * 20)
-        kept = newest(directories).read_bytes()
+        shutil.copytree(tmp_path / "source", tmp_path / "killed")
+    directories = Directories(tmp_path / "killed")
+    kept = newest(directories).read_bytes()
     at = kept.index(b"4" * 20) - 40
-    newest(directories).write_bytes(kept[:at] + b"\xff" * 2 + kept[at + 2 :])
-    found = repair.examine(directories)
-    repair.accept(directories, found, MASTER_KEY, 1)
-    assert newest(directories).with_suffix(".txn.damaged").exists() == bool(found.broken)
+    damaged = b"rot" + kept[3:at] + b"\xff" * 2 + kept[at + 2 :]
+    newest(directories).write_bytes(damaged)
+    repair.accept(directories, repair.examine(directories), MASTER_KEY, 1)
+    assert newest(directories).with_suffix(".txn.damaged").read_bytes() == damaged
+    async with opened(directories, metadata) as store:
+        reader = await store.open(writer.ledger_id, recover=True)
+        for i in (0, 1, 2, 3, 5, 6, 7, 8, 9):
+            assert await reader.read(i, i, 100) == [b"%d" % i * 20]
+        with pytest.raises(Corrupted, match="lost"):
+            await reader.read(4, 4, 100)
 
 
 def test_a_journal_made_anew_is_one(tmp_path):
@@ -115,3 +125,32 @@ async def test_a_journal_between_two_is_missed(used):
         async with opened(directories, metadata):
             raise AssertionError
     await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("killed_at", ["wear.note", "write_last_mark", "_keep", "write_whole"])
+async def test_a_repair_that_is_cut_short_is_begun_again(used, killed_at, monkeypatch):
+    """And what was found at first is kept, not what the first attempt made of it."""
+    directories, metadata, closed, _ = used
+    mark = read_last_mark(directories)
+    damaged = newest(directories).read_bytes()[: mark.offset // 8]
+    newest(directories).write_bytes(damaged)
+
+    class Killed(Exception):
+        pass
+
+    module = repair.wear if killed_at == "wear.note" else repair
+    working = getattr(module, killed_at.rpartition(".")[2])
+
+    def killed(*given):
+        working(*given)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, working.__name__, killed)
+        with pytest.raises(Killed):
+            repair.accept(directories, repair.examine(directories), MASTER_KEY, 1)
+    repair.accept(directories, repair.examine(directories), MASTER_KEY, 1)
+    assert damaged in [path.read_bytes() for path in directories.journal.glob("*.txn*")]
+    async with opened(directories, metadata) as store:
+        reader = await store.open(closed, recover=True)
+        assert await reader.read(0, 299, 1 << 30) == payloads(closed)
