@@ -26,6 +26,7 @@ from bookie.entry_log.writer import log_ids
 from bookie.journal.files import journals
 from bookie.journal.format import Mark
 from bookie.recovery import wear
+from bookie.syncing import sync_directory
 from core.errors import Corrupted
 
 log = logging.getLogger(__name__)
@@ -63,8 +64,18 @@ def open_index(
                 return index, False
             _close(index)
     log.warning("%s; it is rebuilt", reason)
-    shutil.rmtree(path, ignore_errors=True)
+    _throw_away(path)
     return make(path), True
+
+
+def _throw_away(path: Path) -> None:
+    """At once: the note that an index is worn must not go before the rest of it."""
+    old = path.with_name(path.name + ".worn")
+    shutil.rmtree(old, ignore_errors=True)  # of an attempt that was cut short
+    if path.exists():
+        path.rename(old)
+        sync_directory(path.parent)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _close(index: Index) -> None:

@@ -7,6 +7,7 @@ import trio
 
 from bookie.embedded import open_embedded
 from bookie.entry_log import format
+from bookie.recovery import wear
 from bookie.settings import BookieSettings
 from bookie.tests.metadata_fake import DictMetadata
 from bookie.tests.test_crash_points import snapshot
@@ -147,6 +148,30 @@ async def test_a_rebuilding_that_is_cut_short_is_begun_again(used, step, monkeyp
             async with opened(directory, metadata):
                 raise AssertionError
     await check(directory, metadata, closed, still_open)
+
+
+async def test_a_worn_index_that_is_thrown_away_in_part_is_still_worn(used, monkeypatch, caplog):
+    """The note says what nothing in the index does, and must not go before the rest."""
+    directory, metadata, closed, still_open = used
+    index = directory / "ledgers/current/locations"
+    wear.note(index, "the index is to be made to agree")
+
+    class Killed(Exception):
+        pass
+
+    def killed(path, **_):
+        if path.exists():
+            (path / wear.FILE).unlink()
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bookie.recovery.inspection.shutil.rmtree", killed)
+        with pytest.raises(Killed):
+            async with opened(directory, metadata):
+                raise AssertionError
+    await check(directory, metadata, closed, still_open)
+    assert "the index of entries is rebuilt" in caplog.text
+    assert [path.name for path in directory.rglob("*.worn")] == []
 
 
 async def test_an_index_without_a_mark_is_one_of_before_there_were_marks(used, monkeypatch, caplog):
