@@ -51,8 +51,8 @@ def open_index(
     """The index, and whether it must be rebuilt, in which case it is empty. `marked`: a version
     that puts marks has run here. Blocks: for a thread.
     """
-    wanted = read_last_mark(directories) if log_ids(directories.ledgers) else None
-    reason = wear.reason(path) or ("" if path.exists() else _absence(directories, path))
+    wanted = read_last_mark(directories)
+    reason = wear.reason(path) or ("" if path.exists() else _absence(directories, path, wanted))
     if not reason:
         try:
             index = make(path)
@@ -86,9 +86,10 @@ def _close(index: Index) -> None:
         log.info("the index does not close cleanly: %s", error)
 
 
-def _absence(directories: Directories, path: Path) -> str:
-    """No index in a bookie that has stored nothing yet is as it should be."""
-    return f"the index {path.name} is missing" if log_ids(directories.ledgers) else ""
+def _absence(directories: Directories, path: Path, wanted: Mark | None) -> str:
+    """No index in a bookie that has not started yet is as it should be."""
+    started = wanted is not None or log_ids(directories.ledgers)
+    return f"the index {path.name} is missing" if started else ""
 
 
 def _wear(

@@ -15,7 +15,7 @@ Invariant: an index is marked whole, by the mark in it, only when it is; to begi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from bookie.checkpoint import Shelves, breathe, make_durable
@@ -67,7 +67,7 @@ class Rebuild:
             if self._shelves.locations.find(ledger_id, entry_id) is None:
                 log.error("entry %d:%d is damaged", ledger_id, entry_id)
                 self._shelves.locations.put_at(ledger_id, entry_id, location)
-        self._make_rows()
+        self._make_rows(self._seen)
         make_durable(self._shelves)
 
     def _read(self, log_id: int) -> None:
@@ -96,10 +96,11 @@ class Rebuild:
         self._shelves.locations.put(self._placed, breathe, self._shelves.locations.sync)
         self._placed, self._waiting = [], 0
 
-    def _make_rows(self) -> None:
+    def _make_rows(self, ledger_ids: Iterable[int]) -> None:
+        """A ledger without a row would be forgotten by the collector, and stay in the index."""
         rows = self._shelves.ledgers
         fenced = LedgerRow(self._master_key, fenced=True)
-        rows.put((i, fenced) for i in sorted(self._seen) if rows.find(i) is None)
+        rows.put((i, fenced) for i in sorted(ledger_ids) if rows.find(i) is None)
 
     def note_lost(self) -> None:
         """When the journal has been replayed as well: what is still missing is lost. Blocks."""
@@ -125,5 +126,6 @@ class Rebuild:
                 missing[0],
                 missing[-1],
             )
+            self._make_rows([ledger_id])
             self._shelves.locations.put_lost(ledger_id, missing)
             self.lost += len(missing)

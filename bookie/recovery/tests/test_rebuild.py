@@ -174,6 +174,23 @@ async def test_a_worn_index_that_is_thrown_away_in_part_is_still_worn(used, monk
     assert [path.name for path in directory.rglob("*.worn")] == []
 
 
+async def test_of_a_ledger_that_was_lost_whole_nothing_stays_when_it_is_deleted(used):
+    """It has no entry anywhere, and its row was in the index that is gone."""
+    directory, metadata, closed, _ = used
+    await retired(directory, metadata)
+    current = directory / "ledgers/current"
+    for log in current.glob("*.log"):
+        log.unlink()
+    for name in INDEXES:
+        shutil.rmtree(current / name)
+    async with opened(directory, metadata) as store:
+        locations = store._parts.checkpointer.shelves.locations
+        assert len(list(locations.locations(closed))) == 300
+        await store.delete(closed)
+        await store.collect(compact_below=0)
+        assert list(locations.locations(closed)) == []
+
+
 async def test_an_index_without_a_mark_is_one_of_before_there_were_marks(used, monkeypatch, caplog):
     """Then, and only then: once a version that puts marks has run, there must be one."""
     directory, metadata, closed, still_open = used
