@@ -16,6 +16,7 @@ import logging
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final
 
+import trio
 from msgspec import Struct
 
 from core.errors import BrokerError, Corrupted, LedgerNotFound
@@ -51,7 +52,7 @@ class Lost(Struct, frozen=True):
 class Losses:
     """See the module's docstring."""
 
-    __slots__ = ("_ledger", "count", "entries", "ranges")
+    __slots__ = ("_extents", "_ledger", "_looking", "count", "entries", "ranges")
 
     def __init__(self, ledger: ManagedLedger) -> None:
         self.ranges: list[Lost] = []
@@ -59,6 +60,10 @@ class Losses:
         self.count = self.entries = 0
         """Of all that were ever found since the log was opened."""
         self._ledger = ledger
+        self._looking: trio.Lock | None = None
+        """Held by who asks storage how far damage goes; made when somebody does."""
+        self._extents: dict[int, tuple[int, int]] = {}
+        """What it said last of each ledger, for those who waited meanwhile."""
 
     def at(self, position: Position) -> Lost | None:
         """The range that an entry is known to be in. Plain call."""
@@ -79,10 +84,12 @@ class Losses:
         lost = self.at(position) if self.ranges else None
         if lost is not None:
             self.ranges.remove(lost)
+            self._extents.pop(lost.ledger_id, None)
 
     def forget(self, ledger_id: int) -> None:
         """It is trimmed, with all that was lost in it."""
         self.ranges = [one for one in self.ranges if one.ledger_id != ledger_id]
+        self._extents.pop(ledger_id, None)
 
     async def learn(
         self,
@@ -99,7 +106,7 @@ class Losses:
             return error  # it was trimmed or rewritten meanwhile
         if self.at(position) is not None:
             return Corrupted(str(error))
-        first, last = await self._extent(segment, position[1], reader)
+        first, last = await self._extent_once(segment, position[1], reader)
         first_index = await self._index_behind(segment, first)
         next_index = await self._index_of_next(segment, last)
         if self.at(position) is None:  # two may have come here at the same time
@@ -116,6 +123,20 @@ class Losses:
             said(self._ledger.name), lost.ledger_id, lost.first, lost.ledger_id, lost.last,
             lost.first_index, lost.next_index - 1, error,
         )  # fmt: skip
+
+    async def _extent_once(
+        self, segment: Segment, entry_id: int, reader: LedgerReader | None
+    ) -> tuple[int, int]:
+        """Storage looks at each entry of the range, which can be millions: so it looks once,
+        however many come there at the same time.
+        """
+        self._looking = self._looking or trio.Lock()
+        async with self._looking:
+            first, last = self._extents.get(segment.ledger_id, (0, -1))
+            if not first <= entry_id <= last:
+                first, last = await self._extent(segment, entry_id, reader)
+                self._extents[segment.ledger_id] = first, last
+        return first, last
 
     async def _extent(
         self, segment: Segment, entry_id: int, reader: LedgerReader | None

@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+import trio.testing
 
 from core.entry import header
 from core.errors import Corrupted, LedgerNotFound
@@ -43,7 +44,7 @@ async def test_what_is_lost_is_said_and_counted_once(caplog: pytest.LogCaptureFi
         assert len((await ledger.read((at, 5), COUNT, 10_000)).payloads) == 2
 
 
-async def test_two_who_come_at_once_find_one_range() -> None:
+async def test_two_who_come_at_once_find_one_range(monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(WIDE) as desk:
         ledger = await rotten(desk, 3, 4)
 
@@ -51,10 +52,21 @@ async def test_two_who_come_at_once_find_one_range() -> None:
             with pytest.raises(Corrupted):
                 await ledger.read((ledger.chain.first[0], entry_id), 1, 1)
 
+        looked = []
+        stored_in = type(await desk.ledgers.open(ledger.chain.first[0], recover=False))
+        damage = stored_in.damage
+
+        async def slowly(reader, entry_id: int) -> tuple[int, int]:
+            looked.append(entry_id)
+            await trio.testing.wait_all_tasks_blocked()
+            return await damage(reader, entry_id)
+
+        monkeypatch.setattr(stored_in, "damage", slowly)
         async with trio.open_nursery() as nursery:
             for entry_id in (3, 4, 3):
                 nursery.start_soon(reads, entry_id)
         assert ledger.losses.count == 1
+        assert len(looked) == 1, "storage looks at each entry, of which there may be millions"
 
 
 async def test_folds_go_round() -> None:
