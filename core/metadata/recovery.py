@@ -48,7 +48,8 @@ def open_history(path: Path, *, sync: bool) -> tuple[History, sqlite3.Connection
     if end is None:
         raise Corrupted(f"{names.mark} is damaged: {UNKNOWN}")
     contents = check(names, end)
-    _remove_former(names, end)
+    if _remove_former(names, end) and sync:  # before a commit makes its coming back a riddle
+        files.sync_path(path.parent)
     live, spoilt = restore(names, contents)
     try:
         for generation in names.generations():
@@ -102,12 +103,16 @@ def _only_begun(names: Names) -> bool:
     return behind.count(0) == len(behind)
 
 
-def _remove_former(names: Names, end: End) -> None:
-    """What has been taken over; beside a history that has gone on it is somebody's backup."""
-    if names.path.exists() and end.number:
+def _remove_former(names: Names, end: End) -> bool:
+    """What has been taken over; beside a history that has gone on it is somebody's backup. Whether
+    there was any.
+    """
+    there = names.path.exists()
+    if there and end.number:
         raise StorageFailed(f"{names.path} lies beside {names.mark}: which is the metadata?")
     for suffix in ("", "-wal", "-shm"):
         names.path.with_name(names.path.name + suffix).unlink(missing_ok=True)
+    return there
 
 
 # -- checking -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from core.errors import Corrupted, StorageFailed
-from core.metadata import end_mark, log_file, schema
+from core.metadata import end_mark, files, log_file, schema
 from core.metadata.embedded import open_embedded
 from core.metadata.end_mark import SLOT_BYTES
 from core.metadata.history import Names
@@ -199,6 +199,32 @@ def test_a_former_store_is_taken_over_once(path: Path) -> None:
     trio.run(looked, path)
     assert not path.exists()
     assert opened(path) == expected(5) | {"new": b""}
+
+
+def test_a_former_store_is_gone_for_good_before_anything_is_committed(path, monkeypatch) -> None:
+    """Back after a power failure, it would lie beside a history that has gone on."""
+    former(path)
+    steps = []
+    sync_path, write_at = files.sync_path, files.write_at
+
+    def synced(target: Path) -> None:
+        sync_path(target)
+        if target == path.parent and not path.exists():
+            steps.append("gone")
+
+    def written(*given, **more) -> None:
+        steps.append("written")
+        write_at(*given, **more)
+
+    monkeypatch.setattr(files, "sync_path", synced)
+    monkeypatch.setattr(files, "write_at", written)
+
+    async def put() -> None:
+        async with open_embedded(path) as store:
+            await store.put("/n/new", b"")
+
+    trio.run(put)
+    assert steps[0] == "gone"
 
 
 def test_a_taking_over_that_is_cut_short_is_done_again(path: Path, monkeypatch, tmp_path) -> None:
