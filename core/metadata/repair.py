@@ -85,7 +85,9 @@ def _gather(names: Names, generations: list[int], end: End | None, damage: str) 
     commits: list[Commit] = []
     for contents in logs.values():
         if _snapshot_is_whole(names, contents.head):
-            base, commits = contents.head, []
+            # All before it; but one that never counted may have others beside it that did.
+            base = contents.head
+            commits = [one for one in commits if one.number > base.number]
         number = commits[-1].number if commits else (base.number if base is not None else 0)
         commits += [one for one in _all_of(contents) if one.number > number]
     highest = max([commits[-1].number if commits else 0, *(c.head.number for c in logs.values())])

@@ -1,5 +1,6 @@
 """What is lost is said, what is not is there, and nothing is thrown away."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,16 @@ from core.errors import Corrupted
 from core.metadata import log_file, repair
 from core.metadata.embedded import open_embedded
 from core.metadata.history import Names
-from core.metadata.tests.stores import copied, cut, expected, flip, opened, with_generations
+from core.metadata.tests.stores import (
+    copied,
+    cut,
+    expected,
+    flip,
+    make,
+    opened,
+    with_generations,
+    write,
+)
 
 
 @pytest.fixture
@@ -140,3 +150,23 @@ def test_a_repair_that_is_cut_short_is_done_again(path: Path, tmp_path: Path, mo
         if found.damage:
             repair.accept(copy, found)
         assert opened(copy) == whole
+
+
+def test_a_snapshot_that_never_counted_hides_no_later_commit(path: Path, tmp_path: Path) -> None:
+    """A crash left it, and another one brought it back after it had been removed."""
+    make(path, 3)
+    beside = copied(path, tmp_path / "beside")
+
+    async def snapshot() -> None:
+        async with open_embedded(beside, sync=False) as store:
+            store._history.snapshot(store._writer)
+
+    trio.run(snapshot)
+    trio.run(write, path, 3, 3)
+    for of in (Names.snapshot, Names.log):
+        shutil.copy(of(Names(beside), 2), of(Names(path), 2))
+    contents = log_file.read(Names(path).log(1))
+    flip(Names(path).log(1), contents.commits[-1].end - 20)
+    repair.accept(path, repair.examine(path))
+    found = opened(path)
+    assert {"3", "4"} <= set(found)
