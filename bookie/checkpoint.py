@@ -325,9 +325,9 @@ class Checkpointer:
 
     async def _make_mark(self) -> None:
         mark = self._reached
-        if mark > self._mark:
+        if mark > self._mark or not self.begun:
             await trio.to_thread.run_sync(make_mark, self.shelves, mark, limiter=self._limiter)
-        self._mark = mark
+        self._mark, self.begun = mark, True
         self._unmarked_bytes = self._unmarked_entries = 0
         self._marked_at = time.perf_counter()
 

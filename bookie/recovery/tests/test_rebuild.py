@@ -191,6 +191,17 @@ async def test_of_a_ledger_that_was_lost_whole_nothing_stays_when_it_is_deleted(
         assert list(locations.locations(closed)) == []
 
 
+async def test_a_rebuilt_index_is_whole_however_soon_the_bookie_stops(used, caplog):
+    """As `magnetar bookie rebuild-index` does; the next start need not do it again."""
+    directory, metadata, closed, still_open = used
+    shutil.rmtree(directory / "ledgers/current/locations")
+    async with opened(directory, metadata):
+        pass
+    assert caplog.text.count("it is rebuilt") == 1
+    await check(directory, metadata, closed, still_open)
+    assert caplog.text.count("it is rebuilt") == 1
+
+
 async def test_an_index_without_a_mark_is_one_of_before_there_were_marks(used, monkeypatch, caplog):
     """Then, and only then: once a version that puts marks has run, there must be one."""
     directory, metadata, closed, still_open = used
