@@ -22,12 +22,16 @@ def bookie() -> None:
 @contextmanager
 def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory, in nobody else's hands; what is wrong with it is a sentence."""
+    from bookie.directories import Directories
     from core.errors import BrokerError
     from magnetar import logs
+    from magnetar.compose import BOOKIE
     from magnetar.data_directory import found
 
     logs.configure(settings.log)
     with found(settings.storage.data_dir) as folder:
+        if not Directories(folder / BOOKIE).ledgers.is_dir():
+            raise OperatorError(f"there is no bookie in {folder}")
         try:
             yield folder
         except (BrokerError, OSError) as error:
@@ -37,14 +41,12 @@ def _stopped(settings: Settings) -> Iterator[Path]:
 def _rebuild_index(config: str | None, **options: Any) -> None:
     import trio
 
-    from bookie.directories import Directories, held
+    from bookie.directories import held
     from bookie.recovery import wear
     from magnetar.compose import BOOKIE
 
     settings = load_settings(config, options).settings
     with _stopped(settings) as folder:
-        if not Directories(folder / BOOKIE).ledgers.is_dir():
-            raise OperatorError(f"there is no bookie in {folder}")
         with held(folder / BOOKIE) as directories:  # a running one's indexes are left alone
             for index in (directories.locations, directories.ledger_rows):
                 index.mkdir(exist_ok=True)
@@ -56,16 +58,20 @@ def _rebuild_index(config: str | None, **options: Any) -> None:
 async def _opened_once(folder: Path, settings: Settings) -> None:
     """A start and a stop of the bookie: a start is what rebuilds."""
     from bookie.embedded import open_embedded
+    from core.errors import Corrupted
     from core.metadata.embedded import open_embedded as open_metadata
     from magnetar import shares
-    from magnetar.compose import BOOKIE, METADATA
+    from magnetar.compose import BOOKIE, METADATA, damaged
 
     failed = logging.getLogger(__name__).critical
-    async with (
-        open_metadata(folder / METADATA, on_fatal=failed) as metadata,
-        open_embedded(folder / BOOKIE, metadata, shares.bookie_settings(settings), on_fatal=failed),
-    ):
-        pass
+    bookie, part = shares.bookie_settings(settings), METADATA
+    try:
+        async with open_metadata(folder / METADATA, on_fatal=failed) as metadata:
+            part = BOOKIE
+            async with open_embedded(folder / BOOKIE, metadata, bookie, on_fatal=failed):
+                pass
+    except Corrupted as error:  # of something else, which comes first
+        raise OperatorError(damaged(folder, part, error)) from error
 
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:

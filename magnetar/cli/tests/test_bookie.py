@@ -48,6 +48,24 @@ def test_a_journal_is_repaired(used: Path) -> None:
         pass
 
 
+def test_what_is_damaged_besides_the_index_is_said_with_its_way_out(used: Path) -> None:
+    mark = used / "metadata.end"
+    kept = mark.read_bytes()
+    mark.unlink()
+    assert "magnetar metadata repair" in str(_run("rebuild-index", used).exception)
+    mark.write_bytes(kept)
+    for path in (used / "bookie/journal/current").glob("*.txn"):
+        path.unlink()
+    assert "magnetar bookie repair" in str(_run("rebuild-index", used).exception)
+
+
+def test_a_bookie_that_is_missing_is_neither_whole_nor_made(used: Path) -> None:
+    (used / "bookie").rename(used / "elsewhere")
+    for command in ("rebuild-index", "repair"):
+        assert "there is no bookie" in str(_run(command, used).exception)
+    assert not (used / "bookie").exists()
+
+
 def test_a_running_bookie_is_left_alone_by_whatever_way_it_is_reached(used: Path) -> None:
     with held(used / "bookie") as directories:
         for command in ("rebuild-index", "repair"):
