@@ -72,7 +72,8 @@ class Tls(Struct, frozen=True):
         ClientAuth,
         Meta(
             description="Whether Pulsar's clients show a certificate that client_ca has signed: "
-            "none is asked for, or one is checked where it is shown, or who shows none is refused."
+            "none is asked for, or one is checked where it is shown, or who shows none is refused. "
+            "Without a client_ca none is asked for."
         ),
     ] = "required"
     kafka_client_auth: Annotated[
