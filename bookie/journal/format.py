@@ -17,7 +17,9 @@ There is no checksum on a record, so two rules of ours do its work:
 By 2, a crash can tear the last group only; by 1, nothing old follows the tear. So, at a record that
 is broken: if a later group exists, that record was synced and has rotted since; it is kept, because
 readers of it must hear "corrupted" and not "no such entry". If none exists it is the torn tail, it
-was never acknowledged, and the scan stops there, at the last whole record.
+was never acknowledged, and the scan stops there, at the last whole record. Where a length leads to
+nothing, later groups are looked for behind the padding of those before them. (A length that rots
+into another that may be, and leads to a zero, is still taken for the end: there is a warning.)
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ LEFT_OVER_BYTES: Final = 1024 * 1024
 """So far behind its end a journal is looked at, which costs a start nothing that shows."""
 RECORD_BYTES_MAX: Final = entries.ENTRY_BYTES_MAX + 1024
 
+_PADDING: Final = format.PADDING.to_bytes(4, "big", signed=True)
+
 Read = Callable[[int, int], bytes]
 """(offset, size) -> bytes, fewer only at the end of the file."""
 
@@ -40,7 +42,7 @@ def scan(read: Read, start: int) -> Generator[entries.Run | format.Note, None, i
             continue
         end = window.position + 4 + word
         if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
-            if _anything_after(read, window.offset + TEAR_BYTES_MAX):
+            if _synced_after(read, window.offset):
                 raise RottenError(window.offset)
             break
         kind = format.kind(window.data, window.position)
@@ -131,6 +133,23 @@ def _group_follows(read: Read, offset: int) -> bool:
         if word < 16:
             break
         position += 4 + word
+    return _synced_after(read, offset)
+
+
+def _synced_after(read: Read, offset: int) -> bool:
+    """Whether anything was written after the group at `offset`, of which a length makes no sense:
+    then that group was synced. No other group is so far behind that it could not be this one, and
+    within that every group ends in padding, behind which a later one has a whole record.
+    """
+    window = read(offset, TEAR_BYTES_MAX)
+    position = window.find(_PADDING)
+    while position >= 0:
+        end = format.padding_end(window, position, offset + position)
+        run = entries.run_at(window, end, len(window))
+        zeros = window.count(0, position + 8, end) == end - position - 8
+        if zeros and run is not None and entries.count_intact(entries.cut(run, 1)):
+            return True
+        position = window.find(_PADDING, position + 1)
     return _anything_after(read, offset + TEAR_BYTES_MAX)
 
 

@@ -143,6 +143,17 @@ def test_a_length_that_rots_with_much_behind_it_stops_the_start():
         found(bytes(data))
 
 
+@pytest.mark.parametrize("bit", range(16))
+def test_a_length_that_rots_to_nonsense_before_the_last_group_stops_the_start(bit):
+    """However little there is behind it: all of that was acknowledged."""
+    groups = [[run(1, i, b"%d" % i * 100)] for i in range(10)]
+    rotten = bytearray(journal(*groups))
+    at = len(journal(*groups[:4])) - ZEROS_AHEAD
+    rotten[at + bit // 8] ^= 1 << bit % 8
+    with pytest.raises(RottenError):
+        found(bytes(rotten))
+
+
 def test_windows_do_not_show():
     """Records across the scan's windows are found whole."""
     blobs = [run(1, i, bytes([i % 256]) * 100_000) for i in range(100)]
