@@ -46,6 +46,8 @@ class Rebuild:
         self._waiting = 0
         self._damaged: dict[tuple[int, int], int] = {}
         """Entries without their digest, and where: damaged, unless they stand whole elsewhere."""
+        self._unsure: list[int] = []
+        """Entry logs with records that may be forged: see `salvage.py`."""
         self._seen: set[int] = set()
         self.entries = self.lost = 0
 
@@ -63,6 +65,8 @@ class Rebuild:
                 self.entries,
             )
         self._put()
+        for log_id in self._unsure:
+            self._read_unsure(log_id)
         for (ledger_id, entry_id), location in self._damaged.items():
             if self._shelves.locations.find(ledger_id, entry_id) is None:
                 log.error("entry %d:%d is damaged", ledger_id, entry_id)
@@ -73,7 +77,10 @@ class Rebuild:
     def _read(self, log_id: int) -> None:
         for found in records(self._shelves.reader, log_id, breathe):
             if isinstance(found, Salvaged):
-                self._take(found.location, found.run)
+                if found.sure:
+                    self._take(found.location, found.run)
+                elif log_id not in self._unsure:
+                    self._unsure.append(log_id)
             elif isinstance(found, Damaged):
                 if found.ledger_id in self._ledgers and len(self._damaged) < LOST_NOTED_MAX:
                     self._damaged[found.ledger_id, found.entry_id] = found.location
@@ -81,6 +88,21 @@ class Rebuild:
                 log.warning(
                     "entry log %x: no entry in bytes %d to %d", log_id, found.start, found.end
                 )
+
+    def _read_unsure(self, log_id: int) -> None:
+        """Where everything that is sure is in the index: what else there is, where nothing is."""
+        locations = self._shelves.locations
+        for found in records(self._shelves.reader, log_id, breathe):
+            if not isinstance(found, Salvaged) or found.sure:
+                continue
+            run = found.run
+            if run.ledger_id not in self._ledgers:
+                continue
+            self._seen.add(run.ledger_id)
+            for place, offset in enumerate(run.offsets[:-1]):
+                if locations.find(run.ledger_id, run.first + place) is None:
+                    locations.put_at(run.ledger_id, run.first + place, found.location + offset)
+                    self.entries += 1
 
     def _take(self, location: int, run: Run) -> None:
         if run.ledger_id not in self._ledgers:  # deleted: the collector knows what to do

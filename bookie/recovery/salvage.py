@@ -1,8 +1,13 @@
 """All records of one entry log, past whatever is damaged in it.
 
-Theory. Records have no marks between them, only a length, so behind a damaged one nothing is where
-it should be. But a record has its ids and a digest over them, so its beginning can be searched for:
-wherever bytes look like the head of one, its digest decides. What lies between is a gap.
+Theory. Records have no marks between them, only a length. Mostly that of a damaged one still leads
+to the next, which its digest proves. Otherwise the next one is searched for: wherever bytes look
+like the head of a record, its digest decides. What lies between is a gap.
+
+Whoever sends a message chooses its bytes, and they may be those of a record, digest and all: an
+entry log that is sent as a message has many. So nothing is searched for inside a record whose
+length leads on, and what is found by a search, and all behind it, is not `sure`: it must never take
+the place of what was found in order.
 
 A record whose digest is wrong is told apart: its ids may be right, and then its readers must hear
 that it is damaged rather than that it does not exist.
@@ -39,6 +44,7 @@ class Salvaged(Struct, frozen=True):
 
     location: int
     run: Run
+    sure: bool = True
 
 
 class Damaged(Struct, frozen=True):
@@ -77,43 +83,69 @@ def records_in(
     window_bytes: int = FIRST_WINDOW_BYTES,
 ) -> Iterator[Salvaged | Damaged | Gap]:
     """Likewise, of any file. Zeros are no gap: room that was never written."""
-    window = window_bytes
-    while offset < end:
-        data = read(offset, min(window, end - offset))
-        if not data:
-            return
+    window, sure = window_bytes, True
+    while offset < end and (data := read(offset, min(window, end - offset))):
         last = offset + len(data) >= end
         size, window, position = window, window_bytes, 0
         while position < len(data):
             run = entries.run_at(data, position, len(data))
-            if run is None and not last and _is_cut_off(data, position):
-                break
             if run is not None:
                 good = entries.count_intact(run)
                 if good:
-                    whole = run if good == run.count else entries.cut(run, good)
-                    yield Salvaged(_location(log_id, offset + position), whole)
+                    yield Salvaged(_location(log_id, offset + position), _first(run, good), sure)
                 position += run.offsets[good]
                 if good == run.count:
                     continue
+            leads_to = _where_it_leads(data, position, last=last)
+            if leads_to is None:
+                break
+            if run is not None:
                 location = _location(log_id, offset + position)
                 yield Damaged(location, run.ledger_id, run.first + good)
-            start, position = position, _next_record(data, position + 1, last=last)
-            if data.count(0, start, position) != position - start:
+            start, position = position, leads_to or _next_record(data, position + 1, last=last)
+            if not _is_zero(data, start, position):
+                sure = sure and leads_to > 0
                 yield Gap(log_id, offset + start, offset + position)
         if position == 0:
             window = min(4 * size, WINDOW_BYTES)  # the record is only long
         offset += position
 
 
-def _is_cut_off(data: bytes, position: int) -> bool:
-    """Whether what begins there may be a record that is longer than the data."""
+def _first(run: Run, count: int) -> Run:
+    return run if count == run.count else entries.cut(run, count)
+
+
+def _is_zero(data: bytes, start: int, end: int) -> bool:
+    return data.count(0, start, end) == end - start
+
+
+def _where_it_leads(data: bytes, position: int, *, last: bool) -> int | None:
+    """Where the length of a damaged record leads, if a record with its digest begins there, or the
+    `last` data ends; 0 if not, None if more data is needed to tell.
+    """
+    if not last and position + HEAD_BYTES > len(data):
+        return None
+    stop = _stop(data, position)
+    if not stop:
+        return 0
+    if last and stop == len(data):
+        return stop
+    if not last and stop + HEAD_BYTES > len(data):
+        return None
+    following = _stop(data, stop)
+    if not following:
+        return 0
+    if following <= len(data):
+        return stop if entries.is_intact(data, stop, following) else 0
+    return 0 if last else None
+
+
+def _stop(data: bytes, position: int) -> int:
+    """The end of a record by its length; 0 if it can have no such length."""
     length = int.from_bytes(data[position : position + entries.LENGTH_BYTES], "big")
-    left = len(data) - position
-    return left < HEAD_BYTES or (
-        entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX
-        and entries.LENGTH_BYTES + length > left
-    )
+    if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
+        return 0
+    return position + entries.LENGTH_BYTES + length
 
 
 def _location(log_id: int, offset: int) -> int:
@@ -136,9 +168,8 @@ def _next_record(data: bytes, start: int, *, last: bool) -> int:
     """
     for found in _HEAD.finditer(data, start):
         begin = found.start()
-        length = int.from_bytes(data[begin : begin + entries.LENGTH_BYTES], "big")
-        stop = begin + entries.LENGTH_BYTES + length
-        if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
+        stop = _stop(data, begin)
+        if not stop:
             continue
         if stop <= len(data):
             if entries.is_intact(data, begin, stop):

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import trio
 
+from bookie import entries
 from bookie.embedded import open_embedded
 from bookie.entry_log import format
 from bookie.recovery import wear
@@ -331,3 +332,29 @@ async def test_a_flipped_bit_in_last_mark_loses_nothing_or_is_refused(used, at):
     except Corrupted:
         return
     await check(directory, metadata, closed, still_open)
+
+
+@pytest.mark.parametrize("rotten", [0, entries.RECORD_OVERHEAD_BYTES])
+async def test_a_message_with_a_record_in_it_never_takes_an_entrys_place(tmp_path, rotten):
+    """Whether its own length has rotted, or its first byte: what it brings is not believed."""
+    metadata, directory = DictMetadata(), tmp_path / "data"
+    async with opened(directory, metadata) as store:
+        first, second = [await store.create({}) for _ in range(2)]
+        forged = entries.seal(first.ledger_id, 0, -1, 0, [b"forged"]).blob
+        await append(first, b"the true entry")
+        await append(second, b"pad" * 10 + forged + b"pad" * 10)
+        await first.close()
+        await second.close()
+        await store.checkpoint()
+        shutil.copytree(directory, tmp_path / "killed")
+    logs = (tmp_path / "killed/ledgers").rglob("*.log")
+    (log,) = [each for each in logs if forged in each.read_bytes()]
+    data = bytearray(log.read_bytes())
+    record = data.index(forged) - 30 - entries.RECORD_OVERHEAD_BYTES
+    data[record + 1 if not rotten else record + rotten] ^= 1
+    log.write_bytes(data)
+    for path in (tmp_path / "killed").rglob("locations"):
+        shutil.rmtree(path)
+    async with opened(tmp_path / "killed", metadata) as store:
+        reader = await store.open(first.ledger_id, recover=True)
+        assert await reader.read(0, 0, 1 << 20) == [b"the true entry"]

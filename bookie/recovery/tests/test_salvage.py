@@ -81,6 +81,39 @@ def test_windows_of_any_size_find_the_same(window, monkeypatch):
     assert ids == [one for one in starts if one != (3, 2)]
 
 
+FORGED = b"pad" * 10 + sealed(9, 0, [b"somebody else's"]) + b"pad" * 10
+"""A message that has a record in it, as an entry log that is sent has."""
+
+
+@pytest.mark.parametrize("window", [64, salvage.FIRST_WINDOW_BYTES])
+@pytest.mark.parametrize("behind", [b"", sealed(3, 2, [b"behind"]), bytes(5000)])
+def test_what_is_inside_of_a_damaged_record_is_not_searched(behind, window):
+    data = bytearray(BASE) + sealed(3, 0, [b"before"])
+    start = len(data)
+    data += sealed(3, 1, [FORGED]) + behind
+    data[start + entries.RECORD_OVERHEAD_BYTES] ^= 1
+    items = list(records_in(lambda at, n: bytes(data[at : at + n]), 0, BASE, len(data), window))
+    runs = [(one.run.ledger_id, one.run.first, one.sure) for one in items if type(one) is Salvaged]
+    found = {(ledger_id, first) for ledger_id, first, _ in runs}
+    sure = {(ledger_id, first) for ledger_id, first, sure in runs if sure}
+    assert {(3, 0)} <= sure <= {(3, 0), (3, 2)}
+    assert (9, 0) not in sure
+    if not behind or behind[:4] != bytes(4):
+        assert (9, 0) not in found
+        assert ((3, 2) in sure) == bool(behind)
+    assert [one.entry_id for one in items if isinstance(one, Damaged)] == [1]
+
+
+def test_what_a_search_has_found_is_not_sure():
+    data = bytearray(BASE) + sealed(3, 0, [b"before"])
+    start = len(data)
+    data += sealed(3, 1, [FORGED]) + sealed(3, 2, [b"behind"])
+    data[start + 1] ^= 1  # its length, which leads nowhere now
+    items = [one for one in found_in(bytes(data))[1] if isinstance(one, Salvaged)]
+    seen = [(one.run.ledger_id, one.run.first, one.sure) for one in items]
+    assert seen == [(3, 0, True), (9, 0, False), (3, 2, False)]
+
+
 @given(st.binary(max_size=500))
 def test_noise_holds_nothing(noise):
     ids, _ = found_in(bytes(BASE) + noise)
