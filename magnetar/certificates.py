@@ -9,10 +9,12 @@ from magnetar.settings.server import ClientAuth, Tls
 from magnetar.trouble import OperatorError
 
 VERIFY: Final[Mapping[ClientAuth, ssl.VerifyMode]] = {
+    "": ssl.CERT_REQUIRED,
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+"""Where there is a `client_ca`."""
 
 
 def server_contexts(settings: Settings) -> dict[str, ssl.SSLContext]:

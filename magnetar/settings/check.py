@@ -40,17 +40,13 @@ def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
 
 
 def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
-    """`required` is the default, and holds as soon as there is a `client_ca`: a file may have it
-    for that, as `config show` prints it, but who sets the variable wants it.
-    """
+    """Nobody could be held to what is demanded without a `client_ca`."""
     if settings.tls.client_ca:
         return
     for door in ("pulsar", "kafka", "https"):
         path = f"tls.{door}_client_auth"
-        asked, origin = getattr(settings.tls, f"{door}_client_auth"), origins.get(path, "")
-        insists = asked == "required" and origin == SETTINGS[path].variable
-        if asked == "requested" or (insists and settings.tls.certificate):
-            raise OperatorError(f"{origin}: {path} needs a tls.client_ca beside it")
+        if getattr(settings.tls, f"{door}_client_auth") in ("requested", "required"):
+            raise OperatorError(f"{origins.get(path, '')}: {path} needs a tls.client_ca beside it")
 
 
 def _check_ports(settings: Settings) -> None:

@@ -9,7 +9,7 @@ PORTS: Final = ("pulsar_port", "kafka_port", "http_port")
 TLS_PORTS: Final = ("pulsar_tls_port", "kafka_tls_port", "https_port")
 """These are opened where there is a certificate."""
 
-ClientAuth = Literal["none", "requested", "required"]
+ClientAuth = Literal["", "none", "requested", "required"]
 """Kafka's words for it; Pulsar's `tlsRequireTrustedClientCertOnConnect` knows the last two."""
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -72,16 +72,16 @@ class Tls(Struct, frozen=True):
         ClientAuth,
         Meta(
             description="Whether Pulsar's clients show a certificate that client_ca has signed: "
-            "none is asked for, or one is checked where it is shown, or who shows none is refused. "
-            "Without a client_ca none is asked for."
+            "none is asked for, or one is checked where it is shown, or who shows none is refused; "
+            "empty: required where there is a client_ca, else none."
         ),
-    ] = "required"
+    ] = ""
     kafka_client_auth: Annotated[
         ClientAuth, Meta(description="The same of Kafka's clients (`ssl.client.auth`).")
-    ] = "required"
+    ] = ""
     https_client_auth: Annotated[
         ClientAuth, Meta(description="The same of whoever asks over HTTPS.")
-    ] = "required"
+    ] = ""
 
 
 class Limits(Struct, frozen=True):

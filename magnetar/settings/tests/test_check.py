@@ -73,12 +73,14 @@ def test_a_tls_port_that_is_typed_needs_a_certificate_whatever_its_number() -> N
 
 
 def test_who_wants_certificates_of_clients_says_whose_they_are() -> None:
-    """None would be asked for; only a file may hold the default."""
+    """None would be asked for, and nobody would know."""
     wanted = {"MAGNETAR_TLS_KAFKA_CLIENT_AUTH": "required"}
     sentence = "^MAGNETAR_.*_AUTH: tls.kafka_client_auth needs a tls.client_ca beside it$"
     with pytest.raises(OperatorError, match=sentence):
         load("[tls]\ncertificate = 'c.pem'", environment=wanted)
-    load("[tls]\nkafka_client_auth = 'required'")
+    sentence = "^m.toml: tls.kafka_client_auth needs a tls.client_ca beside it$"
+    with pytest.raises(OperatorError, match=sentence):
+        load("[tls]\ncertificate = 'c.pem'\nkafka_client_auth = 'required'", "m.toml")
     load("[tls]\ncertificate = 'c.pem'\nclient_ca = 'ca.pem'", environment=wanted)
 
 
