@@ -20,10 +20,12 @@ from bookie.entry_log.writer import EntryLogWriter
 from bookie.index import LocationIndex
 from bookie.ledger_ids import LedgerIds
 from bookie.ledgers_index import LedgersIndex
+from bookie.recovery import wear
 from bookie.recovery.inspection import open_index
 from bookie.recovery.rebuild import Rebuild
 from bookie.replay import replay
 from bookie.settings import BookieSettings
+from core.errors import Corrupted
 from core.ports.metadata_store import MetadataStore
 
 
@@ -31,6 +33,21 @@ async def open_shelves(
     directories: Directories, metadata: MetadataStore, settings: BookieSettings
 ) -> tuple[Shelves, int]:
     """With all that the journal holds on them; and the id of the last journal, -1 if none."""
+    try:
+        return await _opened(directories, metadata, settings)
+    except Corrupted as error:
+        # An index that looked sound has rotted, and only now was it read: that is noted. RocksDB
+        # does not let go of it in this process.
+        if not any(map(wear.reason, (directories.locations, directories.ledger_rows))):
+            raise
+        raise Corrupted(
+            f"{error}; that is noted: start again, and it is rebuilt as well"
+        ) from error
+
+
+async def _opened(
+    directories: Directories, metadata: MetadataStore, settings: BookieSettings
+) -> tuple[Shelves, int]:
     shelves, worn = await trio.to_thread.run_sync(_open, directories, settings)
     try:
         rebuild = await _rebuild(shelves, metadata) if worn else None

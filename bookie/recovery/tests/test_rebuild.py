@@ -309,6 +309,17 @@ async def test_rot_that_is_read_is_told_once_and_mended_at_the_next_start(
     assert "is rebuilt: 5000 entries" in caplog.text
 
 
+async def test_one_index_is_gone_and_the_other_one_has_rotted(tmp_path):
+    metadata, directory, again = DictMetadata(), tmp_path / "data", tmp_path / "again"
+    ledger_id = await rotten(directory, metadata)
+    shutil.rmtree(directory / "ledgers/current/ledgers")
+    with pytest.raises(Corrupted, match="start once more: then it is rebuilt as well"):
+        async with opened(directory, metadata):
+            pass
+    shutil.copytree(directory, again)  # in this process RocksDB does not let go of it
+    await mended(again, metadata, ledger_id)
+
+
 async def test_rot_that_nobody_reads_is_found_in_the_background(tmp_path, caplog):
     metadata = DictMetadata()
     ledger_id = await rotten(tmp_path, metadata)
