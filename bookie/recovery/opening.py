@@ -40,9 +40,7 @@ async def open_shelves(
         # does not let go of it in this process.
         if not any(map(wear.reason, (directories.locations, directories.ledger_rows))):
             raise
-        raise Corrupted(
-            f"{error}; that is noted: start again, and it is rebuilt as well"
-        ) from error
+        raise Corrupted(f"{error}; start once more: then it is rebuilt as well") from error
 
 
 async def _opened(

@@ -207,9 +207,11 @@ class Connection:
         if incoming.storing >= incoming.storing_max:
             link.hold_writers(True)
 
-    def stored(self, size: int) -> None:
-        """So much is stored, or has failed; at half the limit, it is read again."""
-        if size:
+    def stored(self, size: int, *, proves: bool = True) -> None:
+        """So much is stored, or has failed; at half the limit, it is read again. Unless it only
+        waited for that, the peer is one that writes.
+        """
+        if size and proves:
             self.partial.proven = True
         self.storing_bytes -= size
         self.link.incoming.storing -= size

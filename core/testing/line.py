@@ -48,7 +48,7 @@ class Line:
         if self.storing_bytes >= LinkLimits().storing_bytes_per_connection_max:
             self.pause(PAUSE_STORING)
 
-    def stored(self, size: int) -> None:
+    def stored(self, size: int, *, proves: bool = True) -> None:
         self.storing_bytes -= size
         if 2 * self.storing_bytes <= LinkLimits().storing_bytes_per_connection_max:
             self.resume(PAUSE_STORING)

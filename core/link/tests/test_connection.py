@@ -116,3 +116,16 @@ async def test_what_is_kept_is_for_who_reads() -> None:
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert connection.congested, "nothing is left at all"
         outgoing.remove(outgoing.limit)
+
+
+async def test_who_only_waited_to_be_stored_has_proved_nothing() -> None:
+    async with running(LinkLimits()) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        connection = bench.connections[0]
+        connection.storing(100)
+        connection.stored(100, proves=False)
+        assert not connection.partial.proven
+        connection.storing(100)
+        connection.stored(100)
+        assert connection.partial.proven

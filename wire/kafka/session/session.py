@@ -205,7 +205,10 @@ class KafkaSession:
     def _relieve(self, asked: Asked) -> None:
         """It is answered."""
         self._weight[asked.storing] -= asked.weight
-        (self.connection.stored if asked.storing else self.connection.has_answered)(asked.weight)
+        if asked.storing:  # it may have been refused
+            self.connection.stored(asked.weight, proves=False)
+        else:
+            self.connection.has_answered(asked.weight)
         if self.connection.paused & PAUSE_LATER and 2 * self._weight[True] <= LATER_BYTES_MAX:
             self.connection.resume(PAUSE_LATER)
 
