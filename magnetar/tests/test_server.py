@@ -213,8 +213,9 @@ def test_the_end_of_its_terminal_ends_it_in_order(tmp_path: Path) -> None:
 
 
 SESSION = """
-import os, sys
+import os, signal, sys
 os.setsid()
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it (nohup)
 if sys.argv[1]:
     os.close(os.open(sys.argv[1], os.O_RDWR))  # the first one opened becomes the session's terminal
 os.execv(sys.executable, [sys.executable, "-m", "magnetar", "standalone", *sys.argv[2:]])
