@@ -5,7 +5,11 @@ start: a peer that is one too many then hears why, and storage never lacks a fil
 """
 
 import logging
+from importlib import import_module
 from typing import Final
+
+from wire.http import app
+from wire.kafka import front
 
 log = logging.getLogger(__name__)
 
@@ -13,6 +17,18 @@ OTHER_FILES: Final = 256
 """Of storage, of listeners and of a few HTTP connections."""
 OTHER_FILES_MIN: Final = 52
 """What an idle server has open, and a little more: without that nothing works."""
+
+FEW_FILES: Final = 1024
+"""With fewer, clients may have them all before the code is loaded that serves the first of a kind.
+What Python has imported by half it does not import again.
+"""
+
+
+def load_all_if(files: int) -> None:
+    """Import what is imported later otherwise, for a quick start, where files are few."""
+    if 0 <= files < FEW_FILES:
+        for name in ("wire.http.stack", *app.LATE, *front.PARTS):
+            import_module(name)
 
 
 def raise_limit() -> int:

@@ -25,7 +25,7 @@ import trio
 from msgspec.structs import replace
 
 from magnetar import compose, data_directory, introduction, logs
-from magnetar.descriptors import connections_within, raise_limit
+from magnetar.descriptors import connections_within, load_all_if, raise_limit
 from magnetar.memory import keep_what_is_freed
 from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
@@ -195,7 +195,9 @@ def _tune() -> None:
 
 def _with_room(settings: Settings) -> Settings:
     """Of connections, as many as this process may have open files for."""
-    room = connections_within(raise_limit(), settings.limits.connections)
+    files = raise_limit()
+    load_all_if(files)
+    room = connections_within(files, settings.limits.connections)
     return replace(settings, limits=replace(settings.limits, connections=room))
 
 

@@ -2,11 +2,13 @@
 
 import logging
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from magnetar.descriptors import OTHER_FILES, connections_within, raise_limit
+from magnetar.descriptors import FEW_FILES, OTHER_FILES, connections_within, raise_limit
 
 
 @pytest.fixture
@@ -44,3 +46,15 @@ def test_connections_leave_files_for_the_rest(
     with caplog.at_level(logging.WARNING):
         assert connections_within(files, wanted) == taken
     assert len(caplog.records) == (taken < wanted)
+
+
+@pytest.mark.parametrize(("files", "loaded"), [(FEW_FILES - 1, True), (FEW_FILES, False)])
+def test_all_is_loaded_at_once_where_files_are_few(files: int, loaded: bool) -> None:
+    """In a process of its own: here it is loaded already."""
+    code = (
+        "import sys; from magnetar.descriptors import load_all_if; "
+        f"load_all_if({files}); print('wire.http.stack' in sys.modules, "
+        "'wire.kafka.messages.quorum' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == [str(loaded)] * 2
