@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from interop_tests.hostile.conftest import MIB
 from interop_tests.hostile.test_memory import FEW_SECONDS, Highest, Steady
 
-FLOOD_SECONDS = 6.0
+FLOOD_SECONDS = 4.0
 WAIT_SECONDS_MAX = 3.0
 """For a well-behaved client, on a machine that the flood keeps busy, too."""
 
