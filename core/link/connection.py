@@ -200,11 +200,10 @@ class Connection:
         """So much that it brought is on its way to storage; at the limit, it is read no more."""
         self.storing_bytes += size
         link = self.link
-        incoming = link.incoming
-        incoming.storing += size
+        link.incoming.storing += size
         if self.storing_bytes >= link.limits.storing_bytes_per_connection_max:
             self.pause(PAUSE_STORING)
-        if incoming.storing >= incoming.storing_max:
+        if link.incoming.storing_much:
             link.hold_writers(True)
 
     def stored(self, size: int, *, proves: bool = True) -> None:

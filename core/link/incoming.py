@@ -51,11 +51,11 @@ class Incoming:
     __slots__ = (
         "_partial_max",
         "_privileged",
+        "_storing_max",
         "_waiting",
         "asked",
         "partial",
         "storing",
-        "storing_max",
         "tight",
     )
 
@@ -63,7 +63,7 @@ class Incoming:
         self.partial = self.asked = self.storing = 0
         self.tight = False
         self._partial_max = partial_max
-        self.storing_max = storing_max
+        self._storing_max = storing_max
         self._privileged: PartialFrame | None = None
         self._waiting: dict[bool, dict[PartialFrame, int]] = {True: {}, False: {}}
         """Of those that are proven and those that are not: how much room each asks for, in the
@@ -156,8 +156,8 @@ class Incoming:
 
     @property
     def storing_much(self) -> bool:
-        return self.storing >= self.storing_max
+        return self.storing >= self._storing_max
 
     @property
     def storing_little(self) -> bool:
-        return 2 * self.storing <= self.storing_max
+        return 2 * self.storing <= self._storing_max

@@ -28,11 +28,15 @@ QUICK_SECONDS: Final = 0.005
 class Pace:
     """See the module's docstring."""
 
-    __slots__ = ("bytes", "share_min")
+    __slots__ = ("bytes",)
 
     def __init__(self) -> None:
         self.bytes = SWEEP_BYTES_MAX
-        self.share_min = SHARE_BYTES_MIN
+
+    @property
+    def share_min(self) -> int:
+        """It shrinks with the whole."""
+        return max(SHARE_BYTES_MIN * self.bytes // SWEEP_BYTES_MAX, SHARE_BYTES_LEAST)
 
     def share(self, connections: int) -> int:
         """What is received at once from each of so many."""
@@ -42,7 +46,5 @@ class Pace:
         """A sweep is over, and took so long."""
         if seconds > SLOW_SECONDS:
             self.bytes = max(self.bytes // 2, SWEEP_BYTES_MIN)
-            self.share_min = max(self.share_min // 2, SHARE_BYTES_LEAST)
         elif seconds < QUICK_SECONDS and self.bytes < SWEEP_BYTES_MAX:
             self.bytes *= 2
-            self.share_min = min(2 * self.share_min, SHARE_BYTES_MIN)
