@@ -1,5 +1,8 @@
 """Peers that do not read, and what is counted meanwhile."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import trio
 import trio.testing
 
@@ -7,7 +10,18 @@ from core.link.connection import PROOF_BYTES
 from core.link.incoming import ASKING_BYTES
 from core.link.limits import LinkLimits
 from core.link.outgoing import PART_OF_PROVEN, SMALL_BYTES
-from core.link.tests.echo import receive_exactly, running
+from core.link.tests.echo import Bench, receive_exactly, running
+
+
+@asynccontextmanager
+async def answered(
+    limits: LinkLimits,
+) -> AsyncIterator[tuple[Bench, trio.SocketStream]]:
+    """A link whose one peer has said something and was answered; and the peer's stream."""
+    async with running(limits) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        yield bench, stream
 
 
 async def test_a_peer_that_never_reads_is_not_read_either() -> None:
@@ -30,9 +44,7 @@ async def test_a_peer_that_never_reads_is_not_read_either() -> None:
 
 
 async def test_what_is_packed_counts_before_it_is_flushed() -> None:
-    async with running(LinkLimits(outbox_high_bytes=100)) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
+    async with answered(LinkLimits(outbox_high_bytes=100)) as (bench, _):
         connection = bench.connections[0]
         connection.packed(60)
         assert not connection.congested
@@ -44,9 +56,7 @@ async def test_what_is_packed_counts_before_it_is_flushed() -> None:
 
 
 async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> None:
-    async with running(LinkLimits()) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
+    async with answered(LinkLimits()) as (bench, _):
         connection = bench.connections[0]
         outgoing = connection.link.outgoing
         others = outgoing.limit - outgoing.limit // PART_OF_PROVEN
@@ -64,9 +74,7 @@ async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> No
 
 
 async def test_who_takes_too_little_is_read_no_more_the_sooner_the_less_is_left() -> None:
-    async with running(LinkLimits()) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
+    async with answered(LinkLimits()) as (bench, _):
         connection = bench.connections[0]
         outgoing = connection.link.outgoing
         connection.packed(SMALL_BYTES + 1)
@@ -83,9 +91,7 @@ async def test_who_takes_too_little_is_read_no_more_the_sooner_the_less_is_left(
 
 async def test_little_is_received_of_many_requests() -> None:
     """Unless the peer has had something stored."""
-    async with running(LinkLimits()) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
+    async with answered(LinkLimits()) as (bench, stream):
         connection = bench.connections[0]
         incoming = connection.link.incoming
         assert connection.has_room_to_wait(LinkLimits().partial_bytes_max // 2)
@@ -100,9 +106,7 @@ async def test_little_is_received_of_many_requests() -> None:
 
 
 async def test_what_is_kept_is_for_who_reads() -> None:
-    async with running(LinkLimits()) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
+    async with answered(LinkLimits()) as (bench, _):
         connection = bench.connections[0]
         outgoing = connection.link.outgoing
         outgoing.add(outgoing.limit - outgoing.limit // PART_OF_PROVEN)
@@ -119,9 +123,7 @@ async def test_what_is_kept_is_for_who_reads() -> None:
 
 
 async def test_who_only_waited_to_be_stored_has_proved_nothing() -> None:
-    async with running(LinkLimits()) as bench, await bench.dial() as stream:
-        await stream.send_all(b"a\n")
-        await receive_exactly(stream, 2)
+    async with answered(LinkLimits()) as (bench, _):
         connection = bench.connections[0]
         connection.storing(100)
         connection.stored(100, proves=False)
