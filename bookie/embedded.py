@@ -215,9 +215,7 @@ async def _identify(
                 f"{directories.root} has stored entries before, but its metadata is lost: restore "
                 "that from a backup"
             )
-        instance_id = str(uuid.uuid4())
-        await metadata.put(ledger_metadata.LAYOUT, ledger_metadata.LAYOUT_VALUE)
-        await metadata.put(ledger_metadata.INSTANCE_ID, instance_id.encode(), ABSENT)
+        instance_id = await _format(metadata)
     else:
         instance_id = found.value.decode()
     ours = cookie.embedded(settings.bookie_id, instance_id)
@@ -232,6 +230,20 @@ async def _identify(
     if known is None:
         with suppress(AlreadyExists):
             await metadata.put(path, ours.encode().encode(), ABSENT)
+
+
+async def _format(metadata: MetadataStore) -> str:
+    """Begin a cluster of bookies; returns its id, which is another's if that one was first.
+
+    The id is written last: where it stands, all else does.
+    """
+    with suppress(AlreadyExists):  # a start that was cut off got so far
+        await metadata.put(ledger_metadata.LAYOUT, ledger_metadata.LAYOUT_VALUE, ABSENT)
+    made = str(uuid.uuid4())
+    with suppress(AlreadyExists):
+        await metadata.put(ledger_metadata.INSTANCE_ID, made.encode(), ABSENT)
+    found = await metadata.get(ledger_metadata.INSTANCE_ID)
+    return made if found is None else found.value.decode()
 
 
 def _journal_files(directories: Directories, settings: BookieSettings) -> JournalFiles:

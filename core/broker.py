@@ -26,8 +26,16 @@ from core.access import Access
 from core.attaching import ATTACH_SECONDS, Marks
 from core.catalog import Catalog
 from core.clock import Clock
+from core.cluster.ownership import AloneHere, Ownership
 from core.dispatch.selectors import Division
-from core.errors import AlreadyExists, BrokerError, NotAllowed, NotReady, TopicNotFound
+from core.errors import (
+    AlreadyExists,
+    BrokerError,
+    NotAllowed,
+    NotOwned,
+    NotReady,
+    TopicNotFound,
+)
 from core.housekeeping import Housekeeping
 from core.ledger.cursor import Cursor
 from core.ledger.managed import ManagedLedger
@@ -54,6 +62,8 @@ POLICIES_PER_REST = 10
 """Topics that are told new policies before the loop gets its turn: they are worked out for each."""
 DISPATCH_SECONDS_MAX = 0.005
 """Delivering to one subscription after the other, before the rest of a sweep has its turn."""
+
+ALONE = AloneHere()
 
 
 def _always(_topic: AnyTopic) -> bool:
@@ -89,8 +99,10 @@ class Broker:
         metadata: MetadataStore,
         clock: Clock,
         soon: Callable[[], None],
+        ownership: Ownership = ALONE,
     ) -> None:
         self.settings = settings
+        self.ownership = ownership
         self.clock = clock
         self.metadata = metadata
         self.topics: dict[str, AnyTopic] = {}
@@ -202,6 +214,9 @@ class Broker:
         if found is None:
             if self._stopping:
                 raise NotReady("the server is stopping")
+            owner = await self.ownership.topic(name)
+            if owner is not None:
+                raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
             await self._check_may_exist(name, create=create, by_order=by_order)
             found = await self._load(name)
         return found

@@ -1,21 +1,31 @@
 """The catalog: clusters, tenants, namespaces, partitioned topics and their policies.
 
-It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here: this
-server is its one writer, and a watch drops from the cache what somebody else changes.
+It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here. Nobody
+owns it: every broker of a cluster may change it. So a change is written over the version that was
+read for it, and is refused (`BadVersion`) if somebody else was faster: who asked reads again. A
+watch drops from the cache what somebody else changes.
 
-Invariant: what the cache says is what the store said last; a write reaches the store first.
+Invariant: what the cache says is what the store said last; a write reaches the store first, and
+replaces exactly what its author has read.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import trio
 from msgspec import Struct
 
-from core.errors import AlreadyExists, Invalid, NamespaceNotFound, NotAllowed, NotFound
+from core.errors import (
+    AlreadyExists,
+    BadVersion,
+    Invalid,
+    NamespaceNotFound,
+    NotAllowed,
+    NotFound,
+)
 from core.names import NamespaceName, TopicName, check_entity
 from core.policies import (
     BrokerDefaults,
@@ -26,7 +36,7 @@ from core.policies import (
     effective,
     encode,
 )
-from core.ports.metadata_store import ABSENT, MetadataStore
+from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 CLUSTERS = "/admin/clusters"
 TENANTS = "/admin/policies"
@@ -69,11 +79,13 @@ class Catalog:
         self.cluster = cluster
         self.defaults = defaults
         self._metadata = metadata
-        self._cache: dict[str, bytes | None] = {}
-        """Values by path; None where there is none. Names are asked for that nobody ever has, so
+        self._cache: dict[str, Versioned | None] = {}
+        """Records by path; None where there is none. Names are asked for that nobody ever has, so
         there is an end to it: the oldest goes first."""
         self._locks: dict[NamespaceName, trio.Lock] = {}
         """Of the namespaces being changed just now."""
+        self._read: dict[NamespaceName, dict[str, int]] = {}
+        """Of those: the version of each path when it was first read since the change began."""
         self._changes = 0
         """So that what was read before a change is not kept after it."""
 
@@ -97,18 +109,25 @@ class Catalog:
             ),
         ):
             if await self._get(path) is None:
-                await self._put(path, value, ABSENT)
+                with suppress(AlreadyExists):  # another broker starts, too
+                    await self._put(path, value, ABSENT)
 
     @asynccontextmanager
     async def changing(self, namespace: NamespaceName) -> AsyncIterator[None]:
         """Alone with what a namespace and its topics have decided: what is read is what is changed.
 
-        Policies are read whole and written whole, so two changes at a time would lose one.
+        Policies are read whole and written whole, so two changes at a time would lose one. In this
+        broker they wait for each other. What another broker changes in the meantime is not
+        overwritten: the versions that are read first in here are those that writes expect.
         """
         lock = self._locks.setdefault(namespace, trio.Lock())
         try:
             async with lock:
-                yield
+                self._read[namespace] = {}
+                try:
+                    yield
+                finally:
+                    del self._read[namespace]
         finally:
             if not lock.locked():
                 self._locks.pop(namespace, None)
@@ -117,34 +136,54 @@ class Catalog:
         self._changes += 1
         self._cache.pop(path, None)
 
-    def _keep(self, path: str, value: bytes | None) -> None:
+    def _keep(self, path: str, found: Versioned | None) -> None:
         while len(self._cache) >= CACHED_PATHS_MAX:
             del self._cache[next(iter(self._cache))]
-        self._cache[path] = value
+        self._cache[path] = found
 
-    async def _get(self, path: str) -> bytes | None:
+    async def _find(self, path: str, namespace: NamespaceName | None = None) -> Versioned | None:
+        """The record at a path, which may be about to be changed with others of its namespace."""
         try:
-            return self._cache[path]
+            found = self._cache[path]
         except KeyError:
-            pass
-        changes = self._changes
-        found = await self._metadata.get(path)
-        value = found.value if found is not None else None
-        if changes == self._changes:
-            self._keep(path, value)
-        return value
+            changes = self._changes
+            found = await self._metadata.get(path)
+            if changes == self._changes:
+                self._keep(path, found)
+        if namespace in self._read:
+            self._read[namespace].setdefault(path, version_of(found))
+        return found
 
-    async def _put(self, path: str, value: bytes, expected: int | None = None) -> None:
+    async def _get(self, path: str, namespace: NamespaceName | None = None) -> bytes | None:
+        found = await self._find(path, namespace)
+        return found.value if found is not None else None
+
+    async def _put(self, path: str, value: bytes, expected: int) -> None:
         try:
             await self._metadata.put(path, value, expected)
         finally:
             self._forget(path)
 
-    async def _delete(self, path: str) -> None:
+    async def _change(self, path: str, value: bytes, namespace: NamespaceName) -> None:
+        """Write over what was read: since the change of the namespace began, or just now."""
+        expected = version_of(await self._find(path, namespace))
+        read = self._read.get(namespace, {})
         try:
-            await self._metadata.delete(path)
-        finally:
-            self._forget(path)
+            await self._put(path, value, read.get(path, expected))
+        except AlreadyExists as error:
+            raise BadVersion(f"{path} has been written by another broker") from error
+        read.pop(path, None)
+
+    async def _delete(self, path: str) -> None:
+        """Remove what is there, whoever changes it meanwhile."""
+        while (found := await self._find(path)) is not None:
+            try:
+                await self._metadata.delete(path, found.version)
+            except (BadVersion, NotFound):
+                continue
+            finally:
+                self._forget(path)
+            return
 
     # -- clusters -----------------------------------------------------------------------------
 
@@ -165,7 +204,8 @@ class Catalog:
         path = f"{CLUSTERS}/{name}"
         if not create:
             await self.get_cluster(name)
-        await self._put(path, body or encode(Cluster()), ABSENT if create else None)
+        expected = ABSENT if create else version_of(await self._find(path))
+        await self._put(path, body or encode(Cluster()), expected)
 
     async def delete_cluster(self, name: str) -> None:
         await self.get_cluster(name)
@@ -189,9 +229,11 @@ class Catalog:
             raise NotAllowed("Clusters can not be empty")
         if not set(tenant.allowed_clusters) <= set(await self.clusters()):
             raise NotAllowed("Clusters do not exist")
+        path = f"{TENANTS}/{name}"
         if not create:
             await self.get_tenant(name)
-        await self._put(f"{TENANTS}/{name}", encode(tenant), ABSENT if create else None)
+        expected = ABSENT if create else version_of(await self._find(path))
+        await self._put(path, encode(tenant), expected)
 
     async def delete_tenant(self, name: str) -> None:
         """Only an empty one goes."""
@@ -213,7 +255,7 @@ class Catalog:
         return await self._get(f"{TENANTS}/{name}") is not None
 
     async def policies(self, name: NamespaceName) -> NamespacePolicies:
-        found = await self._get(f"{TENANTS}/{name}")
+        found = await self._get(f"{TENANTS}/{name}", name)
         if found is None:
             raise NamespaceNotFound(f"namespace {name} does not exist")
         return decode(found, NamespacePolicies)
@@ -230,7 +272,7 @@ class Catalog:
 
     async def set_policies(self, name: NamespaceName, policies: NamespacePolicies) -> None:
         await self.policies(name)
-        await self._put(f"{TENANTS}/{name}", encode(policies))
+        await self._change(f"{TENANTS}/{name}", encode(policies), name)
 
     async def delete_namespace(self, name: NamespaceName) -> None:
         """Its topics must be gone already: the broker sees to that."""
@@ -246,15 +288,16 @@ class Catalog:
         return effective(self.defaults, namespace, topic, self.cluster)
 
     async def topic_policies(self, name: TopicName) -> TopicPolicies:
-        found = await self._get(f"{TOPIC_POLICIES}/{name.base.managed_ledger}")
+        found = await self._get(f"{TOPIC_POLICIES}/{name.base.managed_ledger}", name.namespace)
         return decode(found or b"", TopicPolicies)
 
     async def set_topic_policies(self, name: TopicName, policies: TopicPolicies) -> None:
-        await self._put(f"{TOPIC_POLICIES}/{name.base.managed_ledger}", encode(policies))
+        path = f"{TOPIC_POLICIES}/{name.base.managed_ledger}"
+        await self._change(path, encode(policies), name.namespace)
 
     async def partitions(self, name: TopicName) -> int:
         """0 for a topic without partitions, and for one that does not exist."""
-        found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}")
+        found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}", name.namespace)
         return decode(found, Partitioned).partitions if found is not None else 0
 
     async def partitioned_of(self, namespace: NamespaceName) -> dict[TopicName, int]:
@@ -278,24 +321,32 @@ class Catalog:
     async def grow_partitioned(self, name: TopicName, partitions: int) -> None:
         """The number of partitions may only rise: keys would move back otherwise."""
         _check_partitions(partitions)
-        present = await self.partitions(name)
+        path = f"{PARTITIONED}/{name.managed_ledger}"
+        found = await self._find(path)
+        present = 0 if found is None else decode(found.value, Partitioned).partitions
         if not present:
             raise NotFound(f"{name} is not a partitioned topic")
         if partitions <= present:
             raise Invalid(f"{name} has {present} partitions, the new number must be higher")
-        await self._put(f"{PARTITIONED}/{name.managed_ledger}", encode(Partitioned(partitions)))
+        assert found is not None
+        node = msgspec.json.decode(found.value, type=dict[str, object])
+        grown = msgspec.json.encode({**node, "partitions": partitions})  # its properties stay
+        await self._put(path, grown, version_of(found))
 
     async def forget_topic(self, name: TopicName) -> None:
         """The topic is deleted: so is what it had decided, and the number of its partitions."""
         for prefix in (PARTITIONED, TOPIC_POLICIES):
-            path = f"{prefix}/{name.managed_ledger}"
-            if await self._get(path) is not None:
-                await self._delete(path)
+            await self._delete(f"{prefix}/{name.managed_ledger}")
 
     async def new_producer_name(self) -> str:
         """Unique for ever, as clients that leave the choice to the broker expect."""
         number = await self._metadata.next(PRODUCER_NAMES)
         return f"{self.cluster}-0-{number}"
+
+
+def version_of(found: Versioned | None) -> int:
+    """The version that a write over this record expects."""
+    return ABSENT if found is None else found.version
 
 
 def _check_partitions(partitions: int) -> None:

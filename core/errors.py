@@ -7,13 +7,16 @@
                            HashRangeTaken, SubscriptionBusy
       Refused              NotAllowed, Invalid, InvalidName, ChecksumMismatch, Terminated,
                            Unsupported, Unauthenticated, Unauthorized, IncompatibleSchema
-      Unavailable          NotReady, Overloaded, QuotaHeld, QuotaExceeded, Fenced
+      Unavailable          NotReady, NotOwned, NotCoordinator, Overloaded, QuotaHeld,
+                           QuotaExceeded, Fenced
       StorageFailed        StorageFull, Corrupted
 
 Each front maps *every leaf* to its own wire code (`wire/<front>/errors.py`, a test asserts that the
 table is total). Foreign exceptions are mapped where they enter and never travel further.
 `WireError` stands apart: a peer sent bytes that no protocol allows, and its connection is closed.
 """
+
+from collections.abc import Mapping
 
 
 class BrokerError(Exception):
@@ -126,6 +129,19 @@ class Unavailable(BrokerError):
 
 class NotReady(Unavailable):
     """Being loaded, unloaded or moved."""
+
+
+class NotOwned(Unavailable):
+    """Another broker owns the topic: clients look it up again, and are sent there."""
+
+    def __init__(self, text: str = "", addresses: Mapping[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.addresses: Mapping[str, str] = addresses or {}
+        """Of the owner, by listener, as far as they are known (`core/cluster/ownership.py`)."""
+
+
+class NotCoordinator(Unavailable):
+    """Another broker coordinates the group or the transaction."""
 
 
 class Overloaded(Unavailable):

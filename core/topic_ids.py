@@ -20,6 +20,8 @@ from core.ports.metadata_store import ABSENT, MetadataStore
 BY_NAME: Final = "/magnetar/topic-ids"
 BY_ID: Final = "/magnetar/topics-by-id"
 CACHED_MAX: Final = 50_000
+FIRST: Final = 0
+"""The version of both records: they are written once, and deleted."""
 
 
 class TopicIds:
@@ -52,7 +54,7 @@ class TopicIds:
         try:
             await self._metadata.put(_by_name(name), made, ABSENT)
         except AlreadyExists:  # somebody else has asked at the same moment
-            await self._metadata.delete(_by_id(made))
+            await self._metadata.delete(_by_id(made), FIRST)
             stored = await self._metadata.get(_by_name(name))
             return stored.value if stored is not None else await self._make(name)
         return made
@@ -71,8 +73,8 @@ class TopicIds:
         stored = await self._metadata.get(_by_name(name))
         if stored is not None:
             for path in (_by_name(name), _by_id(stored.value)):
-                with suppress(NotFound):
-                    await self._metadata.delete(path)
+                with suppress(NotFound):  # somebody else deletes it, too
+                    await self._metadata.delete(path, FIRST)
         self._forgotten += 1
         self._ids.pop(name, None)
 

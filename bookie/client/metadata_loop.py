@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bookie.client import metadata
 from bookie.proto.storage_pb2 import LedgerMetadata
-from core.errors import BadVersion, Corrupted, LedgerNotFound
+from core.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
 from core.ports.metadata_store import MetadataStore
 
 
@@ -44,6 +44,17 @@ async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
     except (LedgerNotFound, Corrupted):
         return -1
     return int(ledger.lastEntryId) if ledger.state == metadata.CLOSED else -1
+
+
+async def remove(store: MetadataStore, ledger_id: int) -> None:
+    """Delete the metadata of a ledger, whatever it says and whoever changes it meanwhile."""
+    path = metadata.path_of(ledger_id)
+    while (found := await store.get(path)) is not None:
+        try:
+            await store.delete(path, found.version)
+        except (BadVersion, NotFound):
+            continue
+        return
 
 
 async def change(

@@ -19,7 +19,7 @@ from bookie.client.reader import Reader
 from bookie.client.writer import Writer
 from bookie.proto.storage_pb2 import LedgerMetadata
 from core.clock import Clock
-from core.errors import AlreadyExists, NotFound
+from core.errors import AlreadyExists
 from core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from core.ports.metadata_store import ABSENT, MetadataStore
 
@@ -111,7 +111,4 @@ class LedgerClient:
         return metadata.info(ledger_id, ledger)
 
     async def delete(self, ledger_id: int) -> None:
-        try:
-            await self._store.delete(metadata.path_of(ledger_id))
-        except NotFound:
-            return
+        await metadata_loop.remove(self._store, ledger_id)

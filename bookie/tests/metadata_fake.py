@@ -31,21 +31,21 @@ class DictMetadata:
         found = self.values.get(path)
         return None if found is None else Versioned(*found)
 
-    async def put(self, path, value, expected=None):
+    async def put(self, path, value, expected):
         found = self.values.get(path)
         if expected == ABSENT and found is not None:
             raise AlreadyExists(path)
-        if expected not in (None, ABSENT) and (found is None or found[1] != expected):
+        if expected != ABSENT and (found is None or found[1] != expected):
             raise BadVersion(path)
         version = 0 if found is None else found[1] + 1
         self.values[path] = (value, version)
         self._save()
         return version
 
-    async def delete(self, path, expected=None):
+    async def delete(self, path, expected):
         if path not in self.values:
             raise NotFound(path)
-        if expected is not None and self.values[path][1] != expected:
+        if self.values[path][1] != expected:
             raise BadVersion(path)
         del self.values[path]
         self._save()
@@ -54,7 +54,7 @@ class DictMetadata:
         start = path.rstrip("/") + "/"
         return sorted({p[len(start) :].split("/")[0] for p in self.values if p.startswith(start)})
 
-    async def lease(self, path, value):
+    async def lease(self, path, value, lost):
         await self.put(path, value, ABSENT)
 
     async def next(self, path):

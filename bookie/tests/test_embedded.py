@@ -23,6 +23,7 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
+from core.ports.metadata_store import ABSENT
 from core.ports.tests.contract_ledger_store import CHECKS, Told, append
 
 SETTINGS = BookieSettings()
@@ -164,7 +165,7 @@ async def test_foreign_newer_and_emptied_directories_are_refused(tmp_path):
         async with opened(tmp_path, DictMetadata()):
             pass
     another = DictMetadata()
-    await another.put(INSTANCE_ID, b"of another cluster")
+    await another.put(INSTANCE_ID, b"of another cluster", ABSENT)
     with pytest.raises(StorageFailed, match="another bookie"):
         async with opened(tmp_path, another):
             pass

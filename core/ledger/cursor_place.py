@@ -1,7 +1,8 @@
-"""Where a cursor is kept: a znode, and the small ledger of snapshots that it names.
+"""Where a cursor is stored: a znode, and the small ledger of snapshots that it names.
 
 A znode that names no ledger (-1) holds the state itself, after a clean close. When to save, and
-what, is the cursor's affair (`cursor.py`).
+what, is the cursor's affair (`cursor.py`). The znode is a record that the owner of the topic holds
+(`core/cluster/owned.py`): who finds it written by another owner lets the whole topic go.
 
 Invariants: at most one ledger is named by the znode, and any other that was created is deleted;
 what another owner has written is never written over.
@@ -10,13 +11,10 @@ what another owner has written is never written over.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from urllib.parse import quote
 
-import trio
-
+from core.cluster.owned import OwnedRecord
 from core.errors import (
-    BadVersion,
     BrokerError,
     Corrupted,
     EntryNotFound,
@@ -29,7 +27,6 @@ from core.ledger.managed import ManagedLedger
 from core.ledger.storage import Storage
 from core.ledger.trouble import said
 from core.ports.ledger_store import LedgerWriter
-from core.ports.metadata_store import ABSENT
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +34,9 @@ log = logging.getLogger(__name__)
 class CursorPlace:
     """See the module's docstring."""
 
-    __slots__ = ("_cursor", "_ledger", "_storage", "_version", "ledger_id", "path", "switched_ms")
+    __slots__ = ("_cursor", "_ledger", "_storage", "_znode", "ledger_id", "switched_ms")
 
     def __init__(self, storage: Storage, ledger: ManagedLedger, cursor: str) -> None:
-        self.path = f"{ledger.path}/{quote(cursor, safe='')}"
         self.ledger_id = -1
         """The ledger that the znode names."""
         self.switched_ms = 0
@@ -48,19 +44,27 @@ class CursorPlace:
         self._storage = storage
         self._ledger = ledger
         self._cursor = cursor
-        self._version = ABSENT
+        path = f"{ledger.path}/{quote(cursor, safe='')}"
+        self._znode = OwnedRecord(storage.metadata, path, bytes, bytes)
+
+    @property
+    def path(self) -> str:
+        """Of the znode."""
+        return self._znode.path
 
     async def create(self, value: bytes) -> None:
-        """A znode that was not there."""
-        self._version = await self._storage.metadata.put(self.path, value, ABSENT)
+        """Write a znode that was not there; `Fenced` if another owner has written it."""
+        try:
+            await self._znode.create(value)
+        except Fenced as error:
+            raise self._let_go() from error
 
     async def find(self) -> formats.ManagedCursorInfo:
         """What the znode says; `NotFound` without one."""
-        found = await self._storage.metadata.get(self.path)
+        found = await self._znode.load()
         if found is None:
             raise NotFound(f"no cursor {self._cursor} of {said(self._ledger.name)}")
-        self._version = found.version
-        info = formats.decode_cursor(found.value)
+        info = formats.decode_cursor(found)
         self.ledger_id = max(info.cursors_ledger_id, -1)
         return info
 
@@ -101,29 +105,34 @@ class CursorPlace:
     async def name(self, ledger_id: int, value: bytes) -> None:
         """Write the znode, which names that ledger (-1: none), and drop the one it named before.
 
-        `Fenced` if another owner has written it: then the whole log is let go. Shielded: were the
-        call cut off, the version would be lost, and with it the cursor.
+        `Fenced` if another owner has written it: then the whole log is let go.
         """
         try:
-            with trio.CancelScope(shield=True):
-                self._version = await self._storage.metadata.put(self.path, value, self._version)
-        except BrokerError as error:
+            await self._znode.write(value)
+        except Fenced as error:
             await self._drop(ledger_id)
-            if not isinstance(error, BadVersion):
-                raise
-            reason = Fenced("another owner has taken this subscription over")
-            self._ledger.let_go(reason)
-            raise reason from error
+            raise self._let_go() from error
+        except BrokerError:
+            await self._drop(ledger_id)
+            raise
         before, self.ledger_id = self.ledger_id, ledger_id
         self.switched_ms = self._storage.clock.wall_ms()
         await self._drop(before)
 
     async def delete(self) -> None:
-        """First the znode, then the ledger; whatever an earlier try has left of them."""
-        with suppress(NotFound):  # an earlier try got so far
-            await self._storage.metadata.delete(self.path)
+        """Remove the znode, then the ledger; whatever an earlier try has left of them."""
+        try:
+            await self._znode.delete()
+        except Fenced as error:
+            raise self._let_go() from error
         ledger_id, self.ledger_id = self.ledger_id, -1
         await self._drop(ledger_id)
+
+    def _let_go(self) -> Fenced:
+        """Another owner has written the znode, so the topic is its; returns what to raise."""
+        reason = Fenced("another owner has taken this subscription over")
+        self._ledger.let_go(reason)
+        return reason
 
     async def _drop(self, ledger_id: int) -> None:
         """Nobody names it any more: at worst it stays and takes room."""

@@ -127,13 +127,15 @@ class EmbeddedMetadata:
 
     # -- writing ------------------------------------------------------------------------------
 
-    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+    async def put(self, path: str, value: bytes, expected: int) -> int:
         return await self._write(path, partial(_put, path, value, expected, False))
 
-    async def delete(self, path: str, expected: int | None = None) -> None:
+    async def delete(self, path: str, expected: int) -> None:
         await self._write(path, partial(_delete, path, expected))
 
-    async def lease(self, path: str, value: bytes) -> None:
+    async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
+        """`lost` is never called: the session is this process, which holds the store's lock."""
+        del lost
         await self._write(path, partial(_put, path, value, ABSENT, True))
 
     async def next(self, path: str) -> int:
@@ -343,21 +345,21 @@ def _version(connection: sqlite3.Connection, path: str) -> int:
 
 
 def _put(
-    path: str, value: bytes, expected: int | None, lease: bool, connection: sqlite3.Connection
+    path: str, value: bytes, expected: int, lease: bool, connection: sqlite3.Connection
 ) -> tuple[int, Change]:
     version = _version(connection, path)
-    if expected is not None and expected != version:
+    if expected != version:
         if expected == ABSENT:
             raise AlreadyExists(f"{path} exists")
         raise BadVersion(f"{path} has version {version}, not {expected}")
     return version + 1, Put(path, value, version + 1, lease)
 
 
-def _delete(path: str, expected: int | None, connection: sqlite3.Connection) -> tuple[int, Change]:
+def _delete(path: str, expected: int, connection: sqlite3.Connection) -> tuple[int, Change]:
     version = _version(connection, path)
     if version == ABSENT:
         raise NotFound(f"{path} does not exist")
-    if expected is not None and expected != version:
+    if expected != version:
         raise BadVersion(f"{path} has version {version}, not {expected}")
     return version, Delete(path)
 

@@ -1,6 +1,7 @@
 """A MetadataStore in memory: for tests, and the verified fake of the port.
 
-It passes the same contract as the durable ones. Nothing survives it.
+It passes the same contract as the durable ones. Nothing survives it. A test may end its session
+(`expire`).
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ class MemoryMetadata:
     def __init__(self) -> None:
         self._values: dict[str, Versioned] = {}
         self._counters: dict[str, int] = {}
+        self._leases: dict[str, Callable[[], None]] = {}
+        """Who is to hear that the session is lost, by path."""
         self._watches: list[tuple[str, Callable[[str], None]]] = []
 
     async def get(self, path: str) -> Versioned | None:
         return self._values.get(path)
 
-    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+    async def put(self, path: str, value: bytes, expected: int) -> int:
         found = self._values.get(path)
         version = found.version if found is not None else ABSENT
-        if expected is not None and expected != version:
+        if expected != version:
             if expected == ABSENT:
                 raise AlreadyExists(f"{path} exists")
             raise BadVersion(f"{path} has version {version}, not {expected}")
@@ -33,13 +36,14 @@ class MemoryMetadata:
         self._tell(path)
         return version + 1
 
-    async def delete(self, path: str, expected: int | None = None) -> None:
+    async def delete(self, path: str, expected: int) -> None:
         found = self._values.get(path)
         if found is None:
             raise NotFound(f"{path} does not exist")
-        if expected is not None and expected != found.version:
+        if expected != found.version:
             raise BadVersion(f"{path} has version {found.version}, not {expected}")
         del self._values[path]
+        self._leases.pop(path, None)
         self._tell(path)
 
     async def children(self, path: str) -> list[str]:
@@ -48,8 +52,18 @@ class MemoryMetadata:
             {key[len(start) :].partition("/")[0] for key in self._values if key.startswith(start)}
         )
 
-    async def lease(self, path: str, value: bytes) -> None:
+    async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
         await self.put(path, value, ABSENT)
+        self._leases[path] = lost
+
+    def expire(self) -> None:
+        """End the session, as a server does that has not heard of a client for too long."""
+        leases, self._leases = self._leases, {}
+        for lost in leases.values():
+            lost()
+        for path in leases:
+            del self._values[path]
+            self._tell(path)
 
     async def next(self, path: str) -> int:
         number = self._counters.get(path, 0)

@@ -8,7 +8,8 @@ from typing import Any
 
 import trio
 
-from core.broker import Broker, BrokerSettings
+from core.broker import ALONE, Broker, BrokerSettings
+from core.cluster.ownership import Ownership
 from core.ledger.trim import RollLimits
 from core.metadata.memory import MemoryMetadata
 from core.policies import BrokerDefaults
@@ -26,7 +27,9 @@ class Stores:
 
 
 @asynccontextmanager
-async def running(stores: Stores | None = None, **defaults: Any) -> AsyncIterator[Broker]:
+async def running(
+    stores: Stores | None = None, ownership: Ownership = ALONE, **defaults: Any
+) -> AsyncIterator[Broker]:
     """A broker for the length of a block; the defaults are those of its policies.
 
     Ledgers have ten entries. There is no link, so what is dispatched is dispatched by the test.
@@ -35,7 +38,9 @@ async def running(stores: Stores | None = None, **defaults: Any) -> AsyncIterato
     settings = BrokerSettings(
         defaults=BrokerDefaults(**defaults), roll=RollLimits(entries_max=10, age_ms_min=0)
     )
-    broker = Broker(settings, stores.ledgers, stores.metadata, stores.clock, lambda: None)
+    broker = Broker(
+        settings, stores.ledgers, stores.metadata, stores.clock, lambda: None, ownership
+    )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         yield broker

@@ -18,6 +18,7 @@ from core.policies import AutoTopicCreation, NamespacePolicies
 from core.testing.bench import settled, stored
 from core.testing.broker import Stores, running
 from core.testing.client import attached
+from core.testing.metadata import overwrite
 from core.topic.subscription import Subscription, SubscriptionType
 from core.topic.topic import Topic
 from core.topic.volatile import VolatileTopic
@@ -59,7 +60,7 @@ async def test_a_load_that_fails_may_be_tried_again() -> None:
     async with running(stores) as broker:
         put = stores.metadata.put
 
-        async def fail(path: str, value: bytes, expected: int | None = None) -> int:
+        async def fail(path: str, value: bytes, expected: int) -> int:
             raise StorageFailed("no")
 
         stores.metadata.put = fail  # type: ignore[method-assign]
@@ -103,7 +104,7 @@ async def test_whoever_asks_at_the_same_moment_gets_the_same_answer() -> None:
     stores, told = Stores(), list[int]()
     put, may_put = stores.metadata.put, trio.Event()
 
-    async def slow(path: str, value: bytes, expected: int | None = None) -> int:
+    async def slow(path: str, value: bytes, expected: int) -> int:
         await may_put.wait()
         return await put(path, value, expected)
 
@@ -203,7 +204,7 @@ async def test_a_topic_taken_over_by_another_owner_is_let_go() -> None:
         client = await attached(topic, SHARED)
         found = await stores.metadata.get(topic.ledger.path)
         assert found is not None
-        await stores.metadata.put(topic.ledger.path, found.value)
+        await overwrite(stores.metadata, topic.ledger.path, found.value)
         topic.publish([b"x"], None, lambda _result: None)
         await settled()
         assert client.told == ["closed"]
@@ -236,7 +237,7 @@ async def test_a_delete_that_failed_may_be_tried_again() -> None:
         await topic.subscription("t")
         delete, failures = stores.metadata.delete, [StorageFailed("no")]
 
-        async def fail(path: str, expected: int | None = None) -> None:
+        async def fail(path: str, expected: int) -> None:
             if path.endswith("/t") and failures:
                 raise failures.pop()
             await delete(path, expected)

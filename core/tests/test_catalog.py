@@ -8,6 +8,7 @@ from core import catalog as module
 from core.catalog import Catalog, Tenant
 from core.errors import (
     AlreadyExists,
+    BadVersion,
     Invalid,
     NamespaceNotFound,
     NotAllowed,
@@ -17,6 +18,7 @@ from core.metadata.memory import MemoryMetadata
 from core.names import NamespaceName, TopicName
 from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, encode
 from core.ports.metadata_store import Versioned
+from core.testing.metadata import overwrite
 
 DEFAULT = NamespaceName.parse("public/default")
 MINE = NamespaceName.parse("me/mine")
@@ -106,7 +108,7 @@ async def test_what_somebody_else_changes_is_seen() -> None:
     catalog = await opened(metadata)
     await catalog.policies(DEFAULT)
     path = f"/admin/policies/{DEFAULT}"
-    await metadata.put(path, encode(NamespacePolicies(message_ttl_in_seconds=9)))
+    await overwrite(metadata, path, encode(NamespacePolicies(message_ttl_in_seconds=9)))
     assert (await catalog.policies(DEFAULT)).message_ttl_in_seconds == 9
 
 
@@ -141,6 +143,56 @@ async def test_names_that_nobody_has_do_not_fill_memory(monkeypatch: pytest.Monk
     assert len(catalog._cache) <= 10
 
 
+async def test_what_another_broker_changes_meanwhile_is_not_written_over() -> None:
+    metadata = MemoryMetadata()
+    ours, theirs = await opened(metadata), await opened(metadata)
+    async with ours.changing(DEFAULT):
+        policies = await ours.policies(DEFAULT)
+        topic = await ours.topic_policies(A)
+        await theirs.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=9))
+        await theirs.set_topic_policies(A, TopicPolicies(max_producers=1))
+        with pytest.raises(BadVersion):
+            await ours.set_policies(DEFAULT, policies)
+        with pytest.raises(BadVersion):
+            await ours.set_topic_policies(A, topic)
+    assert (await ours.policies(DEFAULT)).message_ttl_in_seconds == 9
+    async with ours.changing(DEFAULT):
+        for seconds in (10, 11):
+            assert (await ours.policies(DEFAULT)).message_ttl_in_seconds == seconds - 1
+            await ours.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=seconds))
+    assert (await theirs.policies(DEFAULT)).message_ttl_in_seconds == 11
+
+
+async def test_two_brokers_may_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = MemoryMetadata()
+    get = metadata.get
+
+    async def slow(path: str) -> Versioned | None:
+        found = await get(path)
+        await trio.testing.wait_all_tasks_blocked()
+        return found
+
+    monkeypatch.setattr(metadata, "get", slow)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(opened, metadata)
+        nursery.start_soon(opened, metadata)
+    found = await get(f"/admin/policies/{DEFAULT}")
+    assert found is not None
+    assert found.version == 0
+
+
+async def test_properties_of_a_topic_stay_when_it_grows() -> None:
+    metadata = MemoryMetadata()
+    catalog = await opened(metadata)
+    await catalog.create_partitioned(A, 2)
+    path = f"/admin/partitioned-topics/{A.managed_ledger}"
+    await overwrite(metadata, path, b'{"partitions": 2, "properties": {"a": "b"}}')
+    await catalog.grow_partitioned(A, 3)
+    found = await metadata.get(path)
+    assert found is not None
+    assert found.value == b'{"partitions":3,"properties":{"a":"b"}}'
+
+
 async def test_a_namespace_is_changed_by_one_at_a_time() -> None:
     catalog = await opened()
     other = NamespaceName("public", "other")
@@ -156,4 +208,4 @@ async def test_a_namespace_is_changed_by_one_at_a_time() -> None:
     async with trio.open_nursery() as nursery:
         for namespace in (DEFAULT, DEFAULT, other):
             nursery.start_soon(change, namespace)
-    assert catalog._locks == {}
+    assert catalog._locks == catalog._read == {}

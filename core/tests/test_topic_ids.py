@@ -8,6 +8,7 @@ from core import administration
 from core.metadata.memory import MemoryMetadata
 from core.names import NamespaceName, TopicName
 from core.testing.broker import Stores, running
+from core.testing.metadata import overwrite
 from core.topic_ids import TopicIds
 
 NAME = TopicName.parse("t")
@@ -42,7 +43,7 @@ async def test_an_id_of_nobody() -> None:
 
 async def test_a_crash_between_two_writes_leaves_an_id_that_is_nobodys() -> None:
     metadata = MemoryMetadata()
-    await metadata.put("/magnetar/topics-by-id/" + (b"x" * 16).hex(), NAME.full.encode())
+    await overwrite(metadata, "/magnetar/topics-by-id/" + (b"x" * 16).hex(), NAME.full.encode())
     ids = TopicIds(metadata)
     assert await ids.name_of(b"x" * 16) is None
     assert await ids.of(NAME) != b"x" * 16

@@ -1,12 +1,18 @@
-"""Who is in which transaction, and that each ends the same way everywhere. Durable.
+"""The transaction coordinator: what is in each transaction, and that it ends the same everywhere.
 
 Ending one: the decision is stored, and answered; then every log of it gets a marker, and promises
 are kept if it was committed; then it is stored that all is done. After a crash in between that is
 done again: a second marker, or a promise kept twice, changes nothing. Nothing new comes into a
 transaction that is decided: whoever wants to begin the next one waits.
 
+Each transaction is a record with one owner (`core/cluster/owned.py`). It is loaded when this broker
+starts or is first asked for it, if ownership says that it is ours; the others are neither loaded
+nor ended here. Loading does not claim it: whatever changes a transaction is a write, and a marker
+of a decision that somebody else carries out as well changes nothing. A coordinator that finds a
+record written by another one drops it and says `NotCoordinator`; asked again, it asks whose it is.
+
 Invariants: nothing of a transaction is answered before it is stored; of one name, things happen one
-at a time; a decision is never changed.
+at a time; a decision is never changed, for it is made upon the record that it replaces.
 """
 
 from __future__ import annotations
@@ -15,13 +21,14 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 import trio
 from msgspec.structs import replace
 
-from core.errors import BrokerError, NotFound, TopicNotFound
+from core.cluster.owned import OwnedRecord, RecordState
+from core.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
 from core.names import TopicName
 from core.topic.topic import Topic
 from core.transactions.transaction import AT_REST, Promise, State, Transaction
@@ -49,12 +56,16 @@ Keep = Callable[[Iterable[Promise]], Awaitable[None]]
 class Place:
     """A name, and its transaction if there is one."""
 
-    __slots__ = ("lock", "logs", "name", "rest", "transaction")
+    __slots__ = ("lock", "logs", "lost", "name", "record", "rest", "transaction")
 
-    def __init__(self, name: str, transaction: Transaction | None = None) -> None:
+    def __init__(self, name: str, record: OwnedRecord[Transaction]) -> None:
         self.name = name
-        self.transaction = transaction
-        self.logs: frozenset[str] = frozenset(transaction.logs if transaction is not None else ())
+        self.record = record
+        self.transaction: Transaction | None = None
+        """The record's value; asked for with each batch."""
+        self.logs: frozenset[str] = frozenset()
+        self.lost = False
+        """Another coordinator has taken the name over: nothing is done in here any more."""
         self.lock = trio.Lock()
         self.rest = trio.Event()
         """Set while no decision is on its way to the logs."""
@@ -72,15 +83,14 @@ class Coordinator:
         self._writers: dict[int, Place] = {}
 
     async def open(self) -> None:
-        """Know what was stored; what was decided is done."""
-        metadata = self._broker.metadata
-        for name in await metadata.children(self._path):
-            stored = await metadata.get(f"{self._path}/{name}")
-            if stored is not None:
-                found = _decode(stored.value)
-                place = self._places[found.name] = Place(found.name, found)
-                self._writers[found.writer] = place
-                self._finish_later(place)
+        """Load the stored transactions that are ours; what was decided is carried out."""
+        for quoted in await self._broker.metadata.children(self._path):
+            name = unquote(quoted)
+            if await self._broker.ownership.transaction(name) is None:
+                place = self._place(name)
+                async with place.lock:
+                    await self._load(place)
+                self._drop_unused(place)
 
     async def run(self, idle_ms_max: int) -> None:
         """Until cancelled: end what takes too long, forget names that nobody has used for long."""
@@ -128,20 +138,22 @@ class Coordinator:
 
     @asynccontextmanager
     async def alone_with(self, name: str, *, settled: bool) -> AsyncIterator[Place]:
-        """Nobody else changes that transaction; `settled` waits until a decision is everywhere."""
-        place = self._places.get(name)
-        if place is None:
-            place = self._places[name] = Place(name)
-        try:
-            await self._lock(place, settled=settled)
+        """Nobody else changes that transaction; `settled` waits until a decision is everywhere.
+
+        `NotCoordinator` if it is another broker's.
+        """
+        while True:
+            place = self._place(name)
             try:
-                yield place
+                await self._lock(place, settled=settled)
+                try:
+                    if not place.lost and await self._is_ready(place, settled=settled):
+                        yield place
+                        return
+                finally:
+                    place.lock.release()
             finally:
-                place.lock.release()
-        finally:
-            unused = place.transaction is None and not place.lock.statistics().tasks_waiting
-            if unused and not place.lock.locked() and self._places.get(name) is place:
-                del self._places[name]
+                self._drop_unused(place)
 
     @staticmethod
     async def _lock(place: Place, *, settled: bool) -> None:
@@ -153,15 +165,70 @@ class Coordinator:
                 return
             place.lock.release()
 
-    async def store(self, place: Place, found: Transaction, **changes: Any) -> Transaction:
-        """What it is from now on, stored."""
-        changed = replace(found, changed_ms=self._broker.clock.wall_ms(), **changes)
-        await self._broker.metadata.put(self._where(place), _encode(changed))
-        before = place.transaction
-        if before is not None and before.writer != changed.writer:
+    def _place(self, name: str) -> Place:
+        place = self._places.get(name)
+        if place is None:
+            path = f"{self._path}/{quote(name, safe='')}"
+            record = OwnedRecord(self._broker.metadata, path, _encode, _decode)
+            place = self._places[name] = Place(name, record)
+        return place
+
+    def _drop_unused(self, place: Place) -> None:
+        unused = place.transaction is None and not place.lock.statistics().tasks_waiting
+        if unused and not place.lock.locked() and self._places.get(place.name) is place:
+            del self._places[place.name]
+
+    async def _is_ready(self, place: Place, *, settled: bool) -> bool:
+        """Whether the caller's turn begins: the record is known, and at rest if it is to be."""
+        if place.record.state is RecordState.UNREAD:
+            if await self._broker.ownership.transaction(place.name) is not None:
+                raise _not_coordinator(place.name)
+            await self._load(place)
+        elif place.record.state is RecordState.UNSURE:
+            try:
+                await place.record.settle()
+            except Fenced as error:
+                raise self._lost(place) from error
+            self._know(place)
+            self._finish_later(place)
+        return place.rest.is_set() or not settled
+
+    async def _load(self, place: Place) -> None:
+        """Alone with it."""
+        if place.record.state is RecordState.UNREAD:
+            await place.record.load()
+            self._know(place)
+            self._finish_later(place)
+
+    def _know(self, place: Place) -> None:
+        """Have at hand what the record says."""
+        before, place.transaction = place.transaction, place.record.value
+        if before is not None:
             self._writers.pop(before.writer, None)
-        place.transaction, place.logs = changed, frozenset(changed.logs)
-        self._writers[changed.writer] = place
+        place.logs = frozenset()
+        if place.transaction is not None:
+            place.logs = frozenset(place.transaction.logs)
+            self._writers[place.transaction.writer] = place
+
+    def _lost(self, place: Place) -> NotCoordinator:
+        """Another coordinator has written the record; returns what to raise."""
+        log.warning("transaction %s: another broker coordinates it now", place.name)
+        place.lost = True
+        if place.transaction is not None and self._writers.get(place.transaction.writer) is place:
+            del self._writers[place.transaction.writer]
+        if self._places.get(place.name) is place:
+            del self._places[place.name]
+        place.rest.set()
+        return _not_coordinator(place.name)
+
+    async def store(self, place: Place, found: Transaction, **changes: Any) -> Transaction:
+        """Store what it is from now on; `NotCoordinator` if another broker has taken it over."""
+        changed = replace(found, changed_ms=self._broker.clock.wall_ms(), **changes)
+        try:
+            await place.record.write(changed)
+        except Fenced as error:
+            raise self._lost(place) from error
+        self._know(place)
         return changed
 
     async def extend(
@@ -197,7 +264,7 @@ class Coordinator:
         self._finish_later(place)
 
     async def _time_out(self, place: Place) -> None:
-        async with self.alone_with(place.name, settled=False):
+        async with self.alone_with(place.name, settled=False) as place:
             found = place.transaction
             if found is not None and found.state is State.ONGOING:
                 log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
@@ -205,30 +272,26 @@ class Coordinator:
                 await self.decide(place, commit=False, epoch=found.epoch + 1)
 
     async def _forget(self, place: Place) -> None:
-        async with self.alone_with(place.name, settled=True):
+        async with self.alone_with(place.name, settled=True) as place:
             found = place.transaction
             if found is None or found.state is State.ONGOING:
                 return
             try:
-                await self._broker.metadata.delete(self._where(place))
-            except NotFound:
-                log.debug("transaction %s was forgotten already", found.name)
-            place.transaction = None
-            self._writers.pop(found.writer, None)
-
-    def _where(self, place: Place) -> str:
-        return f"{self._path}/{quote(place.name, safe='')}"
+                await place.record.delete()
+            except Fenced as error:
+                raise self._lost(place) from error
+            self._know(place)
 
     # -- carrying out -------------------------------------------------------------------------
 
     def _finish_later(self, place: Place) -> None:
         found = place.transaction
-        if found is not None and found.decided:
+        if found is not None and found.decided and place.rest.is_set():
             place.rest = trio.Event()
             self._broker.spawn(self._finish, place)
 
     async def _finish(self, place: Place) -> None:
-        """Tell every log, keep every promise, and note that it is done."""
+        """Tell every log, keep every promise, and store that it is done."""
         found = place.transaction
         assert found is not None
         limiter = trio.CapacityLimiter(MARKED_AT_ONCE)
@@ -237,13 +300,17 @@ class Coordinator:
                 nursery.start_soon(self._mark, found, TopicName.parse(name), limiter)
         if found.state is State.COMMITTING and found.promises:
             await _insist(found.name, lambda: self._keep(found.promises))
-        await _insist(
-            found.name,
-            lambda: self.store(
-                place, found, state=AT_REST[found.state], logs=(), parties=(), promises=()
-            ),
-        )
+        await _insist(found.name, lambda: self._end(place, found))
         place.rest.set()
+
+    async def _end(self, place: Place, found: Transaction) -> None:
+        """All is done. Another coordinator that has the name now comes to the same end."""
+        try:
+            await self.store(
+                place, found, state=AT_REST[found.state], logs=(), parties=(), promises=()
+            )
+        except NotCoordinator as error:
+            log.info("transaction %s: %s", found.name, error)
 
     async def _mark(
         self, found: Transaction, name: TopicName, limiter: trio.CapacityLimiter
@@ -259,6 +326,10 @@ class Coordinator:
 
         async with limiter:
             await _insist(found.name, mark)
+
+
+def _not_coordinator(name: str) -> NotCoordinator:
+    return NotCoordinator(f"another broker coordinates transaction {name}")
 
 
 async def _insist(name: str, action: Callable[[], Awaitable[object]]) -> None:

@@ -19,8 +19,9 @@ import msgspec
 import trio
 from msgspec import Struct
 
+from core.cluster.owned import OwnedRecord, RecordState
 from core.entry import kafka_batch, kafka_form
-from core.errors import BrokerError, Corrupted, NotFound
+from core.errors import BrokerError, Corrupted
 from core.ledger.chain import START, Position
 from core.transactions.log import Aborted, LogTransactions, Open, Writer
 
@@ -59,7 +60,7 @@ class Followed:
         self.state = LogTransactions()
         self._storage = storage
         self._ledger = ledger
-        self._path = f"{NOTES}/{ledger.name}"
+        self._record = OwnedRecord(storage.metadata, f"{NOTES}/{ledger.name}", bytes, bytes)
         self._saving = trio.Lock()
         self._noted: Position = START
         self._noted_entries = ledger.entries_added
@@ -67,14 +68,17 @@ class Followed:
 
     async def begin(self) -> None:
         """Nothing in the log so far belongs to a transaction."""
+        if self._record.state is RecordState.UNREAD:
+            await self._record.claim()
         await self.save()
 
     async def load(self) -> None:
         """What was noted, and what came behind it."""
-        stored = await self._storage.metadata.get(self._path)
+        await self._record.claim()
+        stored = self._record.value
         chain = self._ledger.chain
         if stored is not None:
-            notes = _decode(zlib.decompress(stored.value))
+            notes = _decode(zlib.decompress(stored))
             # ledger ids are never used again: others are those of a log that had this name before
             if any(one.ledger_id == notes.position[0] for one in chain.segments):
                 self.state.restore(notes.open, notes.aborted)
@@ -131,12 +135,11 @@ class Followed:
             segments = self._ledger.chain.segments
             self.state.forget_before(segments[0].first_index if segments else 0)
             notes = Notes(position, list(self.state.open.items()), self.state.aborted)
-            await self._storage.metadata.put(self._path, zlib.compress(_encode(notes)))
+            await self._record.write(zlib.compress(_encode(notes)))
             self._noted = position
 
     async def forget(self) -> None:
         """The log is deleted."""
-        try:
-            await self._storage.metadata.delete(self._path)
-        except NotFound:
-            return
+        if self._record.state is RecordState.UNREAD:
+            await self._record.load()
+        await self._record.delete()

@@ -70,6 +70,15 @@ COVERED_ELSEWHERE = {
 }
 """Modules that are better tested through another one: here is where."""
 
+METADATA_STORES = re.compile(r"(^|[._])(metadata|store)$")
+"""How those who write to a metadata store call it."""
+STORES = (
+    "core/ports/metadata_store.py",
+    "core/metadata/*",
+    "core/testing/metadata.py",
+)
+EXPECTED_ARGUMENTS = {"put": 3, "delete": 2}
+
 BAD_NAMES = re.compile(r"^(utils?|helpers?|common|misc|managers?|impl)$")
 BAD_CLASSES = re.compile(r"(Manager|Helper|Impl|Utils?)$")
 
@@ -144,6 +153,49 @@ def test_names_say_what_things_are() -> None:
             if isinstance(node, ast.ClassDef) and BAD_CLASSES.search(node.name):
                 bad.add(f"{name}: {node.name}")
     assert not bad
+
+
+def _unconditional(name: str, tree: ast.Module) -> Iterator[str]:
+    """Writes to a metadata store that do not say which version they expect."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        needed = EXPECTED_ARGUMENTS.get(node.func.attr)
+        receiver = ast.unparse(node.func.value)
+        if needed is None or not METADATA_STORES.search(receiver):
+            continue
+        given = [*node.args, *(each.value for each in node.keywords)]
+        says_none = any(isinstance(each, ast.Constant) and each.value is None for each in given)
+        if len(given) < needed or says_none:
+            yield f"{name}:{node.lineno}: {ast.unparse(node)}"
+
+
+def test_every_metadata_write_is_conditional() -> None:
+    """What an owner has lost it must not write over (`core/cluster/owned.py`)."""
+    found = [
+        each
+        for name, tree in _modules().items()
+        if not _is_test(name) and not any(fnmatch(name, pattern) for pattern in STORES)
+        for each in _unconditional(name, tree)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        ("await self._metadata.put(path, value)", True),
+        ("await metadata.put(path, value, None)", True),
+        ("await self._storage.metadata.put(path, value, expected=None)", True),
+        ("await broker.metadata.delete(path)", True),
+        ("await store.put(path, value, version)", False),
+        ("await store.put(path, value, expected=ABSENT)", False),
+        ("await store.delete(path, version)", False),
+        ("queue.put(item)", False),
+    ],
+)
+def test_an_unconditional_write_is_found(call: str, refused: bool) -> None:
+    assert bool(list(_unconditional("x.py", ast.parse(call)))) is refused
 
 
 def _without_mirrored_test() -> set[str]:

@@ -36,6 +36,9 @@ STATUS: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.Unauthorized: 401,
     errors.IncompatibleSchema: 409,
     errors.NotReady: 503,
+    # Where the owner's address is known, a redirect (307) goes before this.
+    errors.NotOwned: 503,
+    errors.NotCoordinator: 503,
     errors.Overloaded: 503,
     errors.QuotaHeld: 412,
     errors.QuotaExceeded: 412,

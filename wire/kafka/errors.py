@@ -20,6 +20,7 @@ MESSAGE_TOO_LARGE: Final = 10
 OFFSET_METADATA_TOO_LARGE: Final = 12
 COORDINATOR_LOAD_IN_PROGRESS: Final = 14
 COORDINATOR_NOT_AVAILABLE: Final = 15
+NOT_COORDINATOR: Final = 16
 INVALID_TOPIC: Final = 17
 NOT_ENOUGH_REPLICAS: Final = 19
 INVALID_REQUIRED_ACKS: Final = 21
@@ -57,6 +58,7 @@ LOG_DIR_NOT_FOUND: Final = 57
 SASL_AUTHENTICATION_FAILED: Final = 58
 NON_EMPTY_GROUP: Final = 68
 GROUP_ID_NOT_FOUND: Final = 69
+LISTENER_NOT_FOUND: Final = 72
 UNKNOWN_LEADER_EPOCH: Final = 75
 UNSUPPORTED_COMPRESSION: Final = 76
 MEMBER_ID_REQUIRED: Final = 79
@@ -103,6 +105,11 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.IncompatibleSchema: INVALID_RECORD,
     # Makes clients ask again where the topic is, which is here, a moment later.
     errors.NotReady: NOT_LEADER,
+    # Likewise: Metadata names the broker that owns the partition.
+    errors.NotOwned: NOT_LEADER,
+    # Makes clients ask FindCoordinator again (`AbstractCoordinator.java` and
+    # `TransactionManager.java` of 4.3).
+    errors.NotCoordinator: NOT_COORDINATOR,
     # Every client sends the batch again for as long as it may: librdkafka 2.15 and Sarama give up
     # at THROTTLING_QUOTA_EXCEEDED, which is for requests of administrators (KIP-599).
     errors.Overloaded: NOT_ENOUGH_REPLICAS,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec import Struct
@@ -24,6 +24,7 @@ from core.ports.metadata_store import ABSENT
 from core.spare_files import Lend
 from core.transactions.coordinator import Coordinator
 from core.transactions.transaction import Promise
+from wire.kafka.addresses import Address, parsed
 from wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
 from wire.kafka.groups.configured import Configured
 from wire.kafka.groups.consumer.lookups import Lookups
@@ -106,19 +107,6 @@ class KafkaOptions(Struct, frozen=True):
     """Bytes of that disk, and how many of them are free."""
 
 
-class Address(NamedTuple):
-    """Where a client is told to connect."""
-
-    host: str
-    port: int
-
-
-def parsed(text: str) -> Address:
-    """`host:port`, with a host in brackets if it has colons."""
-    host, _, port = text.rpartition(":")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
-
-
 class KafkaFront:
     """Makes wire and session of each fresh connection."""
 
@@ -135,7 +123,7 @@ class KafkaFront:
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
         self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
         self.records = Records(broker.metadata)
-        self.keeper = Keeper(broker.metadata)
+        self.keeper = Keeper(broker.metadata, broker.ownership)
         self.configured = Configured(broker.metadata, options.groups)
         self.groups = Groups(
             broker.clock,
@@ -189,7 +177,7 @@ class KafkaFront:
                 host, port = connection.reached_at
                 address = Address(self.options.host or host, port)
             wire = KafkaWire()
-            return wire, KafkaSession(self, connection, wire, address)
+            return wire, KafkaSession(self, connection, wire, address, name)
 
         return made
 

@@ -39,6 +39,8 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.IncompatibleSchema: pb.IncompatibleSchema,
     # In a lookup's reply this one costs the client its connection: for real ownership trouble only.
     errors.NotReady: pb.ServiceNotReady,
+    errors.NotOwned: pb.ServiceNotReady,
+    errors.NotCoordinator: pb.TransactionCoordinatorNotFound,
     errors.Overloaded: pb.TooManyRequests,
     errors.QuotaHeld: pb.ProducerBlockedQuotaExceededError,
     errors.QuotaExceeded: pb.ProducerBlockedQuotaExceededException,

@@ -9,6 +9,7 @@ from bookie.tests.metadata_fake import DictMetadata
 from core.clock import SystemClock
 from core.errors import AlreadyExists
 from core.ports.metadata_store import ABSENT
+from core.testing.metadata import overwrite
 
 
 class Link:
@@ -83,7 +84,7 @@ async def test_of_two_who_recover_one_closes_and_the_other_sees_it():
         taken = metadata.decode((await store.get(path)).value)
         assert taken.state == metadata.IN_RECOVERY
         taken.state, taken.lastEntryId, taken.length = metadata.CLOSED, 6, 700
-        await store.put(path, metadata.encode(taken))
+        await overwrite(store, path, metadata.encode(taken))
 
     link.meanwhile = another_closes
     reader = await ledgers.open(writer.ledger_id, recover=True)

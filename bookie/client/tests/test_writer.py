@@ -9,6 +9,7 @@ from bookie.client import metadata
 from bookie.client.writer import RUN_BYTES_MAX, Writer
 from bookie.tests.metadata_fake import DictMetadata
 from core.errors import Fenced, Invalid, Overloaded, StorageFailed, StorageFull
+from core.testing.metadata import overwrite
 
 KEY = b"k" * 20
 
@@ -55,7 +56,7 @@ class Bench:
 
     async def make(self):
         fresh = metadata.fresh(("a",), (1, 1), {}, 0, 0)
-        await self.store.put(metadata.path_of(4), metadata.encode(fresh))
+        await overwrite(self.store, metadata.path_of(4), metadata.encode(fresh))
 
 
 @pytest.fixture
@@ -184,7 +185,7 @@ async def test_close_again_is_the_same_and_after_a_recovery_is_refused(bench):
     found = await other.store.get(metadata.path_of(4))
     taken = metadata.decode(found.value)
     taken.state = metadata.IN_RECOVERY
-    await other.store.put(metadata.path_of(4), metadata.encode(taken))
+    await overwrite(other.store, metadata.path_of(4), metadata.encode(taken))
     with pytest.raises(Fenced):
         await other.writer.close()
     await trio.lowlevel.checkpoint()

@@ -97,7 +97,7 @@ async def test_a_crash_at_any_step_of_the_first_save(bench_: Bench) -> None:
     seen = []
     put = bench_.metadata.put
 
-    async def noting(path: str, value: bytes, expected: int | None = None) -> int:
+    async def noting(path: str, value: bytes, expected: int) -> int:
         seen.append(state(await opened(bench_, ledger)))
         version = await put(path, value, expected)
         # another owner would seal the ledger as it is; here its writer goes on, so only read
@@ -229,7 +229,7 @@ async def test_a_znode_that_cannot_be_written_leaves_no_ledger_over(bench_: Benc
     cursor = await created(bench_, ledger)
     put = bench_.metadata.put
 
-    async def fail(path: str, value: bytes, expected: int | None = None) -> int:
+    async def fail(path: str, value: bytes, expected: int) -> int:
         raise StorageFailed("no")
 
     bench_.metadata.put = fail  # type: ignore[method-assign]
@@ -294,7 +294,7 @@ async def test_a_delete_that_fails_leaves_the_cursor_as_it_was(bench_: Bench) ->
     cursor = await created(bench_, ledger)
     delete = bench_.metadata.delete
 
-    async def fail(path: str, expected: int | None = None) -> None:
+    async def fail(path: str, expected: int) -> None:
         raise StorageFailed("no")
 
     bench_.metadata.delete = fail  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.errors import BadVersion, Fenced, NotFound, StorageFailed
+from core.errors import Fenced, NotFound, StorageFailed
 from core.ledger import formats
 from core.ledger.cursor_place import CursorPlace
 from core.ledger.managed import ManagedLedger, State
@@ -56,7 +56,7 @@ async def test_what_cannot_be_named_is_not_left_over(desk: Bench) -> None:
     kept = await named(place)
     put = desk.metadata.put
 
-    async def fail(path: str, value: bytes, expected: int | None = None) -> int:
+    async def fail(path: str, value: bytes, expected: int) -> int:
         raise StorageFailed("no")
 
     desk.metadata.put = fail  # type: ignore[method-assign]
@@ -74,19 +74,19 @@ async def test_another_owners_is_not_written_over(desk: Bench) -> None:
     theirs = await named(other)
     with pytest.raises(Fenced) as refused:
         await named(place)
-    assert isinstance(refused.value.__cause__, BadVersion)
+    assert isinstance(refused.value.__cause__, Fenced), "the record says which"
     assert ledger.state is State.CLOSED
     assert list(desk.ledgers.ledgers) == [theirs]
 
 
 async def test_a_deletion_may_be_repeated(desk: Bench) -> None:
-    _ledger, place = await created(desk)
+    ledger, place = await created(desk)
     await named(place)
     await place.delete()
     await place.delete()
     assert desk.ledgers.ledgers == {}
     with pytest.raises(NotFound, match="no cursor s/1 of persistent://public/default/t"):
-        await place.find()
+        await CursorPlace(desk.storage, ledger, "s/1").find()
 
 
 async def test_the_last_snapshot_counts_if_there_is_one(desk: Bench) -> None:

@@ -242,7 +242,7 @@ async def test_trouble_with_metadata_does_not_end_the_server(at_once: Bench) -> 
     await stored(ledger, b"x")
     put = at_once.metadata.put
 
-    async def fail(path: str, value: bytes, expected: int | None = None) -> int:
+    async def fail(path: str, value: bytes, expected: int) -> int:
         raise StorageFailed("no")
 
     at_once.metadata.put = fail  # type: ignore[method-assign]
@@ -382,7 +382,7 @@ async def test_a_termination_that_could_not_be_stored_did_not_happen(at_once: Be
     await ledger.roll()
     put = at_once.metadata.put
 
-    async def fail(path: str, value: bytes, expected: int | None = None) -> int:
+    async def fail(path: str, value: bytes, expected: int) -> int:
         raise StorageFailed("no")
 
     at_once.metadata.put = fail  # type: ignore[method-assign]
@@ -429,7 +429,7 @@ async def test_trim_changes_the_list_first(at_once: Bench, monkeypatch: pytest.M
         await stored(ledger, b"1", b"2", b"3")
     put, delete = at_once.metadata.put, at_once.ledgers.delete
 
-    async def noted_put(path: str, value: bytes, expected: int | None = None) -> int:
+    async def noted_put(path: str, value: bytes, expected: int) -> int:
         order.append("list")
         return await put(path, value, expected)
 
@@ -583,7 +583,7 @@ async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
     ledger = await at_once.ledger()
     put = at_once.metadata.put
 
-    async def put_and_lose(path: str, value: bytes, expected: int | None = None) -> int:
+    async def put_and_lose(path: str, value: bytes, expected: int) -> int:
         version = await put(path, value, expected)
         ledger.let_go(Fenced("another owner"))
         return version

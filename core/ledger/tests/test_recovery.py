@@ -9,6 +9,7 @@ from core.ledger import formats
 from core.ledger.listing import FIRST_INDEX
 from core.ledger.recovery import Found, find
 from core.testing.bench import NAME, Bench, bench
+from core.testing.metadata import overwrite
 
 
 async def ledger_with(desk: Bench, *indexes: int, closed: bool) -> int:
@@ -23,7 +24,7 @@ async def ledger_with(desk: Bench, *indexes: int, closed: bool) -> int:
 
 async def found(desk: Bench, *ledgers: formats.LedgerEntryInfo, **properties: str) -> Found:
     info = formats.ManagedLedgerInfo(ledgers=ledgers, properties=properties)
-    await desk.metadata.put("/x", formats.encode_managed_ledger(info))
+    await overwrite(desk.metadata, "/x", formats.encode_managed_ledger(info))
     stored = await desk.metadata.get("/x")
     assert stored is not None
     return await find(desk.storage, NAME, stored)

@@ -8,6 +8,7 @@ import trio
 from core.metadata import history
 from core.metadata.embedded import open_embedded
 from core.metadata.history import Names
+from core.testing.metadata import overwrite
 
 Values = dict[str, bytes]
 
@@ -16,8 +17,8 @@ async def write(path: Path, count: int, start: int = 0, size: int = 20) -> None:
     """Commits one after the other: /n/<i>, and how many there were."""
     async with open_embedded(path, sync=False) as store:
         for i in range(start, start + count):
-            await store.put(f"/n/{i}", b"%d" % i * size)
-            await store.put("/count", b"%d" % (i + 1))
+            await overwrite(store, f"/n/{i}", b"%d" % i * size)
+            await overwrite(store, "/count", b"%d" % (i + 1))
 
 
 async def content(path: Path) -> Values:

@@ -15,6 +15,7 @@ from core.metadata.embedded import CHILDREN_PER_REST, open_embedded
 from core.metadata.history import Names
 from core.metadata.schema import NUMBERS_RESERVED
 from core.ports.metadata_store import ABSENT, Versioned
+from core.testing.metadata import ignore_loss, overwrite
 from core.testing.turns import counted_turns
 
 pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
@@ -35,9 +36,9 @@ async def test_contract(check: contract.Check, path: Path) -> None:
 
 async def test_everything_but_leases_survives(path: Path) -> None:
     async with open_embedded(path) as store:
-        await store.put("/a", b"one")
-        await store.put("/a", b"two")
-        await store.lease("/held", b"me")
+        await overwrite(store, "/a", b"one")
+        await overwrite(store, "/a", b"two")
+        await store.lease("/held", b"me", ignore_loss)
         assert [await store.next("/counter") for _ in range(3)] == [0, 1, 2]
     async with open_embedded(path) as store:
         assert await store.get("/a") == Versioned(b"two", 1)
@@ -81,7 +82,7 @@ async def test_writes_that_come_together_share_a_sync(path: Path) -> None:
         before = commits(path)
         async with trio.open_nursery() as nursery:
             for i in range(200):
-                nursery.start_soon(store.put, f"/n/{i}", b"x" * 100)
+                nursery.start_soon(store.put, f"/n/{i}", b"x" * 100, ABSENT)
         assert len(await store.children("/n")) == 200
         assert commits(path) - before < 50
 
@@ -91,8 +92,8 @@ async def test_long_lists_are_read_with_rests(path: Path) -> None:
         names = [f"{number:04}" for number in range(2 * CHILDREN_PER_REST + 1)]
         async with trio.open_nursery() as nursery:
             for name in names:
-                nursery.start_soon(store.put, f"/n/{name}", b"")
-                nursery.start_soon(store.put, f"/n/{name}/below", b"")
+                nursery.start_soon(store.put, f"/n/{name}", b"", ABSENT)
+                nursery.start_soon(store.put, f"/n/{name}/below", b"", ABSENT)
         async with counted_turns() as turns:
             assert await store.children("/n") == names
             assert turns.count >= 2
@@ -109,21 +110,21 @@ async def test_a_cancelled_write_has_happened_or_not_at_all(path: Path) -> None:
     async with open_embedded(path) as store:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(store.put, "/a", b"1")
+                nursery.start_soon(store.put, "/a", b"1", ABSENT)
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
         assert await store.get("/a") == Versioned(b"1", 0)
         with trio.CancelScope() as scope:
             scope.cancel()
-            await store.put("/b", b"1")
+            await store.put("/b", b"1", ABSENT)
         assert await store.get("/b") is None
 
 
 async def test_a_closed_store_says_so(path: Path) -> None:
     async with open_embedded(path) as store:
-        await store.put("/a", b"1")
+        await overwrite(store, "/a", b"1")
     with pytest.raises(StorageFailed):
-        await store.put("/a", b"2")
+        await store.put("/a", b"2", 0)
     with pytest.raises(StorageFailed):
         await store.get("/a")
     await store.close()
@@ -131,7 +132,7 @@ async def test_a_closed_store_says_so(path: Path) -> None:
 
 async def open_once(path: Path) -> None:
     async with open_embedded(path) as store:
-        await store.put("/a", b"1")
+        await overwrite(store, "/a", b"1")
 
 
 @pytest.mark.parametrize(
@@ -214,14 +215,14 @@ def test_a_folder_in_the_place_of_the_file_is_refused(path: Path) -> None:
 
 async def test_a_full_disk_fails_the_write_and_passes(path: Path) -> None:
     async with open_embedded(path, sync=False) as store:
-        await store.put("/a", b"1")
+        await overwrite(store, "/a", b"1")
         limit_pages(store, 8)
         with pytest.raises(StorageFull):
-            await store.put("/big", bytes(1_000_000))
+            await overwrite(store, "/big", bytes(1_000_000))
         assert await store.get("/big") is None
         assert await store.put("/a", b"2", 0) == 1
         limit_pages(store, 100_000)
-        await store.put("/big", bytes(1_000_000))
+        await overwrite(store, "/big", bytes(1_000_000))
 
 
 def limit_pages(store: object, pages: int) -> None:
@@ -232,11 +233,11 @@ def limit_pages(store: object, pages: int) -> None:
 async def test_after_an_error_of_the_disk_nothing_more_is_written(path: Path) -> None:
     fatal: list[str] = []
     async with open_embedded(path, sync=False, on_fatal=fatal.append) as store:
-        await store.put("/a", b"1")
+        await overwrite(store, "/a", b"1")
         store._writer.execute("DROP TABLE node")  # stands for a file that went bad under us
         for _ in range(2):
             with pytest.raises(StorageFailed, match="any more"):
-                await store.put("/a", b"2")
+                await store.put("/a", b"2", 0)
     assert len(fatal) == 1
 
 
@@ -246,11 +247,11 @@ async def test_who_holds_the_file_for_long_fails_what_comes_meanwhile(
     """A backup, an operator's shell: that must not end all writing for good."""
     monkeypatch.setattr(schema, "BUSY_MS", 1)
     async with open_embedded(path, on_fatal=pytest.fail) as store:
-        await store.put("/a", b"1")
+        await overwrite(store, "/a", b"1")
         other = sqlite3.connect(Names(path).live, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageFailed, match="somebody else"):
-            await store.put("/a", b"2")
+            await store.put("/a", b"2", 0)
         assert await store.get("/a") == Versioned(b"1", 0)
         other.execute("ROLLBACK")
         other.close()
@@ -263,12 +264,12 @@ async def test_a_mistake_of_ours_leaves_nobody_waiting(path: Path) -> None:
         raise AssertionError("a mistake of ours")
 
     async with open_embedded(path) as store:
-        await store.put("/a", b"1")
+        await overwrite(store, "/a", b"1")
         with trio.fail_after(5):
             with pytest.raises(StorageFailed, match="a mistake of ours"):
                 await store._write("/a", mistake)
             with pytest.raises(StorageFailed, match="any more"):
-                await store.put("/a", b"2")
+                await store.put("/a", b"2", 0)
         assert await store.get("/a") == Versioned(b"1", 0)
 
 
@@ -281,8 +282,8 @@ async def main():
     async with open_embedded(Path(sys.argv[1])) as store:
         for i in range(1_000_000):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(store.put, f"/n/{i}", b"%d" % i)
-                nursery.start_soon(store.put, "/last", b"%d" % i)
+                nursery.start_soon(store.put, f"/n/{i}", b"%d" % i, -1)
+                nursery.start_soon(store.put, "/last", b"%d" % i, i - 1)
                 nursery.start_soon(store.next, "/counter")
             sys.stdout.write(f"{i}\\n")
             sys.stdout.flush()

@@ -12,6 +12,7 @@ from core.metadata import files, history
 from core.metadata.embedded import open_embedded
 from core.metadata.history import Names
 from core.metadata.tests.stores import copied, expected, opened, write
+from core.testing.metadata import overwrite
 
 
 @pytest.fixture
@@ -47,9 +48,9 @@ def test_killed_at_any_step_of_commits_and_snapshots(path, tmp_path, monkeypatch
             wrapped(files, "checksum")
             wrapped(Names, "remove")
             for i in range(8):
-                await store.put(f"/n/{i}", b"%d" % i * 20)
+                await overwrite(store, f"/n/{i}", b"%d" % i * 20)
                 told = i + 1
-                await store.put("/count", b"%d" % told)
+                await overwrite(store, "/count", b"%d" % told)
 
     with monkeypatch.context() as patch:
         monkeypatch = patch
@@ -71,7 +72,7 @@ def test_out_of_room_at_any_step_nothing_has_happened(path, monkeypatch, step) -
 
     async def run() -> None:
         async with open_embedded(path, sync=False, on_fatal=pytest.fail) as store:
-            await store.put("/a", b"1")
+            await overwrite(store, "/a", b"1")
             real, count = files.write_at, 0
 
             def failing(*arguments, **named):
@@ -90,7 +91,7 @@ def test_out_of_room_at_any_step_nothing_has_happened(path, monkeypatch, step) -
                     value = await store.get("/a")
                     assert value is not None
                     assert value.version == 0
-            await store.put("/b", b"1")
+            await overwrite(store, "/b", b"1")
 
     trio.run(run)
 
@@ -109,7 +110,7 @@ def test_a_live_tree_without_room_takes_the_commit_back(path, monkeypatch) -> No
 
     async def run() -> None:
         async with open_embedded(path, sync=False, on_fatal=pytest.fail) as store:
-            await store.put("/a", b"1")
+            await overwrite(store, "/a", b"1")
             writer = store._writer
 
             class Full:
@@ -126,7 +127,7 @@ def test_a_live_tree_without_room_takes_the_commit_back(path, monkeypatch) -> No
             with pytest.raises(StorageFull):
                 await store.put("/a", b"2", 0)
             store._writer = writer
-            assert await store.put("/b", b"1") == 0
+            assert await overwrite(store, "/b", b"1") == 0
 
     trio.run(run)
 
@@ -144,7 +145,7 @@ def test_an_error_of_the_disk_ends_all_writing(path, monkeypatch) -> None:
     async def run() -> None:
         fatal: list[str] = []
         async with open_embedded(path, sync=False, on_fatal=fatal.append) as store:
-            await store.put("/a", b"1")
+            await overwrite(store, "/a", b"1")
 
             def failing(*_, **__):
                 raise OSError(errno.EIO, "broken")
@@ -152,9 +153,9 @@ def test_an_error_of_the_disk_ends_all_writing(path, monkeypatch) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(files, "write_at", failing)
                 with pytest.raises(StorageFailed, match="any more"):
-                    await store.put("/a", b"2")
+                    await overwrite(store, "/a", b"2")
             with pytest.raises(StorageFailed, match="any more"):
-                await store.put("/a", b"2")
+                await overwrite(store, "/a", b"2")
         assert len(fatal) == 1
 
     trio.run(run)

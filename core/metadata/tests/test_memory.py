@@ -1,3 +1,5 @@
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from core.metadata.memory import MemoryMetadata
@@ -9,4 +11,9 @@ from core.ports.tests import contract_metadata_store as contract  # noqa: E402 (
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 async def test_contract(check: contract.Check) -> None:
+    await check(MemoryMetadata())
+
+
+@pytest.mark.parametrize("check", contract.LEASE_CHECKS, ids=lambda check: check.__name__)
+async def test_contract_of_leases(check: Callable[[contract.Expiring], Awaitable[None]]) -> None:
     await check(MemoryMetadata())

@@ -13,6 +13,7 @@ from core.metadata.embedded import open_embedded
 from core.metadata.end_mark import SLOT_BYTES
 from core.metadata.history import Names
 from core.metadata.tests.stores import copied, cut, expected, flip, make, opened, with_generations
+from core.testing.metadata import overwrite
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_a_torn_tail_is_dropped_at_every_byte(path: Path, tmp_path: Path) -> Non
 
     async def one_more() -> None:
         async with open_embedded(path, sync=False) as store:
-            await store.put("/n/4", b"4" * 20)
+            await overwrite(store, "/n/4", b"4" * 20)
 
     start = log_file.read(Names(path).log(1)).end
     trio.run(one_more)
@@ -128,7 +129,7 @@ def test_a_mark_of_long_ago_is_refused(path: Path, tmp_path: Path) -> None:
 async def open_and_put(path: Path, count: int) -> None:
     async with open_embedded(path, sync=False) as store:
         for i in range(count):
-            await store.put("/other", b"%d" % i)
+            await overwrite(store, "/other", b"%d" % i)
 
 
 def test_a_log_of_another_time_is_refused(path: Path, tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ async def looked(path: Path) -> None:
         assert found.version == 3
         assert await store.get("/leased") is None
         assert await store.next("/counter") == 200
-        await store.put("/n/new", b"")
+        await overwrite(store, "/n/new", b"")
 
 
 def test_a_former_store_is_taken_over_once(path: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_former_store_is_gone_for_good_before_anything_is_committed(path, monk
 
     async def put() -> None:
         async with open_embedded(path) as store:
-            await store.put("/n/new", b"")
+            await overwrite(store, "/n/new", b"")
 
     trio.run(put)
     assert steps[0] == "gone"
@@ -273,7 +274,7 @@ def test_a_second_process_is_refused(path: Path) -> None:
             with pytest.raises(StorageFailed, match="in use"):
                 async with open_embedded(path, sync=False):
                     raise AssertionError
-            await store.put("/a", b"")
+            await overwrite(store, "/a", b"")
 
     trio.run(two)
 

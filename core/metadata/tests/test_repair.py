@@ -20,6 +20,7 @@ from core.metadata.tests.stores import (
     with_generations,
     write,
 )
+from core.testing.metadata import overwrite
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def words(path: Path) -> str:
 async def numbered(path: Path) -> None:
     async with open_embedded(path, sync=False) as store:
         for i in range(6):
-            await store.put(f"/n/{i}", b"%d" % i * 20)
+            await overwrite(store, f"/n/{i}", b"%d" % i * 20)
         await store.next("/counter")
 
 

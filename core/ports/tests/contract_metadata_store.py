@@ -1,6 +1,7 @@
 """What every MetadataStore must do. Implementations run `CHECKS` on a fresh store each."""
 
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import pytest
 import trio
@@ -8,22 +9,23 @@ import trio.testing
 
 from core.errors import AlreadyExists, BadVersion, NotFound
 from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+from core.testing.metadata import overwrite, remove
 
 Check = Callable[[MetadataStore], Awaitable[None]]
 
 
 async def what_is_put_is_got(store: MetadataStore) -> None:
     assert await store.get("/a/b") is None
-    assert await store.put("/a/b", b"one") == 0
+    assert await overwrite(store, "/a/b", b"one") == 0
     assert await store.get("/a/b") == Versioned(b"one", 0)
-    assert await store.put("/a/b", b"") == 1
+    assert await overwrite(store, "/a/b", b"") == 1
     assert await store.get("/a/b") == Versioned(b"", 1)
     assert await store.get("/a") is None
 
 
 async def any_bytes_are_kept(store: MetadataStore) -> None:
     value = bytes(range(256)) * 1000
-    await store.put("/a", value)
+    await overwrite(store, "/a", value)
     assert await store.get("/a") == Versioned(value, 0)
 
 
@@ -37,7 +39,7 @@ async def absent_means_create(store: MetadataStore) -> None:
 async def a_version_is_written_over_once(store: MetadataStore) -> None:
     with pytest.raises(BadVersion):
         await store.put("/a", b"1", 0)
-    await store.put("/a", b"1")
+    await overwrite(store, "/a", b"1")
     assert await store.put("/a", b"2", 0) == 1
     with pytest.raises(BadVersion):
         await store.put("/a", b"3", 0)
@@ -46,9 +48,9 @@ async def a_version_is_written_over_once(store: MetadataStore) -> None:
 
 async def deletion(store: MetadataStore) -> None:
     with pytest.raises(NotFound):
-        await store.delete("/a")
-    await store.put("/a", b"1")
-    await store.put("/a/child", b"stays")
+        await remove(store, "/a")
+    await overwrite(store, "/a", b"1")
+    await overwrite(store, "/a/child", b"stays")
     with pytest.raises(BadVersion):
         await store.delete("/a", 1)
     await store.delete("/a", 0)
@@ -57,20 +59,20 @@ async def deletion(store: MetadataStore) -> None:
     with pytest.raises(NotFound):
         await store.delete("/a", 0)
     assert await store.put("/a", b"again", ABSENT) == 0
-    await store.delete("/a")
+    await remove(store, "/a")
 
 
 async def children_are_one_level_down(store: MetadataStore) -> None:
     assert await store.children("/a") == []
     for path in ("/a/x", "/a/x/deep/er", "/a/only/leads", "/a/x-y", "/a/x0", "/b", "/a", "/ab/c"):
-        await store.put(path, b"")
+        await overwrite(store, path, b"")
     assert await store.children("/a") == ["only", "x", "x-y", "x0"]
     assert await store.children("/a/x") == ["deep"]
     assert await store.children("/a/x/deep/er") == []
     assert await store.children("/") == ["a", "ab", "b"]
-    await store.delete("/a/x")
+    await remove(store, "/a/x")
     assert await store.children("/a") == ["only", "x", "x-y", "x0"]
-    await store.delete("/a/x/deep/er")
+    await remove(store, "/a/x/deep/er")
     assert await store.children("/a") == ["only", "x-y", "x0"]
 
 
@@ -79,8 +81,8 @@ async def names_may_be_anything(store: MetadataStore) -> None:
         ["%2F", "é", "日本", "a b", "'; --", "\U0010ffff", "\U0010ffff\U0010ffff", "_", "%"]
     )
     for name in names:
-        await store.put(f"/n/{name}", name.encode())
-        await store.put(f"/n/{name}/below/\U0010ffff\U0010ffff", b"")
+        await overwrite(store, f"/n/{name}", name.encode())
+        await overwrite(store, f"/n/{name}/below/\U0010ffff\U0010ffff", b"")
     assert await store.children("/n") == names
     for name in names:
         assert await store.get(f"/n/{name}") == Versioned(name.encode(), 0)
@@ -89,8 +91,8 @@ async def names_may_be_anything(store: MetadataStore) -> None:
 async def many_children(store: MetadataStore) -> None:
     async with trio.open_nursery() as nursery:
         for i in range(300):
-            nursery.start_soon(store.put, f"/m/{i:03}", b"")
-            nursery.start_soon(store.put, f"/m/{i:03}/cursor", b"")
+            nursery.start_soon(store.put, f"/m/{i:03}", b"", ABSENT)
+            nursery.start_soon(store.put, f"/m/{i:03}/cursor", b"", ABSENT)
     assert await store.children("/m") == [f"{i:03}" for i in range(300)]
 
 
@@ -100,7 +102,7 @@ async def writes_of_one_task_are_in_order(store: MetadataStore) -> None:
 
 
 async def of_many_writers_one_wins(store: MetadataStore) -> None:
-    await store.put("/a", b"start")
+    await overwrite(store, "/a", b"start")
     won: list[int] = []
 
     async def write(i: int) -> None:
@@ -118,12 +120,14 @@ async def of_many_writers_one_wins(store: MetadataStore) -> None:
 
 
 async def a_lease_is_held_once(store: MetadataStore) -> None:
-    await store.lease("/owner", b"me")
+    lost: list[str] = []
+    await store.lease("/owner", b"me", lambda: lost.append("me"))
     assert await store.get("/owner") == Versioned(b"me", 0)
     with pytest.raises(AlreadyExists):
-        await store.lease("/owner", b"you")
-    await store.delete("/owner")
-    await store.lease("/owner", b"you")
+        await store.lease("/owner", b"you", lambda: lost.append("you"))
+    await remove(store, "/owner")
+    await store.lease("/owner", b"you", lambda: lost.append("you"))
+    assert lost == [], "who deletes a lease has given it up"
 
 
 async def numbers_never_repeat(store: MetadataStore) -> None:
@@ -145,17 +149,17 @@ async def watchers_hear_of_changes(store: MetadataStore) -> None:
     all_heard: list[str] = []
     end = store.watch("/a", heard.append)
     store.watch("/", all_heard.append)
-    await store.put("/a", b"")
-    await store.put("/a/b", b"")
-    await store.put("/ab", b"")
+    await overwrite(store, "/a", b"")
+    await overwrite(store, "/a/b", b"")
+    await overwrite(store, "/ab", b"")
     with pytest.raises(AlreadyExists):
         await store.put("/a/b", b"", ABSENT)
-    await store.delete("/a/b")
+    await remove(store, "/a/b")
     await trio.testing.wait_all_tasks_blocked()
     assert heard == ["/a", "/a/b", "/a/b"]
     assert all_heard == ["/a", "/a/b", "/ab", "/a/b"]
     end()
-    await store.put("/a", b"")
+    await overwrite(store, "/a", b"")
     await trio.testing.wait_all_tasks_blocked()
     assert heard == ["/a", "/a/b", "/a/b"]
 
@@ -168,12 +172,46 @@ async def a_watcher_may_end_itself(store: MetadataStore) -> None:
         end()
 
     end = store.watch("/a", once)
-    await store.put("/a", b"")
-    await store.put("/a", b"")
+    await overwrite(store, "/a", b"")
+    await overwrite(store, "/a", b"")
     await trio.testing.wait_all_tasks_blocked()
     assert heard == ["/a"]
 
 
+class Expiring(MetadataStore, Protocol):
+    """A store whose session a test can end."""
+
+    def expire(self) -> None: ...
+
+
+async def a_lost_lease_is_told_of_before_anybody_can_take_it(store: Expiring) -> None:
+    told: list[str] = []
+    changed: list[str] = []
+
+    def lost(path: str) -> None:
+        assert not changed, "nobody has seen the path change, so nobody can have taken it"
+        told.append(path)
+
+    await store.lease("/owner", b"me", lambda: lost("/owner"))
+    await store.lease("/other", b"me", lambda: lost("/other"))
+    await store.lease("/given-up", b"me", lambda: lost("/given-up"))
+    await remove(store, "/given-up")
+    await overwrite(store, "/stays", b"")
+    store.watch("/", changed.append)
+    store.expire()
+    await trio.testing.wait_all_tasks_blocked()
+    assert told == ["/owner", "/other"]
+    assert changed == ["/owner", "/other"]
+    assert await store.children("/") == ["stays"]
+    store.expire()
+    await store.lease("/owner", b"you", lambda: lost("never"))
+    assert told == ["/owner", "/other"], "once"
+
+
+LEASE_CHECKS: list[Callable[[Expiring], Awaitable[None]]] = [
+    a_lost_lease_is_told_of_before_anybody_can_take_it
+]
+"""Of stores whose session can be ended by a test."""
 CHECKS: list[Check] = [
     what_is_put_is_got,
     any_bytes_are_kept,

@@ -10,6 +10,7 @@ from core.entry import kafka_batch, kafka_form
 from core.entry.record import Record
 from core.errors import NotReady
 from core.testing.bench import Bench, bench, settled
+from core.testing.metadata import overwrite
 from core.topic.topic import Topic
 from core.transactions import followed
 
@@ -128,7 +129,7 @@ async def test_notes_of_another_log_are_not_believed() -> None:
         await topic.begin_transactions()
         path = f"{followed.NOTES}/{topic.ledger.name}"
         notes = followed.Notes((999, 5), [(7, followed.Open(0, (999, 0), 1))])
-        await desk.metadata.put(path, followed.zlib.compress(followed._encode(notes)))
+        await overwrite(desk.metadata, path, followed.zlib.compress(followed._encode(notes)))
         await write(topic, 1)
         again = await desk.topic()
         assert again.transactions is not None

@@ -10,6 +10,7 @@ from core.metadata import log_file
 from core.metadata.embedded import open_embedded
 from core.metadata.history import Names, hold
 from core.metadata.tests.stores import flip
+from core.testing.metadata import overwrite
 from magnetar.cli.root import root
 from magnetar.data_directory import opened
 from magnetar.trouble import OperatorError
@@ -18,7 +19,7 @@ from magnetar.trouble import OperatorError
 async def _fill(path: Path) -> None:
     async with open_embedded(path, sync=False) as store:
         for i in range(5):
-            await store.put(f"/n/{i}", b"")
+            await overwrite(store, f"/n/{i}", b"")
 
 
 def _repair(folder: Path, *arguments: str) -> Result:

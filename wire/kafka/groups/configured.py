@@ -3,20 +3,24 @@
 They belong to a name: they may be there before the group is, and stay when it is deleted, as
 Kafka's do, until somebody takes them back.
 
-Invariant: what is at hand is on the disk, and takes no more room than it may.
+Any broker of a cluster may be told to change them (KIP-848 sends them where all configs go), so
+nobody owns them for long: a change that finds a newer value is made again upon that one. What
+another broker changes is not seen here before that, or a restart.
+
+Invariant: what is at hand is on the disk, and takes no more memory than it may.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
 import msgspec
 import trio
 
-from core.errors import NotFound
+from core.cluster.owned import OwnedRecord
+from core.errors import BadVersion, Fenced
 from core.ports.metadata_store import MetadataStore
 from wire.kafka.errors import POLICY_VIOLATION, Refused
 from wire.kafka.groups import configs
@@ -29,6 +33,8 @@ BYTES_MAX: Final = 16 * 1024 * 1024
 """Of memory, for the configs of all groups."""
 GROUP_BYTES: Final = 1_000
 """Of one group, but for its name."""
+TRIES_MAX: Final = 5
+"""Of one change, while other brokers change the same group."""
 
 Configs = dict[str, str]
 
@@ -45,25 +51,24 @@ class Configured:
         self.options = options
         self._metadata = metadata
         self._room = Room(bytes_max)
-        self._own: dict[str, Configs] = {}
+        self._records: dict[str, OwnedRecord[Configs]] = {}
+        """Of groups that have configs of their own."""
         self._lock = trio.Lock()
 
     async def open(self) -> None:
-        """Know what was stored before a restart."""
+        """Read what is stored."""
         for name in await self._metadata.children(CONFIGS):
-            found = await self._metadata.get(f"{CONFIGS}/{name}")
-            if found is not None:
-                group = unquote(name)
-                self._room.take(_size(group))
-                self._own[group] = _decode(found.value)
+            group = unquote(name)
+            await self._read(group)
 
     def names(self) -> list[str]:
-        """Groups that were told something."""
-        return sorted(self._own)
+        """Groups that have configs of their own."""
+        return sorted(self._records)
 
     def of(self, group: str) -> Mapping[str, str]:
-        """What a group was told itself."""
-        return self._own.get(group, {})
+        """A group's own configs."""
+        record = self._records.get(group)
+        return (record.value or {}) if record is not None else {}
 
     def timing(self, group: str) -> Timing:
         """What members of a group are told, and held to."""
@@ -72,28 +77,58 @@ class Configured:
     async def change(
         self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
     ) -> None:
-        """Have it be so on the disk, and then here; `Refused` for what may not be."""
+        """Store the changed configs, and have them at hand; `Refused` for what may not be."""
         async with self._lock:
-            wanted = change(dict(self.of(group)))
-            configs.check_together(wanted, self.options)
-            is_new = bool(wanted) and group not in self._own
-            if is_new and not self._room.has(_size(group)):
-                raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
-            if for_real:
-                await self._store(group, wanted)
+            for _ in range(TRIES_MAX):
+                if group not in self._records:
+                    await self._read(group)  # another broker may have stored some
+                try:
+                    await self._change(group, change, for_real=for_real)
+                except Fenced:
+                    await self._read(group)
+                else:
+                    return
+            raise BadVersion(f"configs of group {group} are being changed by others")
 
-    async def _store(self, group: str, wanted: Configs) -> None:
-        path = f"{CONFIGS}/{quote(group, safe='')}"
-        if wanted:
-            await self._metadata.put(path, _encode(wanted))
-            if group not in self._own:
-                self._room.take(_size(group))
-            self._own[group] = wanted
-            return
-        with suppress(NotFound):  # it was told nothing
-            await self._metadata.delete(path)
-        if self._own.pop(group, None) is not None:
-            self._room.take(-_size(group))
+    async def _change(
+        self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
+    ) -> None:
+        changed = change(dict(self.of(group)))
+        configs.check_together(changed, self.options)
+        is_new = bool(changed) and group not in self._records
+        if is_new and not self._room.has(_size(group)):
+            raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
+        if for_real and (changed or group in self._records):
+            await self._store(group, changed)
+
+    async def _store(self, group: str, changed: Configs) -> None:
+        record = self._records.get(group)
+        if record is None:
+            record = self._record(group)
+            await record.create(changed)
+        elif changed:
+            await record.write(changed)
+        else:
+            await record.delete()
+        self._hold(group, record)
+
+    async def _read(self, group: str) -> None:
+        record = self._record(group)
+        await record.load()
+        self._hold(group, record)
+
+    def _hold(self, group: str, record: OwnedRecord[Configs]) -> None:
+        """Have it at hand, or forget the group if it has no configs any more."""
+        size = ((record.value is not None) - (group in self._records)) * _size(group)
+        if not self._room.has(size):
+            raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
+        self._room.take(size)
+        self._records.pop(group, None)
+        if record.value is not None:
+            self._records[group] = record
+
+    def _record(self, group: str) -> OwnedRecord[Configs]:
+        return OwnedRecord(self._metadata, f"{CONFIGS}/{quote(group, safe='')}", _encode, _decode)
 
 
 def _size(group: str) -> int:

@@ -1,9 +1,13 @@
 """All groups that this server coordinates, and the clock that moves them on.
 
-A group is here while somebody is in it, or about to be, and is of one of two kinds: classic, or of
-the newer protocol; it changes from one to the other with those who are in it. What outlasts its
-members is stored: its offsets as cursors, the rest as its record; and its members themselves, who
-go on after a restart as if nothing had been.
+A group is here while it has members, or is about to have some, and is of one of two kinds: classic,
+or of the newer protocol; it changes from one to the other with its members. What outlasts them is
+stored: its offsets as cursors, the rest as its record; and the members themselves, who go on after
+a restart as if nothing had happened.
+
+A stored group is loaded when this server starts or is first asked for it, if ownership says that it
+is ours (`ready`). If another coordinator writes its members, it is dropped here (`drop`): whoever
+waits hears NOT_COORDINATOR, keeps its member id, and finds the coordinator again.
 
 Invariants: a group whose members have come or gone has been noted in its record before it is
 forgotten here.
@@ -21,13 +25,14 @@ from typing import Final, TypeVar
 import trio
 
 from core.clock import Clock
-from core.errors import BrokerError
+from core.errors import BrokerError, NotCoordinator
 from core.waiting import Waiting
 from wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     INCONSISTENT_GROUP_PROTOCOL,
     NONE,
+    NOT_COORDINATOR,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
     Refused,
@@ -37,7 +42,7 @@ from wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
 from wire.kafka.groups.consumer.words import Topics
 from wire.kafka.groups.group import Group
 from wire.kafka.groups.keeper import Keeper
-from wire.kafka.groups.kept import Kept, unheard
+from wire.kafka.groups.kept import AnyKept, Done, Kept, unheard
 from wire.kafka.groups.member import Joined, Joining, resumed
 from wire.kafka.groups.options import GroupOptions
 from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
@@ -73,7 +78,7 @@ class Groups:
         self._emptied = emptied
         """Told of each group that the last one has left."""
         self._rules = Rules(
-            options.size_max, options.first_delay_seconds, new_id, keeper.keep, soon
+            options.size_max, options.first_delay_seconds, new_id, self._store, soon
         )
         self._room = Room()
         self._groups: dict[str, AnyGroup] = {}
@@ -81,19 +86,63 @@ class Groups:
         """Of groups that are here: whether their records say that they are in use."""
         self._expected: Counter[str] = Counter()
         """How many are about to join each group by the newer protocol."""
+        self._loading: dict[str, trio.Lock] = {}
+        """Of the groups being loaded just now."""
         self._keeping: dict[str, Waiting[None]] = {}
         """Groups of the newer protocol of which something is on its way to the disk."""
         self._news = trio.Event()
 
     async def open(self) -> None:
-        """Have the groups here that somebody was in before a restart."""
-        for group_id, kept in await self._keeper.all():
-            if isinstance(kept, Kept):
-                classic = self._begin(Group(group_id, self._rules, self._room))
-                classic.resume(kept, self.now())
-            else:
-                self._begin(self._consumers(group_id)).resume(kept, self.now())
-            self._noted[group_id] = True
+        """Load the groups that are ours and had members before a restart."""
+        async with trio.open_nursery() as nursery:  # the store writes claims of many in one go
+            for group_id in await self._keeper.names():
+                nursery.start_soon(self._load, group_id)
+
+    async def ready(self, group_id: str) -> None:
+        """Have the group here, if it is ours and has members; `NotCoordinator` if it is not ours.
+
+        Asked before each request about a group, and no work where the group is here.
+        """
+        if group_id not in self._groups:
+            await self._load(group_id)
+
+    async def _load(self, group_id: str) -> None:
+        """Take over the members that are stored; those of a group that is here are its own."""
+        lock = self._loading.setdefault(group_id, trio.Lock())
+        try:
+            async with lock:
+                kept = None
+                if group_id not in self._groups:
+                    kept = await self._keeper.claim(group_id)
+                if kept is not None:
+                    self._resume(group_id, kept)
+        finally:
+            if not lock.locked():
+                self._loading.pop(group_id, None)
+
+    def _resume(self, group_id: str, kept: AnyKept) -> None:
+        if isinstance(kept, Kept):
+            classic = self._begin(Group(group_id, self._rules, self._room))
+            classic.resume(kept, self.now())
+        else:
+            self._begin(self._consumers(group_id)).resume(kept, self.now())
+        self._noted[group_id] = True
+
+    def _store(self, group_id: str, kept: AnyKept | None, done: Done) -> None:
+        """Have the members stored; a group that is another coordinator's is dropped here."""
+
+        def stored(error: BrokerError | None) -> None:
+            if isinstance(error, NotCoordinator):
+                self.drop(group_id)
+            done(error)
+
+        self._keeper.keep(group_id, kept, stored)
+
+    def drop(self, group_id: str) -> None:
+        """Another broker coordinates the group: its members are to find that one."""
+        log.warning("group %s: another broker coordinates it now", group_id)
+        self._keeper.release(group_id)
+        self._remove(group_id, NOT_COORDINATOR)
 
     def now(self) -> float:
         return self._clock.monotonic()
@@ -226,7 +275,7 @@ class Groups:
         waiting = self._keeping.get(group.id)
         if group.unkept:
             waiting = self._keeping[group.id] = Waiting[None]()
-            self._keeper.keep(group.id, group.kept(), waiting.done)
+            self._store(group.id, group.kept(), waiting.done)
         if waiting is None:
             return
         try:
@@ -249,10 +298,14 @@ class Groups:
 
     def forget(self, group_id: str) -> None:
         """It is over, or deleted: whoever holds it looks for another."""
+        self._remove(group_id, UNKNOWN_MEMBER_ID)
+
+    def _remove(self, group_id: str, code: int) -> None:
+        """Whoever waits in it hears that code."""
         group = self._groups.pop(group_id, None)
         if group is not None:
             del self._noted[group_id]
-            group.die()
+            group.die(code)
             self._room.take(-_size(group_id))
 
     def topics_wanted(self, group_id: str) -> set[str] | None:
@@ -296,7 +349,7 @@ class Groups:
                 if self.move_back(group):
                     continue
                 if group.unkept:
-                    self._keeper.keep(group.id, group.kept(), unheard)
+                    self._store(group.id, group.kept(), unheard)
             if isinstance(group, ConsumerGroup) and group.id in self._expected:
                 continue  # in use a moment from now
             if group.in_use is not self._noted.get(group.id, group.in_use):
@@ -312,6 +365,9 @@ class Groups:
             await self._records.note(group.id, *kind_of(group), empty_since_ms)
             if not in_use:
                 await self._emptied(group.id)
+        except NotCoordinator:
+            self.drop(group.id)
+            return
         except BrokerError as error:
             log.warning("group %s: its record is out of date: %s", group.id, error)
             return

@@ -59,11 +59,13 @@ class Expiry:
             await self.go_round()
 
     async def go_round(self) -> None:
-        """Look at every group once."""
+        """Look once at every group that is coordinated here."""
+        ownership = self._front.broker.ownership
         for group in await self._front.records.names():
             await trio.lowlevel.checkpoint()
             try:
-                await self._look(group)
+                if await ownership.group(group) is None:
+                    await self._look(group)
             except BrokerError as error:
                 log.warning("group %s: what has expired stays for now: %s", group, error)
 

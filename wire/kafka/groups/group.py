@@ -437,10 +437,10 @@ class Group:
         self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
         self._rules.keep(self.id, None, unheard)
 
-    def die(self) -> None:
-        """It is deleted."""
+    def die(self, code: int = UNKNOWN_MEMBER_ID) -> None:
+        """It is deleted, or another broker's: whoever waits hears that code."""
         for member in self.members:
-            self._drop(member, UNKNOWN_MEMBER_ID)
+            self._drop(member, code)
         for member_id in self.members.overdue(NEVER):
             self.members.unexpect(member_id)
         self.state = State.DEAD

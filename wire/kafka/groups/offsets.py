@@ -29,6 +29,7 @@ from core.errors import (
     Corrupted,
     Fenced,
     InvalidName,
+    NotOwned,
     NotReady,
     StorageFailed,
     SubscriptionNotFound,
@@ -284,6 +285,8 @@ def commit_code(error: BrokerError | Refused) -> int:
     """In words that clients know of a commit: that it is worth another try, where it is."""
     if isinstance(error, NotReady | Fenced):
         return COORDINATOR_LOAD_IN_PROGRESS
+    if isinstance(error, NotOwned):  # the partition; who coordinates the group is another question
+        return COORDINATOR_NOT_AVAILABLE
     if isinstance(error, StorageFailed):
         return COORDINATOR_NOT_AVAILABLE
     return code_of(error)

@@ -1,14 +1,16 @@
 """Groups that have committed something: what is stored of each, beside its offsets.
 
 Offsets themselves are cursors of their topics. A record says what is not in them: of which protocol
-the group is, and since when nobody is in it, from which its offsets begin to age.
+the group is, and since when it is empty, from which its offsets begin to age.
+
+The group's coordinator owns its record (`core/cluster/owned.py`). A coordinator that finds the
+record written by another one forgets it and says `NotCoordinator`.
 
 Invariant: a group has a record before anything is committed, and until all that was is deleted.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -16,7 +18,8 @@ import msgspec
 import trio
 from msgspec import Struct
 
-from core.errors import NotFound
+from core.cluster.owned import OwnedRecord
+from core.errors import Fenced, NotCoordinator
 from core.ports.metadata_store import MetadataStore
 
 GROUPS: Final = "/magnetar/kafka/groups"
@@ -31,7 +34,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     protocol_type: str = ""
     """Empty as long as nobody has ever joined, only committed."""
     empty_since_ms: int = 0
-    """0 while somebody is in."""
+    """0 while the group has members."""
     ages_early: bool = False
     """A client has said itself how long an offset is to be kept."""
 
@@ -45,57 +48,78 @@ class Records:
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
-        self._known: dict[str, Record] = {}
+        self._held: dict[str, OwnedRecord[Record]] = {}
+        """Records that exist."""
         self._lock = trio.Lock()
 
     async def names(self) -> list[str]:
-        """Everybody who has committed something."""
+        """All groups that have committed something."""
         return sorted(unquote(name) for name in await self._metadata.children(GROUPS))
 
     async def find(self, group: str) -> Record | None:
-        known = self._known.get(group)
-        if known is not None:
-            return known
+        held = self._held.get(group)
+        if held is not None:
+            return held.value
         found = await self._metadata.get(_path(group))
         return None if found is None else _decode(found.value)
 
     async def ensure(self, group: str, first: Record) -> None:
-        """There is a record when this returns: `first`, if there was none."""
-        if group in self._known and not first.ages_early:
+        """Create the record `first`, unless the group has one."""
+        if group in self._held and not first.ages_early:
             return
         async with self._lock:
-            found = await self.find(group)
-            if found is None:
-                await self._put(group, first)
-            elif first.ages_early and not found.ages_early:
-                await self._put(group, msgspec.structs.replace(found, ages_early=True))
+            record = await self._loaded(group)
+            if record.value is None:
+                await self._write(group, record, first)
+            elif first.ages_early and not record.value.ages_early:
+                await self._write(
+                    group, record, msgspec.structs.replace(record.value, ages_early=True)
+                )
             else:
-                self._known[group] = found
+                self._held[group] = record
 
     async def note(self, group: str, kind: str, protocol_type: str, empty_since_ms: int) -> None:
-        """Somebody is in (0), or nobody any more; a group without a record gets none."""
+        """Store that the group has members (0) or none any more, if it has a record."""
         async with self._lock:
-            found = await self.find(group)
-            if found is None:
+            record = await self._loaded(group)
+            if record.value is None:
                 return
             noted = msgspec.structs.replace(
-                found, kind=kind, protocol_type=protocol_type, empty_since_ms=empty_since_ms
+                record.value, kind=kind, protocol_type=protocol_type, empty_since_ms=empty_since_ms
             )
-            if noted != found:
-                await self._put(group, noted)
+            if noted != record.value:
+                await self._write(group, record, noted)
 
     async def delete(self, group: str) -> None:
-        """Whoever asks for one from now on writes it anew."""
-        self._known.pop(group, None)
+        """Delete the record, if there is one. An `ensure` that comes meanwhile writes it anew."""
+        self._held.pop(group, None)
         async with self._lock:
-            self._known.pop(group, None)
-            with suppress(NotFound):  # it never had one
-                await self._metadata.delete(_path(group))
+            self._held.pop(group, None)
+            record = await self._loaded(group)
+            try:
+                await record.delete()
+            except Fenced as error:
+                raise _not_coordinator(group) from error
 
-    async def _put(self, group: str, record: Record) -> None:
-        self._known.pop(group, None)
-        await self._metadata.put(_path(group), _encode(record))
-        self._known[group] = record
+    async def _loaded(self, group: str) -> OwnedRecord[Record]:
+        """The record of a group, there or not."""
+        held = self._held.get(group)
+        if held is None:
+            held = OwnedRecord(self._metadata, _path(group), _encode, _decode)
+            await held.load()
+        return held
+
+    async def _write(self, group: str, record: OwnedRecord[Record], value: Record) -> None:
+        self._held.pop(group, None)  # until it is known what is stored
+        try:
+            await record.write(value)
+        except Fenced as error:
+            raise _not_coordinator(group) from error
+        self._held[group] = record
+
+
+def _not_coordinator(group: str) -> NotCoordinator:
+    return NotCoordinator(f"another broker coordinates group {group}")
 
 
 def _path(group: str) -> str:

@@ -109,6 +109,7 @@ class Log:
             if self.topic.ledger.mixed:
                 await self._recall.recall()
             else:
+                await self._recall.claim()
                 await self.topic.ledger.set_property(MIXED, "")
             self.writable = True
 

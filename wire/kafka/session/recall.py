@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
+from core.cluster.owned import OwnedRecord, RecordState
 from core.entry import kafka_form
 from core.entry.kafka_batch import header_of
-from core.errors import NotFound
 from core.ledger.chain import START, Position
 from core.ports.metadata_store import MetadataStore
 from wire.kafka.producers import Known
@@ -49,26 +48,29 @@ _decode: Final = msgspec.msgpack.Decoder(Notes).decode
 class Recall:
     """See the module's docstring."""
 
-    __slots__ = ("_log", "_metadata", "_noted", "_now_ms")
+    __slots__ = ("_log", "_noted", "_now_ms", "_record")
 
     def __init__(self, metadata: MetadataStore, log: Log, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._metadata = metadata
         self._log = log
         self._noted: Position = START
+        path = f"{NOTES}/{log.topic.ledger.name}"
+        self._record = OwnedRecord(metadata, path, bytes, bytes)
 
-    @property
-    def _path(self) -> str:
-        return f"{NOTES}/{self._log.topic.ledger.name}"
+    async def claim(self) -> bytes | None:
+        """Take the notes over: whoever wrote the log before writes none any more."""
+        if self._record.state is RecordState.UNREAD:
+            await self._record.claim()
+        return self._record.value
 
     async def recall(self) -> None:
         """Know what was noted, and what came behind it."""
         ledger, chain = self._log.topic.ledger, self._log.topic.ledger.chain
         producers, now_ms = self._log.producers, self._now_ms()
         position = self._from_the_end()
-        stored = await self._metadata.get(self._path)
+        stored = await self.claim()
         if stored is not None:
-            notes = _decode(zlib.decompress(stored.value))
+            notes = _decode(zlib.decompress(stored))
             ours = any(one.ledger_id == notes.position[0] for one in chain.segments)
             if ours and notes.position <= chain.confirmed:
                 producers.restore(notes.producers, now_ms)
@@ -103,9 +105,10 @@ class Recall:
         known = self._log.producers.known()
         if known and position != self._noted:
             notes = Notes(position, known)
-            await self._metadata.put(self._path, zlib.compress(_encode(notes)))
+            await self._record.write(zlib.compress(_encode(notes)))
 
     async def forget(self) -> None:
         """Nobody will want to know."""
-        with suppress(NotFound):
-            await self._metadata.delete(self._path)
+        if self._record.state is RecordState.UNREAD:
+            await self._record.load()
+        await self._record.delete()

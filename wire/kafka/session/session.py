@@ -55,7 +55,8 @@ from wire.kafka.session.pending import Pending
 from wire.kafka.wire import Asked, AskedAgain, KafkaWire
 
 if TYPE_CHECKING:
-    from wire.kafka.front import Address, KafkaFront
+    from wire.kafka.addresses import Address
+    from wire.kafka.front import KafkaFront
 
 log = logging.getLogger(__name__)
 
@@ -127,13 +128,19 @@ class KafkaSession:
         "front",
         "gone",
         "inspected",
+        "listener",
         "proof",
         "who",
         "wire",
     )
 
     def __init__(
-        self, front: KafkaFront, connection: Connection, wire: KafkaWire, address: Address
+        self,
+        front: KafkaFront,
+        connection: Connection,
+        wire: KafkaWire,
+        address: Address,
+        listener: str,
     ) -> None:
         self.front = front
         self.broker = front.broker
@@ -141,6 +148,7 @@ class KafkaSession:
         self.wire = wire
         self.address = address
         """What clients of this listener are told of where we are."""
+        self.listener = listener
         self.inspected = Account()
         self.gone = False
         self.who = ANYBODY

@@ -8,7 +8,8 @@ import pytest
 
 from core.testing.broker import Stores, running
 from core.testing.line import Line
-from wire.kafka.front import Address, KafkaFront, KafkaOptions
+from wire.kafka.addresses import Address
+from wire.kafka.front import KafkaFront, KafkaOptions
 
 
 @pytest.mark.parametrize(

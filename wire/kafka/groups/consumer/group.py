@@ -277,8 +277,8 @@ class ConsumerGroup:
             assert self._owners[partition] is member
             del self._owners[partition]
 
-    def die(self) -> None:
-        """It is deleted."""
+    def die(self, _code: int = UNKNOWN_MEMBER_ID) -> None:
+        """It is deleted, or another broker's. Nobody waits in it: each call is answered at once."""
         self.remove(*self.members.values())
         self.is_dead = True
 

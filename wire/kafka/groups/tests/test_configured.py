@@ -69,6 +69,25 @@ async def test_what_cannot_be_stored_is_not_so() -> None:
     await configured.change("g", to(session="50000"), for_real=True)
 
 
+async def test_changes_of_two_brokers_are_both_kept() -> None:
+    store = MemoryMetadata()
+    ours, theirs = await again(store), await again(store)
+
+    def add(**own: str) -> Callable[[Configs], Configs]:
+        added = to(**own)
+        return lambda present: present | added({})
+
+    await ours.change("g", add(session="50000"), for_real=True)
+    await theirs.change("g", add(heartbeat="6000"), for_real=True)
+    await ours.change("g", add(session="51000"), for_real=True)
+    both = {SESSION_MS: "51000", HEARTBEAT_MS: "6000"}
+    assert ours.of("g") == (await again(store)).of("g") == both
+    await theirs.change("g", to(), for_real=True)
+    assert (theirs.names(), await store.children(CONFIGS)) == ([], [])
+    await ours.change("g", add(heartbeat="7000"), for_real=True)
+    assert ours.of("g") == (await again(store)).of("g") == {HEARTBEAT_MS: "7000"}
+
+
 async def test_there_is_room_for_so_many() -> None:
     store = MemoryMetadata()
     configured = await again(store, bytes_max=2 * (GROUP_BYTES + 4))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
+from core.cluster.ownership import OwnershipTable
 from core.errors import StorageFailed
 from core.metadata.memory import MemoryMetadata
 from core.testing.bench import settled
@@ -30,6 +31,7 @@ class Desk:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self.metadata = MemoryMetadata()
+        self.ownership = OwnershipTable()
         self.clock = FixedClock()
         self.emptied: list[str] = []
         self.nursery = nursery
@@ -37,7 +39,7 @@ class Desk:
 
     def make(self) -> None:
         self.records = Records(self.metadata)
-        self.keeper = Keeper(self.metadata)
+        self.keeper = Keeper(self.metadata, self.ownership)
         self.nursery.start_soon(self.keeper.run)
         self.configured = Configured(self.metadata, GroupOptions())
         self.groups = Groups(

@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from core.errors import BrokerError, StorageFailed
+from core.cluster.ownership import AloneHere, OwnershipTable, Peer
+from core.errors import BrokerError, NotCoordinator, StorageFailed
 from core.metadata.memory import MemoryMetadata
+from core.ports.metadata_store import Versioned
+from core.testing.metadata import overwrite
 from core.waiting import Waiting
 from wire.kafka.groups.keeper import MEMBERS, Keeper
-from wire.kafka.groups.kept import Kept
+from wire.kafka.groups.kept import AnyKept, Kept, encode
 
 
 class Gate(MemoryMetadata):
@@ -24,7 +27,7 @@ class Gate(MemoryMetadata):
         self.writes = 0
         self.fails = False
 
-    async def put(self, path: str, value: bytes, expected: int | None = None) -> int:
+    async def put(self, path: str, value: bytes, expected: int) -> int:
         self.entered.set()
         await self.opened.wait()
         self.writes += 1
@@ -45,7 +48,7 @@ async def gate() -> Gate:
 @pytest.fixture
 async def keeper(gate: Gate) -> AsyncIterator[Keeper]:
     async with trio.open_nursery() as nursery:
-        keeper = Keeper(gate)
+        keeper = Keeper(gate, AloneHere())
         nursery.start_soon(keeper.run)
         yield keeper
         nursery.cancel_scope.cancel()
@@ -57,15 +60,56 @@ def keep(keeper: Keeper, group: str, kept: Kept | None) -> Waiting[None]:
     return waiting
 
 
+async def stored(gate: Gate) -> dict[str, AnyKept | None]:
+    """What another keeper finds, as after a restart."""
+    other = Keeper(gate, AloneHere())
+    return {name: await other.claim(name) for name in await other.names()}
+
+
 async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: Keeper) -> None:
     gate.opened.set()
     await keep(keeper, "a/b", kept(1)).told()
     await keep(keeper, "g", kept(2)).told()
-    assert await Keeper(gate).all() == [("a/b", kept(1)), ("g", kept(2))]
+    await keep(keeper, "other", kept(3)).told()
     await keeper.forget("a/b")
     await keeper.forget("a/b")
     await keeper.forget("never there")
-    assert await Keeper(gate).all() == [("g", kept(2))]
+    assert await stored(gate) == {"g": kept(2), "other": kept(3)}
+
+
+async def test_whoever_claims_a_group_fences_its_former_coordinator(
+    gate: Gate, keeper: Keeper
+) -> None:
+    gate.opened.set()
+    await keep(keeper, "g", kept(1)).told()
+    assert await keeper.claim("g") is None, "it is held here"
+    assert await stored(gate) == {"g": kept(1)}
+    with pytest.raises(NotCoordinator):
+        await keep(keeper, "g", kept(2)).told()
+    assert await keeper.claim("g") == kept(1), "not held any more, so it may be taken back"
+    await keep(keeper, "g", kept(3)).told()
+    assert await stored(gate) == {"g": kept(3)}
+
+
+async def test_of_two_who_store_a_new_group_the_first_one_wins(gate: Gate, keeper: Keeper) -> None:
+    gate.opened.set()
+    await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
+    with pytest.raises(NotCoordinator):
+        await keep(keeper, "g", kept(1)).told()
+    assert await stored(gate) == {"g": kept(7)}
+
+
+async def test_a_group_of_another_broker_is_not_touched(gate: Gate) -> None:
+    gate.opened.set()
+    await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
+    peer = Peer(1)
+    table = OwnershipTable(peer)
+    table.groups["g"] = peer
+    keeper = Keeper(gate, table)
+    assert await keeper.names() == []
+    with pytest.raises(NotCoordinator):
+        await keeper.claim("g")
+    assert await gate.get(f"{MEMBERS}/g") == Versioned(encode(kept(7)), 0)
 
 
 async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Keeper) -> None:
@@ -78,7 +122,7 @@ async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Keep
     gate.opened.set()
     await last.told()
     assert (told, gate.writes) == ([None, None], 2)
-    assert await keeper.all() == [("g", kept(3))]
+    assert await stored(gate) == {"g": kept(3)}
 
 
 async def test_a_deletion_comes_after_what_was_asked_for_before(gate: Gate, keeper: Keeper) -> None:
@@ -98,4 +142,4 @@ async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: Keeper) -> No
         await keep(keeper, "g", kept(1)).told()
     gate.fails = False
     await keep(keeper, "g", kept(1)).told()
-    assert await keeper.all() == [("g", kept(1))]
+    assert await stored(gate) == {"g": kept(1)}

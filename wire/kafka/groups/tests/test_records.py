@@ -1,5 +1,8 @@
 """What is stored of a group."""
 
+import pytest
+
+from core.errors import NotCoordinator
 from core.metadata.memory import MemoryMetadata
 from wire.kafka.groups.records import GROUPS, Record, Records
 
@@ -32,3 +35,34 @@ async def test_nothing_is_written_that_is_known() -> None:
     await records.ensure("g", Record())
     await records.note("g", "classic", "", 0)
     assert written == []
+
+
+async def test_another_coordinators_record_is_not_written_over() -> None:
+    store = MemoryMetadata()
+    ours, theirs = Records(store), Records(store)
+    await ours.ensure("g", Record("classic", "consumer"))
+    await theirs.note("g", "classic", "consumer", 5)
+    with pytest.raises(NotCoordinator):
+        await ours.note("g", "consumer", "consumer", 9)
+    assert await ours.find("g") == Record("classic", "consumer", 5)
+    await ours.note("g", "consumer", "consumer", 0)
+    with pytest.raises(NotCoordinator):
+        await theirs.note("g", "classic", "consumer", 1)
+    assert await Records(store).find("g") == Record("consumer", "consumer", 0)
+
+
+async def test_of_two_who_write_the_first_record_one_wins() -> None:
+    store = MemoryMetadata()
+    ours, theirs = Records(store), Records(store)
+    put = store.put
+
+    async def after_theirs(path: str, value: bytes, expected: int) -> int:
+        store.put = put  # type: ignore[method-assign]
+        await theirs.ensure("g", Record("consumer", "consumer"))
+        return await put(path, value, expected)
+
+    store.put = after_theirs  # type: ignore[method-assign]
+    with pytest.raises(NotCoordinator):
+        await ours.ensure("g", Record())
+    await ours.ensure("g", Record())
+    assert await ours.find("g") == Record("consumer", "consumer")

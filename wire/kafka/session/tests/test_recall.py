@@ -12,6 +12,7 @@ from core.entry import kafka_batch
 from core.ledger.managed import ManagedLedger
 from core.names import TopicName
 from core.testing.broker import running
+from core.testing.metadata import overwrite
 from wire.kafka import errors
 from wire.kafka.session import recall
 from wire.kafka.session.tests.conftest import Client, Stage
@@ -114,7 +115,7 @@ async def test_notes_of_another_log_are_not_believed(stage: Stage) -> None:
     notes = recall.Notes((999, 0), [])
     path = f"{recall.NOTES}/{log.topic.ledger.name}"
     packed = recall.zlib.compress(recall._encode(notes))
-    await stage.stores.metadata.put(path, packed)
+    await overwrite(stage.stores.metadata, path, packed)
     async with running(stage.stores) as broker:
         assert await written(await again(stage, broker), 0, 2) == [(0, 0), (0, 2)]
 

@@ -1,0 +1,224 @@
+"""A metadata record that one owner holds: its value, its version, and its owner's epoch.
+
+Theory. The metadata store counts the writes of each path. An owner remembers the version that it
+read or wrote last and writes over that version only, so of two owners who write, one wins. Who
+owns a name is decided elsewhere (`ownership.py`); that decision may reach the former owner late, or
+never. The version makes this harmless: the loser's write changes nothing and says so.
+
+    state      means                                       leaves for
+    UNREAD     nothing is known yet                        HELD by `load` or `claim`
+    HELD       `version` is what the store had last, as    UNSURE when a write fails and may have
+               far as this owner knows                     happened, FENCED when it lost the race
+    UNSURE     the last write happened, or did not         HELD or FENCED by `settle`
+    FENCED     another owner has written                   -
+
+Invariants: a write is conditional on the version of the last read or write of this owner; a record
+is read once, for reading again would hand the loser the winner's version, and with it the right to
+write over it; FENCED is final, and says so without asking the store. Who is fenced drops the
+record; if it still owns the name, it loads a new one.
+
+What a crash leaves. One call changes one path in one step, so before the write the old value is
+there, after it the new one. The owner after the crash reads either; nobody was told of a write
+before the store said that it is durable. A failure that is no lost race (a full disk, a connection
+that broke: ZooKeeper's CONNECTION_LOSS) leaves it open whether the write happened: UNSURE. `settle`
+reads the record: the old version means that it did not happen; the next version with the bytes that
+were tried means that it did; anything else is somebody else's.
+
+Two processes on one store:
+
+    A reads version 3                 B claims: writes 4 with the value of 3
+    A writes over 3: BadVersion       B writes over 4: 5
+    A is FENCED and lets go           B goes on
+
+`load` alone does not fence the former owner. It still may write once more, which then fences the
+new one, who loads again and sees that write: no update is lost, but the wrong one has lost a round.
+That is enough where all that an owner does follows a write of its own (transactions, cursors).
+Where an owner acts on what it has read (members of a group), it claims. BookKeeper and Pulsar go by
+the version alone (`MetadataUpdateLoop.java` of BookKeeper 4.17, `MetaStoreImpl.java` of Pulsar
+4.2); Kafka fences when a coordinator is loaded, by the epoch of its partition's leader.
+
+`epoch` is the version with which an owner began. Each claim raises the version, so of two owners
+who claimed the later one has the greater epoch, and no field of the value is needed, which matters
+where others define its bytes (cursors, policies).
+
+Left open: a path that is deleted and created again begins at version 0 again, here as in ZooKeeper
+(`Stat.version`; a write cannot be conditional on `czxid`). A former owner that still holds version
+n, over a deletion, a creation and n writes of others, would write over theirs. Deletions come hours
+or days after the last use (a transactional id, an empty group), and a lease is lost in seconds. A
+store that can check the lease and write in one step (ZooKeeper's `multi`) may close it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+import trio
+
+from core.errors import AlreadyExists, BadVersion, BrokerError, Fenced, NotFound
+from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+
+Value = TypeVar("Value")
+
+CLAIMS_MAX: Final = 10
+"""Attempts to claim a record that somebody else writes at the same time."""
+
+
+class RecordState(enum.Enum):
+    UNREAD = enum.auto()
+    HELD = enum.auto()
+    UNSURE = enum.auto()
+    FENCED = enum.auto()
+
+
+class OwnedRecord(Generic[Value]):
+    """See the module's docstring. Calls of several tasks wait for each other."""
+
+    __slots__ = (
+        "_decode",
+        "_encode",
+        "_metadata",
+        "_tried",
+        "_turn",
+        "epoch",
+        "path",
+        "state",
+        "value",
+        "version",
+    )
+
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        path: str,
+        encode: Callable[[Value], bytes],
+        decode: Callable[[bytes], Value],
+    ) -> None:
+        self.path = path
+        self.state = RecordState.UNREAD
+        self.value: Value | None = None
+        """As this owner read or wrote it last; None if there is no record."""
+        self.version = self.epoch = ABSENT
+        self._metadata = metadata
+        self._encode = encode
+        self._decode = decode
+        self._tried: bytes | None = None
+        """What the write that may have happened was to leave; None for a deletion."""
+        self._turn = trio.Lock()
+
+    # -- taking it ----------------------------------------------------------------------------
+
+    async def load(self) -> Value | None:
+        """Read the record. Whoever held it before is not fenced until the first write."""
+        async with self._turn:
+            assert self.state is RecordState.UNREAD, f"{self.path} is read once"
+            self._take(await self._metadata.get(self.path))
+            return self.value
+
+    async def claim(self) -> Value | None:
+        """Load the record and write it again: whoever held it before is fenced by that.
+
+        A record that is not there cannot be claimed: of those who create it the first one wins.
+        """
+        async with self._turn:
+            assert self.state is RecordState.UNREAD, f"{self.path} is read once"
+            for _ in range(CLAIMS_MAX):
+                found = await self._metadata.get(self.path)
+                if found is not None:
+                    try:
+                        with trio.CancelScope(shield=True):
+                            version = await self._metadata.put(
+                                self.path, found.value, found.version
+                            )
+                    except BadVersion:
+                        continue
+                    found = Versioned(found.value, version)
+                self._take(found)
+                return self.value
+            raise Fenced(f"another owner keeps writing {self.path}")
+
+    def _take(self, found: Versioned | None) -> None:
+        self.state = RecordState.HELD
+        if found is not None:
+            self.value = self._decode(found.value)
+            self.version = self.epoch = found.version
+
+    # -- changing it --------------------------------------------------------------------------
+
+    async def create(self, value: Value) -> None:
+        """Write a record that nobody has written, loaded or not; `Fenced` if somebody has."""
+        async with self._turn:
+            if self.state is RecordState.UNREAD:
+                self.state = RecordState.HELD
+            await self._settle()
+            assert self.version == ABSENT, f"{self.path} is there already"
+            await self._put(value)
+
+    async def write(self, value: Value) -> None:
+        """Write the record, or create it; `Fenced` if another owner has written it.
+
+        The value is this one from then on. If the call raises anything else, it may be: `settle`.
+        """
+        async with self._turn:
+            await self._settle()
+            await self._put(value)
+
+    async def delete(self) -> None:
+        """Remove the record, if there is one; `Fenced` if another owner has written it."""
+        async with self._turn:
+            await self._settle()
+            if self.version == ABSENT:
+                return
+            try:
+                with trio.CancelScope(shield=True):
+                    await self._metadata.delete(self.path, self.version)
+            except NotFound:
+                pass  # gone is gone, whoever did it
+            except BadVersion as error:
+                raise self._lost() from error
+            except BrokerError:
+                self.state, self._tried = RecordState.UNSURE, None
+                raise
+            self.version, self.value = ABSENT, None
+
+    async def settle(self) -> None:
+        """Find out whether the last write happened, if that is open; `Fenced` if it is lost."""
+        async with self._turn:
+            await self._settle()
+
+    async def _put(self, value: Value) -> None:
+        data = self._encode(value)
+        try:
+            # Shielded: were the call cut off, the version would be lost, and with it the record.
+            with trio.CancelScope(shield=True):
+                version = await self._metadata.put(self.path, data, self.version)
+        except (AlreadyExists, BadVersion) as error:
+            raise self._lost() from error
+        except BrokerError:
+            self.state, self._tried = RecordState.UNSURE, data
+            raise
+        if self.version == ABSENT:
+            self.epoch = version
+        self.version, self.value = version, value
+
+    def _lost(self) -> Fenced:
+        self.state = RecordState.FENCED
+        return Fenced(f"another owner has taken over {self.path}")
+
+    async def _settle(self) -> None:
+        assert self.state is not RecordState.UNREAD, f"{self.path} is to be loaded first"
+        if self.state is RecordState.FENCED:
+            raise self._lost()
+        if self.state is RecordState.HELD:
+            return
+        found = await self._metadata.get(self.path)
+        version = ABSENT if found is None else found.version
+        if version != self.version:
+            if (None if found is None else found.value) != self._tried:
+                raise self._lost()
+            if found is not None and version != self.version + 1:
+                raise self._lost()
+            self.version = version
+            self.value = None if found is None else self._decode(found.value)
+        self.state, self._tried = RecordState.HELD, None

@@ -1,0 +1,18 @@
+"""Addresses as Kafka's clients are told them: a host and a port. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Address(NamedTuple):
+    """Where a client is told to connect."""
+
+    host: str
+    port: int
+
+
+def parsed(text: str) -> Address:
+    """`host:port`, with a host in brackets if it has colons."""
+    host, _, port = text.rpartition(":")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))

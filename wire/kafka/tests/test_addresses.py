@@ -1,0 +1,13 @@
+"""Addresses are read as operators write them."""
+
+import pytest
+
+from wire.kafka.addresses import Address, parsed
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("mq.example:9092", Address("mq.example", 9092)), ("[::1]:1", Address("::1", 1))],
+)
+def test_an_address_is_a_host_and_a_port(text: str, told: Address) -> None:
+    assert parsed(text) == told
