@@ -45,6 +45,7 @@ from wire.kafka.messages.offsets import (
 from wire.kafka.messages.parts import PartitionError
 from wire.kafka.messages.transactions import TxnCommitPartition
 from wire.kafka.names import topic_of
+from wire.kafka.session.brokers import ready
 
 if TYPE_CHECKING:
     from wire.kafka.front import KafkaFront
@@ -81,7 +82,8 @@ async def _committed(
 ) -> OffsetCommitResponse:
     wanted: dict[Partition, Commit] = {}
     count = sum(len(topic.partitions) for topic in request.topics)
-    refusal = INVALID_REQUEST if count > PARTITIONS_MAX else _refusal(session, request, version)
+    refusal = INVALID_REQUEST if count > PARTITIONS_MAX else await ready(session, request.group_id)
+    refusal = refusal or _refusal(session, request, version)
     now_ms = session.broker.clock.wall_ms()
     named = []
     for topic in request.topics:
@@ -215,7 +217,8 @@ async def _of_group(
     """Of the topics that are named, or of all; nothing committed is no error."""
     told = FetchedOffsetsGroup(group_id=asked.group_id, error_code=NONE, topics=[])
     count = sum(len(topic.partition_indexes) for topic in asked.topics or ())
-    told.error_code = INVALID_REQUEST if count > PARTITIONS_MAX else _stale(session, asked)
+    code = INVALID_REQUEST if count > PARTITIONS_MAX else await ready(session, asked.group_id)
+    told.error_code = code or _stale(session, asked)
     if told.error_code != NONE:
         return told
     try:

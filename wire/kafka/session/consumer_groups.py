@@ -41,6 +41,7 @@ from wire.kafka.messages.consumer_groups import (
     HeldAssignment,
     TopicIdPartitions,
 )
+from wire.kafka.session.brokers import ready
 from wire.kafka.session.tools import described
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ async def _beaten(
 ) -> Beaten:
     front, beat = session.front, _beat(session, asked, request)
     groups = front.groups
+    await groups.ready(request.group_id)
     if beat.epoch == JOIN:
         with groups.expecting(request.group_id):
             group = await _entered(front, request.group_id, beat)
@@ -268,6 +270,9 @@ async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerG
         members=[],
     )
     front = session.front
+    told.error_code = await ready(session, group_id)
+    if told.error_code != NONE:
+        return told
     group = front.groups.consumer(group_id)
     if group is not None:
         told.group_state, told.assignor_name = group.state.value, group.assignor

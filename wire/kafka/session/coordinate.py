@@ -1,6 +1,9 @@
-"""Groups: joining, syncing, staying, leaving; and who coordinates (we do).
+"""Groups: joining, syncing, staying, leaving; and who coordinates them.
 
-Members of the classic protocol may be in a group of the newer one: what they hear there is told
+FindCoordinator names the owner of a group or a transactional id (`core/cluster/ownership.py`); a
+request about a group that another broker coordinates is answered NOT_COORDINATOR.
+
+Members of the classic protocol may be in a group of the newer one: what they hear there is decided
 in `groups/consumer/classic.py`.
 """
 
@@ -9,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from core.resting import Resting
 from core.waiting import Waiting
 from wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
     INVALID_GROUP_ID,
     INVALID_REQUEST,
     INVALID_SESSION_TIMEOUT,
@@ -23,6 +28,7 @@ from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from wire.kafka.messages.basics import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+    FoundBroker,
     FoundCoordinator,
 )
 from wire.kafka.messages.groups import (
@@ -38,7 +44,7 @@ from wire.kafka.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from wire.kafka.session import mixed
+from wire.kafka.session import brokers, mixed
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -48,6 +54,8 @@ ID_REQUIRED_VERSION: Final = 4
 """From here on a newcomer comes again with the id it is given."""
 SKIP_VERSION: Final = 9
 """From here on a leader can be told that there is nothing to work out."""
+KEYS_VERSION: Final = 4
+"""From here on FindCoordinator asks for several."""
 MANY_VERSION: Final = 3
 """From here on several members leave at once."""
 GROUP, TRANSACTION = 0, 1
@@ -58,29 +66,50 @@ NAMES_MAX: Final = 10_000
 async def on_find_coordinator(session: KafkaSession, asked: Asked) -> FindCoordinatorResponse:
     request = asked.request
     assert isinstance(request, FindCoordinatorRequest)
-    node, (host, port) = session.front.options.node_id, session.address
     code, message, keys = NONE, None, request.coordinator_keys
     if len(keys) > NAMES_MAX:
         code, message, keys = INVALID_REQUEST, "these are too many", keys[:1]
     elif request.key_type not in (GROUP, TRANSACTION):
         code, message = INVALID_REQUEST, f"nothing of type {request.key_type} is coordinated here"
+    if asked.version < KEYS_VERSION:
+        keys = [request.key]
+    found = [await _coordinator(session, request.key_type, key) async for key in Resting(keys)]
+    for one in found if code != NONE else ():
+        one.error_code, one.error_message = code, message
+    first = found[0] if found else _told("", brokers.here(session))
     return FindCoordinatorResponse(
-        error_code=code,
-        error_message=message,
-        node_id=node,
-        host=host,
-        port=port,
-        coordinators=[
-            FoundCoordinator(
-                key=key,
-                node_id=node,
-                host=host,
-                port=port,
-                error_code=code,
-                error_message=message,
-            )
-            for key in keys
-        ],
+        error_code=first.error_code or code,
+        error_message=first.error_message or message,
+        node_id=first.node_id,
+        host=first.host,
+        port=first.port,
+        coordinators=found if asked.version >= KEYS_VERSION else [],
+    )
+
+
+async def _coordinator(session: KafkaSession, key_type: int, key: str) -> FoundCoordinator:
+    ownership = session.broker.ownership
+    owner = await (ownership.transaction if key_type == TRANSACTION else ownership.group)(key)
+    return _told(key, brokers.reached(session, owner))
+
+
+def _told(key: str, broker: FoundBroker | None) -> FoundCoordinator:
+    if broker is None:
+        return FoundCoordinator(
+            key=key,
+            node_id=brokers.NOBODY,
+            host="",
+            port=-1,
+            error_code=COORDINATOR_NOT_AVAILABLE,
+            error_message="the coordinator has no listener of this name",
+        )
+    return FoundCoordinator(
+        key=key,
+        node_id=broker.node_id,
+        host=broker.host,
+        port=broker.port,
+        error_code=NONE,
+        error_message=None,
     )
 
 
@@ -93,6 +122,8 @@ async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupRespons
         code = INVALID_GROUP_ID
     elif not options.session_ms_min <= request.session_timeout_ms <= options.session_ms_max:
         code = INVALID_SESSION_TIMEOUT
+    else:
+        code = await brokers.ready(session, request.group_id)
     if code != NONE:
         return _joined(Joined(error_code=code, member_id=request.member_id))
     groups, joining = session.front.groups, _joining(session, asked, request)
@@ -140,6 +171,9 @@ def _joined(result: Joined) -> JoinGroupResponse:
 async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupResponse:
     request = asked.request
     assert isinstance(request, SyncGroupRequest)
+    code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return SyncGroupResponse(error_code=code, assignment=b"")
     groups = session.front.groups
     newer = groups.consumer(request.group_id)
     if newer is not None:
@@ -186,6 +220,9 @@ def _found(session: KafkaSession, group_id: str) -> tuple[int, Group | None]:
 async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse:
     request = asked.request
     assert isinstance(request, HeartbeatRequest)
+    code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return HeartbeatResponse(error_code=code)
     groups = session.front.groups
     said = (request.member_id, request.generation_id, request.group_instance_id, groups.now())
     newer = groups.consumer(request.group_id)
@@ -202,6 +239,9 @@ async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupRespo
         return LeaveGroupResponse(error_code=INVALID_GROUP_ID)
     if len(request.members) > NAMES_MAX:
         return LeaveGroupResponse(error_code=INVALID_REQUEST)
+    code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return LeaveGroupResponse(error_code=code)
     many = asked.version >= MANY_VERSION
     leaving = request.members if many else [LeaveMember(member_id=request.member_id)]
     left = [

@@ -50,6 +50,7 @@ async def on_txn_offset_commit(session: KafkaSession, asked: Asked) -> TxnOffset
             if code == NONE:
                 promised.append((topic.name, part.partition_index, commit_of(part, now_ms)))
     try:
+        await session.front.groups.ready(request.group_id)
         _check_member(session, request)
         await _promise(session, request, promised)
     except (BrokerError, Refused) as error:
@@ -72,7 +73,7 @@ async def on_txn_offset_commit(session: KafkaSession, asked: Asked) -> TxnOffset
 
 
 def _check_member(session: KafkaSession, request: TxnOffsetCommitRequest) -> None:
-    """Who says of which generation it is must be in it; who does not is not asked."""
+    """A member that names a generation must belong to it; one that names none is not checked."""
     groups = session.front.groups
     stranger = not request.member_id or not groups.in_use(request.group_id)
     if request.generation_id < 0 and stranger:

@@ -44,6 +44,7 @@ from wire.kafka.messages.groups import (
 )
 from wire.kafka.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
 from wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
+from wire.kafka.session.brokers import ready
 
 if TYPE_CHECKING:
     from wire.kafka.session.session import KafkaSession
@@ -86,15 +87,18 @@ async def described(
 
 
 async def _described(session: KafkaSession, version: int, group_id: str) -> DescribedGroup:
-    group = session.front.groups.find(group_id)
+    code = await ready(session, group_id)
+    group = session.front.groups.find(group_id) if code == NONE else None
     told = DescribedGroup(
-        error_code=NONE,
+        error_code=code,
         group_id=group_id,
         group_state=State.EMPTY.value,
         protocol_type="",
         protocol_data="",
         members=[],
     )
+    if code != NONE:
+        return told
     try:
         if group is not None and group.in_use:
             told.group_state = group.state.value
@@ -229,6 +233,9 @@ async def _delete(session: KafkaSession, group_id: str) -> int:
     A subscription that only Pulsar's clients have used is theirs to delete.
     """
     front = session.front
+    code = await ready(session, group_id)
+    if code != NONE:
+        return code
     if front.groups.in_use(group_id):
         return NON_EMPTY_GROUP
     try:
@@ -258,6 +265,7 @@ async def on_offset_delete(session: KafkaSession, asked: Asked) -> OffsetDeleteR
     if sum(len(topic.partitions) for topic in request.topics) > NAMES_MAX:
         return OffsetDeleteResponse(error_code=INVALID_REQUEST, topics=[])
     try:
+        await session.front.groups.ready(request.group_id)
         wanted = await _wanted(session, request.group_id)
     except Refused as error:
         return OffsetDeleteResponse(error_code=error.code, topics=[])

@@ -1,4 +1,4 @@
-"""Which topics there are, and who serves them: all this one broker."""
+"""Which topics there are, and which brokers serve them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from wire.kafka.messages.basics import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     FindTopic,
-    FoundBroker,
-    FoundPartition,
     FoundTopic,
     MetadataRequest,
     MetadataResponse,
     TopicCursor,
 )
 from wire.kafka.names import called, new_topic_of, topic_of
-from wire.kafka.session import creation, internal
+from wire.kafka.session import brokers, creation, internal
 from wire.kafka.session.logs import EPOCH
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ PARTITIONS_MAX: Final = 2_000
 async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
     request = asked.request
     assert isinstance(request, MetadataRequest)
-    node, address = session.front.options.node_id, session.address
     if asked.version < IDS_VERSION and any(
         one.name is None or one.topic_id != NO_UUID for one in request.topics or []
     ):
@@ -62,9 +59,9 @@ async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
     create = request.allow_auto_topic_creation and not everything
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     return MetadataResponse(
-        brokers=[FoundBroker(node_id=node, host=address.host, port=address.port)],
+        brokers=brokers.all_brokers(session),
         cluster_id=session.front.cluster_id,
-        controller_id=node,
+        controller_id=session.front.options.node_id,
         topics=[
             await _found(session, topic, operations, create=create)
             async for topic in Resting(wanted)
@@ -124,19 +121,20 @@ async def _found(
     except (BrokerError, Refused) as error:
         told.error_code = code_of(error)
         return told
-    node = session.front.options.node_id
+    assert told.name is not None
     told.partitions = [
-        FoundPartition(
-            error_code=NONE,
-            partition_index=index,
-            leader_id=node,
-            leader_epoch=EPOCH,
-            replica_nodes=[node],
-            isr_nodes=[node],
-        )
-        for index in range(count)
+        await brokers.partition(session, name, index, EPOCH)
+        async for index, name in Resting(enumerate(await _full_names(session, told.name, count)))
     ]
     return told
+
+
+async def _full_names(session: KafkaSession, text: str, count: int) -> list[TopicName]:
+    """The topics of ours that the partitions are."""
+    name = topic_of(text)
+    if await session.broker.catalog.partitions(name):
+        return [name.partition(index) for index in range(count)]
+    return [name] * count
 
 
 async def _find(session: KafkaSession, told: FoundTopic, *, create: bool) -> int:
@@ -209,7 +207,7 @@ async def _described(session: KafkaSession, name: str) -> DescribedTopic:
         topic_id=found.topic_id if found.error_code == NONE else NO_UUID,
         partitions=[
             DescribedPartition(
-                error_code=NONE,
+                error_code=part.error_code,
                 partition_index=part.partition_index,
                 leader_id=part.leader_id,
                 leader_epoch=EPOCH,
@@ -229,13 +227,15 @@ async def _described(session: KafkaSession, name: str) -> DescribedTopic:
 async def on_describe_cluster(session: KafkaSession, asked: Asked) -> DescribeClusterResponse:
     request = asked.request
     assert isinstance(request, DescribeClusterRequest)
-    node, address = session.front.options.node_id, session.address
     return DescribeClusterResponse(
         error_code=NONE,
         endpoint_type=request.endpoint_type,
         cluster_id=session.front.cluster_id,
-        controller_id=node,
-        brokers=[DescribedBroker(broker_id=node, host=address.host, port=address.port)],
+        controller_id=session.front.options.node_id,
+        brokers=[
+            DescribedBroker(broker_id=one.node_id, host=one.host, port=one.port)
+            for one in brokers.all_brokers(session)
+        ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
