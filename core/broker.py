@@ -214,12 +214,16 @@ class Broker:
         if found is None:
             if self._stopping:
                 raise NotReady("the server is stopping")
-            owner = await self.ownership.topic(name)
-            if owner is not None:
-                raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
+            await self.check_owned(name)
             await self._check_may_exist(name, create=create, by_order=by_order)
             found = await self._load(name)
         return found
+
+    async def check_owned(self, name: TopicName) -> None:
+        """`NotOwned`, which says where to go, if another broker serves the topic."""
+        owner = await self.ownership.topic(name)
+        if owner is not None:
+            raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
 
     async def _put_away(self, topic: AnyTopic) -> None:
         """Close a topic, whatever its state, and have it no more."""

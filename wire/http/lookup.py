@@ -1,4 +1,4 @@
-"""HTTP lookup: which broker serves a topic. One server has every topic: itself.
+"""HTTP lookup: which broker serves a topic: this one, or else the question is redirected.
 
 The C++ client insists on `brokerUrlTls`, if empty; Java takes whichever fits its own scheme.
 """
@@ -24,6 +24,7 @@ async def lookup(ask: Ask) -> dict[str, str]:
     listener = ask.text("listenerName")
     if listener:
         raise HTTPException(404, f"the broker do not have {listener} listener")
+    await ask.broker.check_owned(ask.topic)
     options = ask.options
     return {
         "brokerUrl": options.broker_url,

@@ -26,13 +26,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from core.errors import BrokerError
+from core.errors import BrokerError, NotOwned
 from core.spare_files import EXHAUSTED
 from wire.http import health, landing, lookup
 from wire.http.admin import tables
 from wire.http.errors import status_of
 from wire.http.front import Front
 from wire.http.metrics import page
+from wire.http.redirect import location
 from wire.http.routes import mounted, refusal, routes
 from wire.http.server.answers import Bounded
 from wire.http.server.guard import foreign, headers_of
@@ -106,11 +107,15 @@ class Guarded:
         await self._app(scope, receive, send)
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _told(request: Request, error: Exception) -> Response:
     assert isinstance(error, BrokerError)
+    if isinstance(error, NotOwned) and (target := location(error, request)) is not None:
+        response = refusal(307, str(error))
+        response.headers["Location"] = target
+        return response
     status = status_of(error)
     if status >= 500:
-        log.warning("%s %s: %s", _request.method, _request.url.path, error)
+        log.warning("%s %s: %s", request.method, request.url.path, error)
     return refusal(status, str(error))
 
 

@@ -1,4 +1,4 @@
-"""`/admin/v2/brokers` and `/admin/v2/broker-stats`: this one server, as the cluster it is."""
+"""`/admin/v2/brokers` and `/admin/v2/broker-stats`: the brokers, and what this one has loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ COUNTED_PER_REST: Final = 200
 
 
 async def listed(ask: Ask) -> list[str]:
-    return [ask.options.broker_id]
+    peers = (peer.broker_id for peer in ask.broker.ownership.peers())
+    return [ask.options.broker_id, *(broker_id for broker_id in peers if broker_id)]
 
 
 async def of_cluster(ask: Ask) -> list[str]:

@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 import trio
 
-from core.broker import Broker, BrokerSettings
+from core.broker import ALONE, Broker, BrokerSettings
 from core.clock import SystemClock
+from core.cluster.ownership import Ownership
 from core.metadata.memory import MemoryMetadata
 from core.names import TopicName
 from core.testing.ledgers import MemoryLedgers
@@ -96,6 +97,7 @@ async def visiting(
     families: Sequence[Family] = (),
     ledgers: MemoryLedgers | None = None,
     health: HealthCheck | None = None,
+    ownership: Ownership = ALONE,
 ) -> AsyncIterator[Visitor]:
     """A broker on fakes and a visitor of its HTTP side. What is to be dispatched is, soon."""
     token = trio.lowlevel.current_trio_token()
@@ -109,6 +111,7 @@ async def visiting(
         MemoryMetadata(),
         SystemClock(),
         soon,
+        ownership,
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)

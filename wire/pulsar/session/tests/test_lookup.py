@@ -1,6 +1,8 @@
 """Finding topics, as playbooks."""
 
+from core.cluster.ownership import OwnershipTable, Peer
 from core.names import TopicName
+from core.testing.broker import Stores, running
 from wire.pulsar import commands_pb2 as pb
 from wire.pulsar.session.lookup import topics_hash
 from wire.pulsar.session.tests.conftest import Stage
@@ -17,6 +19,28 @@ async def test_lookup(stage: Stage) -> None:
     assert (heard.kind, heard.body.error) == ("LOOKUP_RESPONSE", pb.TopicNotFound)
     heard = await client.says_one(peer.lookup(7, "t", advertised_listener_name="test"))
     assert heard.body.message == "the broker do not have test listener"
+
+
+async def test_a_peers_topic_is_looked_up_there() -> None:
+    secure, mute = Peer(1, {"pulsar": "b:1", "pulsar_tls": "b:2"}), Peer(2, {"kafka": "c:1"})
+    table = OwnershipTable(secure, mute)
+    table.topics[TopicName.parse("theirs").full] = secure
+    table.topics[TopicName.parse("mute").full] = mute
+    stores = Stores()
+    async with running(stores, table) as broker:
+        client = await Stage(stores, broker).player()
+        heard = await client.says_one(peer.lookup(5, "theirs"))
+        assert heard.body.response == pb.CommandLookupTopicResponse.REDIRECT
+        assert heard.body.broker_service_url == "pulsar://b:1"
+        assert heard.body.broker_service_url_tls == "pulsar+ssl://b:2"
+        assert heard.body.authoritative
+        heard = await client.says_one(peer.lookup(6, "mute"))
+        assert heard.body.error == pb.ServiceNotReady
+        heard = await client.says_one(peer.producer(1, 7, "theirs"))
+        assert (heard.kind, heard.body.error) == ("ERROR", pb.ServiceNotReady)
+        heard = await client.says_one(peer.subscribe(8, 1, "theirs", "s"))
+        assert (heard.kind, heard.body.error) == ("ERROR", pb.ServiceNotReady)
+        assert broker.topics == {}
 
 
 async def test_partitions(stage: Stage) -> None:
