@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from bookie import entries
-from bookie.client.metadata import INSTANCE_ID
+from bookie.client.metadata import INSTANCE_ID, LAYOUT, LAYOUT_VALUE
 from bookie.embedded import open_embedded
 from bookie.journal import files
 from bookie.ledgers_index import LedgersIndex
@@ -23,7 +23,7 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
-from core.ports.metadata_store import ABSENT
+from core.ports.metadata_store import ABSENT, Versioned
 from core.ports.tests.contract_ledger_store import CHECKS, Told, append
 
 SETTINGS = BookieSettings()
@@ -477,3 +477,26 @@ async def test_journals_roll_and_are_used_again(tmp_path):
         reader = await store.open(writer.ledger_id, recover=True)
         assert reader.last_confirmed == last
         assert len(await reader.read(0, last, 1 << 30)) == 12_000
+
+
+async def test_a_start_that_was_cut_off_goes_on(tmp_path):
+    metadata = DictMetadata()
+    await metadata.put(LAYOUT, LAYOUT_VALUE, ABSENT)
+    async with opened(tmp_path, metadata):
+        pass
+    assert await metadata.get(LAYOUT) == Versioned(LAYOUT_VALUE, 0)
+    assert (await metadata.get(INSTANCE_ID)).version == 0
+
+
+async def test_of_two_bookies_that_begin_a_cluster_the_first_names_it(tmp_path):
+    class Raced(DictMetadata):
+        async def put(self, path, value, expected):
+            if path == INSTANCE_ID:
+                await super().put(path, b"theirs", ABSENT)
+            return await super().put(path, value, expected)
+
+    metadata = Raced()
+    async with opened(tmp_path, metadata):
+        pass
+    assert await metadata.get(INSTANCE_ID) == Versioned(b"theirs", 0)
+    assert "theirs" in (tmp_path / "bookie/ledgers/current/VERSION").read_text()

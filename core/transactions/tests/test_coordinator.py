@@ -216,3 +216,31 @@ async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPa
         await decide(coordinator, commit=False)
         await settled()
         assert state_of(coordinator) is State.ABORTED
+
+
+async def test_a_decision_of_which_nobody_heard_is_not_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store wrote it, and the connection broke before it could say so."""
+    stores, keeper = Stores(), Keeper()
+    async with running(stores) as broker:
+        coordinator = Coordinator(broker, PATH, keeper)
+        await topics_of(broker)
+        await begun(coordinator)
+        put = stores.metadata.put
+
+        async def unheard(path: str, value: bytes, expected: int) -> int:
+            await put(path, value, expected)
+            raise StorageFailed("nobody knows")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(stores.metadata, "put", unheard)
+            with pytest.raises(StorageFailed):
+                await decide(coordinator, commit=True)
+        async with coordinator.alone_with("n", settled=False) as place:
+            assert place.transaction is not None
+            assert place.transaction.decided
+        async with coordinator.alone_with("n", settled=True) as place:
+            assert place.transaction is not None
+            assert place.transaction.state is State.COMMITTED
+        assert keeper.kept == ["g"]

@@ -1,0 +1,97 @@
+"""Two brokers on one embedded bookie and its metadata: a topic goes back and forth between them.
+
+As `core/cluster/tests/test_two_brokers.py`, on the real storage tier: fencing, journal, disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from bookie.embedded import open_embedded
+from bookie.settings import BookieSettings
+from core.broker import Broker, BrokerSettings
+from core.clock import SystemClock
+from core.errors import Fenced, NotReady
+from core.ledger.chain import START, Position
+from core.metadata.embedded import open_embedded as open_metadata
+from core.names import TopicName
+from core.topic.topic import Topic
+from core.waiting import Waiting
+
+T = TopicName.parse("t")
+TRIES_MAX = 5
+"""Of one publish: each owner that was replaced is found out by the first."""
+
+
+@asynccontextmanager
+async def two_brokers(folder: Path) -> AsyncIterator[tuple[Broker, Broker]]:
+    async with (
+        open_metadata(folder / "metadata", on_fatal=pytest.fail) as metadata,
+        open_embedded(folder / "bookie", metadata, BookieSettings(), on_fatal=pytest.fail) as store,
+        trio.open_nursery() as nursery,
+    ):
+        one, other = (
+            Broker(BrokerSettings(), store, metadata, SystemClock(), lambda: None) for _ in range(2)
+        )
+        for broker in (one, other):
+            await nursery.start(broker.run)
+        yield one, other
+        for broker in (one, other):
+            await broker.stop()
+        nursery.cancel_scope.cancel()
+
+
+async def loaded(broker: Broker) -> Topic:
+    topic = await broker.topic(T)
+    assert isinstance(topic, Topic)
+    return topic
+
+
+async def published(broker: Broker, payload: bytes) -> None:
+    """As a producer does it: whoever is refused looks the topic up again."""
+    for _ in range(TRIES_MAX):
+        topic = await loaded(broker)
+        waiting = Waiting[Position]()
+        topic.publish([payload], None, waiting.done)
+        try:
+            await waiting.told()
+        except (Fenced, NotReady):
+            await broker.let_go(topic)
+            continue
+        return
+    raise AssertionError(f"{payload!r} was refused {TRIES_MAX} times")
+
+
+async def entries(broker: Broker) -> list[bytes]:
+    topic = await loaded(broker)
+    found, chain = [], topic.ledger.chain
+    position = chain.first
+    while chain.has(position):
+        part = await topic.ledger.read(position, 100, 1 << 20)
+        found += [bytes(part.sent(at)) for at in range(len(part.payloads))]
+        position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+    return found
+
+
+async def test_nothing_that_was_answered_is_lost(tmp_path: Path) -> None:
+    answered = []
+    with trio.fail_after(60):
+        async with two_brokers(tmp_path) as brokers:
+            await (await loaded(brokers[0])).subscription("s", start=START)
+            for number in range(12):
+                broker = brokers[number // 2 % 2]
+                payload = b"%d" % number
+                await published(broker, payload)
+                answered.append(payload)
+                cursor = (await loaded(broker)).subscriptions["s"].cursor
+                cursor.ack_to((await loaded(broker)).ledger.chain.confirmed)
+                await cursor.saved()
+            assert await entries(brokers[1]) == answered
+        async with two_brokers(tmp_path) as brokers:
+            assert await entries(brokers[0]) == answered
+            assert (await loaded(brokers[0])).subscriptions["s"].cursor.backlog == 0
