@@ -51,7 +51,8 @@ store that can check the lease and write in one step (ZooKeeper's `multi`) may c
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -105,13 +106,25 @@ class OwnedRecord(Generic[Value]):
         self._decode = decode
         self._tried: bytes | None = None
         """What the write that may have happened was to leave; None for a deletion."""
-        self._turn = trio.Lock()
+        self._turn: trio.Lock | None = None
+        """While somebody reads or writes: there are as many records as cursors, and a lock weighs
+        three times as much as the rest."""
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        lock = self._turn = self._turn or trio.Lock()
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._turn = None
 
     # -- taking it ----------------------------------------------------------------------------
 
     async def load(self) -> Value | None:
         """Read the record. Whoever held it before is not fenced until the first write."""
-        async with self._turn:
+        async with self._alone():
             assert self.state is RecordState.UNREAD, f"{self.path} is read once"
             self._take(await self._metadata.get(self.path))
             return self.value
@@ -121,7 +134,7 @@ class OwnedRecord(Generic[Value]):
 
         A record that is not there cannot be claimed: of those who create it the first one wins.
         """
-        async with self._turn:
+        async with self._alone():
             assert self.state is RecordState.UNREAD, f"{self.path} is read once"
             for _ in range(CLAIMS_MAX):
                 found = await self._metadata.get(self.path)
@@ -148,7 +161,7 @@ class OwnedRecord(Generic[Value]):
 
     async def create(self, value: Value) -> None:
         """Write a record that nobody has written, loaded or not; `Fenced` if somebody has."""
-        async with self._turn:
+        async with self._alone():
             if self.state is RecordState.UNREAD:
                 self.state = RecordState.HELD
             await self._settle()
@@ -160,13 +173,13 @@ class OwnedRecord(Generic[Value]):
 
         The value is this one from then on. If the call raises anything else, it may be: `settle`.
         """
-        async with self._turn:
+        async with self._alone():
             await self._settle()
             await self._put(value)
 
     async def delete(self) -> None:
         """Remove the record, if there is one; `Fenced` if another owner has written it."""
-        async with self._turn:
+        async with self._alone():
             await self._settle()
             if self.version == ABSENT:
                 return
@@ -184,7 +197,7 @@ class OwnedRecord(Generic[Value]):
 
     async def settle(self) -> None:
         """Find out whether the last write happened, if that is open; `Fenced` if it is lost."""
-        async with self._turn:
+        async with self._alone():
             await self._settle()
 
     async def _put(self, value: Value) -> None:

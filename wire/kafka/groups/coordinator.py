@@ -52,6 +52,8 @@ from wire.kafka.groups.rounds import Rules
 log = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 0.1
+LOADS_AT_ONCE: Final = 500
+"""Groups that are loaded together when the server starts."""
 CONSUMERS: Final = "consumer"
 """The protocol type of all groups of the newer protocol."""
 
@@ -94,9 +96,11 @@ class Groups:
 
     async def open(self) -> None:
         """Load the groups that are ours and had members before a restart."""
-        async with trio.open_nursery() as nursery:  # the store writes claims of many in one go
-            for group_id in await self._keeper.names():
-                nursery.start_soon(self._load, group_id)
+        names = await self._keeper.names()
+        for start in range(0, len(names), LOADS_AT_ONCE):
+            async with trio.open_nursery() as nursery:  # their claims are written in one go
+                for group_id in names[start : start + LOADS_AT_ONCE]:
+                    nursery.start_soon(self._load, group_id)
 
     async def ready(self, group_id: str) -> None:
         """Have the group here, if it is ours and has members; `NotCoordinator` if it is not ours.
