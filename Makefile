@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 
-.PHONY: dev native check format test test-heavy explore interop bench serve docs
+.PHONY: dev native check format test test-heavy explore interop bench wheel serve docs
 
 dev:            ## make .venv, with all that tests and checks need
 	scripts/test --version
@@ -16,7 +16,7 @@ check:          ## style, types, architecture and the quick tests: before each c
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow and not heavy and not java and not bookshell" \
-		magnetar core bookie wire
+		magnetar
 
 format:         ## write what `check` would have said about style
 	$(BIN)/ruff check --fix .
@@ -36,6 +36,9 @@ interop:        ## stock clients against a real server
 
 bench:          ## build the load generators and measure; see bench/README.md
 	$(MAKE) -C bench
+
+wheel:          ## build sdist and wheel into dist/
+	scripts/wheel
 
 serve:          ## run the server with ./data
 	scripts/serve

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import trio
 
-from bookie.embedded import EmbeddedStore, open_embedded
-from bookie.entries import seal
-from bookie.settings import BookieSettings
-from core.errors import BrokerError
-from core.metadata.embedded import open_embedded as open_metadata
-from core.ports.ledger_store import LedgerWriter
+from magnetar.bookie.embedded import EmbeddedStore, open_embedded
+from magnetar.bookie.entries import seal
+from magnetar.bookie.settings import BookieSettings
+from magnetar.core.errors import BrokerError
+from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.ports.ledger_store import LedgerWriter
 
 
 def cpu() -> float:

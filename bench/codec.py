@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from bookie import entries
-from core import native
-from core.entry import header, kafka_batch
-from core.entry.record import Record
-from core.ledger.tail_cache import Slice
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from wire.kafka import batches
-from wire.kafka.configs import rules
-from wire.pulsar import events, hot
-from wire.pulsar.hot import contents
-from wire.pulsar.hot.tests.test_contents import packed
-from wire.pulsar.tests import peer
-from wire.pulsar.wire import PulsarWire, Recipient, WireOptions
+from magnetar.bookie import entries
+from magnetar.core import native
+from magnetar.core.entry import header, kafka_batch
+from magnetar.core.entry.record import Record
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.wire.kafka import batches
+from magnetar.wire.kafka.configs import rules
+from magnetar.wire.pulsar import events, hot
+from magnetar.wire.pulsar.hot import contents
+from magnetar.wire.pulsar.hot.tests.test_contents import packed
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.wire import PulsarWire, Recipient, WireOptions
 
 ROUNDS: Final = 15
 MESSAGES: Final = 1000

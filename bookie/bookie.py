@@ -17,20 +17,20 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 import trio
 
-from bookie import entries
-from bookie.checkpoint import Checkpointer, Shelves, breathe
-from bookie.disk import DiskWatch
-from bookie.entries import Header, Run
-from bookie.journal import format
-from bookie.journal.groups import Acked
-from bookie.journal.writer import Journal
-from bookie.ledgers_index import LedgerRow
-from bookie.opened import Opened, opened
-from bookie.read_cache import ReadCache
-from bookie.recovery.damage import Stretch
-from bookie.settings import BookieSettings
-from bookie.write_cache import WriteCache
-from core.errors import (
+from magnetar.bookie import entries
+from magnetar.bookie.checkpoint import Checkpointer, Shelves, breathe
+from magnetar.bookie.disk import DiskWatch
+from magnetar.bookie.entries import Header, Run
+from magnetar.bookie.journal import format
+from magnetar.bookie.journal.groups import Acked
+from magnetar.bookie.journal.writer import Journal
+from magnetar.bookie.ledgers_index import LedgerRow
+from magnetar.bookie.opened import Opened, opened
+from magnetar.bookie.read_cache import ReadCache
+from magnetar.bookie.recovery.damage import Stretch
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.write_cache import WriteCache
+from magnetar.core.errors import (
     Corrupted,
     EntryNotFound,
     Fenced,
@@ -39,7 +39,7 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
-from core.waiting import Waiting
+from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 

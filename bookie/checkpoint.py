@@ -36,17 +36,17 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from bookie.directories import Directories, write_last_mark
-from bookie.disk import is_full
-from bookie.entry_log.reader import EntryLogReader
-from bookie.entry_log.writer import EntryLogWriter
-from bookie.index import LocationIndex, Placed
-from bookie.journal import files, format
-from bookie.journal.writer import Journal
-from bookie.ledger_ids import LedgerIds
-from bookie.ledgers_index import LedgerRow, LedgersIndex
-from bookie.statistics import Histogram
-from bookie.write_cache import Half, WriteCache
+from magnetar.bookie.directories import Directories, write_last_mark
+from magnetar.bookie.disk import is_full
+from magnetar.bookie.entry_log.reader import EntryLogReader
+from magnetar.bookie.entry_log.writer import EntryLogWriter
+from magnetar.bookie.index import LocationIndex, Placed
+from magnetar.bookie.journal import files, format
+from magnetar.bookie.journal.writer import Journal
+from magnetar.bookie.ledger_ids import LedgerIds
+from magnetar.bookie.ledgers_index import LedgerRow, LedgersIndex
+from magnetar.bookie.statistics import Histogram
+from magnetar.bookie.write_cache import Half, WriteCache
 
 log = logging.getLogger(__name__)
 

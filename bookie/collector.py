@@ -22,19 +22,19 @@ from typing import Final, TypeVar, TypeVarTuple, Unpack
 import trio
 from msgspec import Struct
 
-from bookie import entries
-from bookie.bookie import Bookie
-from bookie.checkpoint import Checkpointer, Shelves, breathe, make_durable, put_locations
-from bookie.client import metadata as ledger_metadata
-from bookie.disk import is_full
-from bookie.entries import Run
-from bookie.entry_log import format
-from bookie.entry_log.writer import log_ids
-from bookie.index import Placed
-from bookie.settings import BookieSettings
-from bookie.syncing import sync_directory
-from core.errors import BrokerError, Corrupted
-from core.ports.metadata_store import MetadataStore
+from magnetar.bookie import entries
+from magnetar.bookie.bookie import Bookie
+from magnetar.bookie.checkpoint import Checkpointer, Shelves, breathe, make_durable, put_locations
+from magnetar.bookie.client import metadata as ledger_metadata
+from magnetar.bookie.disk import is_full
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.entry_log.writer import log_ids
+from magnetar.bookie.index import Placed
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.syncing import sync_directory
+from magnetar.core.errors import BrokerError, Corrupted
+from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The compiled twins of `records`, which is the reference. See `core/native`."""
 
-from core.native.octets cimport (
+from magnetar.core.native.octets cimport (
     all_bytes,
     bytes_of,
     checksum,
@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 
 import array
 
-from core.checksum import crc32c
+from magnetar.core.checksum import crc32c
 
 cdef enum:
     LENGTH_BYTES = 4

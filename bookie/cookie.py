@@ -21,9 +21,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from bookie.directories import LAST_MARK, Directories, write_whole
-from bookie.journal.files import journals
-from core.errors import StorageFailed
+from magnetar.bookie.directories import LAST_MARK, Directories, write_whole
+from magnetar.bookie.journal.files import journals
+from magnetar.core.errors import StorageFailed
 
 VERSION_FILE: Final = "VERSION"
 LAYOUT: Final = 5

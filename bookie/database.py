@@ -28,8 +28,8 @@ from rocksdict import (
     WriteOptions,
 )
 
-from bookie.recovery import wear
-from core.errors import Corrupted, StorageFailed
+from magnetar.bookie.recovery import wear
+from magnetar.core.errors import Corrupted, StorageFailed
 
 log = logging.getLogger(__name__)
 

@@ -17,9 +17,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from bookie.journal.format import Mark, decode_mark
-from bookie.syncing import sync_directory, sync_file
-from core.errors import Corrupted, StorageFailed
+from magnetar.bookie.journal.format import Mark, decode_mark
+from magnetar.bookie.syncing import sync_directory, sync_file
+from magnetar.core.errors import Corrupted, StorageFailed
 
 LOCK: Final = "lock"
 LAST_MARK: Final = "lastMark"

@@ -14,26 +14,26 @@ from pathlib import Path
 import trio
 from msgspec import Struct
 
-from bookie import cookie
-from bookie.bookie import Bookie
-from bookie.checkpoint import Checkpointer, Shelves, make_mark
-from bookie.client import metadata as ledger_metadata
-from bookie.client.store import LedgerClient
-from bookie.collector import Collector
-from bookie.directories import Directories, held, read_last_mark
-from bookie.disk import DiskWatch
-from bookie.housekeeping import Flusher, Housekeeping
-from bookie.journal.files import JournalFiles
-from bookie.journal.writer import Journal, Watch
-from bookie.recovery.opening import open_shelves
-from bookie.recovery.scrubber import Scrubber
-from bookie.settings import BookieSettings
-from bookie.statistics import BookieStatistics
-from bookie.write_cache import WriteCache
-from core.clock import SystemClock
-from core.errors import AlreadyExists, StorageFailed
-from core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
-from core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.bookie import cookie
+from magnetar.bookie.bookie import Bookie
+from magnetar.bookie.checkpoint import Checkpointer, Shelves, make_mark
+from magnetar.bookie.client import metadata as ledger_metadata
+from magnetar.bookie.client.store import LedgerClient
+from magnetar.bookie.collector import Collector
+from magnetar.bookie.directories import Directories, held, read_last_mark
+from magnetar.bookie.disk import DiskWatch
+from magnetar.bookie.housekeeping import Flusher, Housekeeping
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.writer import Journal, Watch
+from magnetar.bookie.recovery.opening import open_shelves
+from magnetar.bookie.recovery.scrubber import Scrubber
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.statistics import BookieStatistics
+from magnetar.bookie.write_cache import WriteCache
+from magnetar.core.clock import SystemClock
+from magnetar.core.errors import AlreadyExists, StorageFailed
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 log = logging.getLogger(__name__)
 

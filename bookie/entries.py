@@ -25,10 +25,10 @@ from typing import Final
 
 import msgspec
 
-from bookie import records
-from core.checksum import crc32c
-from core.errors import Corrupted
-from core.native import quickest
+from magnetar.bookie import records
+from magnetar.core.checksum import crc32c
+from magnetar.core.errors import Corrupted
+from magnetar.core.native import quickest
 
 LENGTH_BYTES: Final = 4
 HEADER_BYTES: Final = 32
@@ -55,8 +55,8 @@ _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from
 _digest = Struct(">I").unpack_from
 
-_pack = quickest(records.pack, "bookie.compiled")
-_unpack = quickest(records.unpack, "bookie.compiled")
+_pack = quickest(records.pack, "magnetar.bookie.compiled")
+_unpack = quickest(records.unpack, "magnetar.bookie.compiled")
 
 
 class Run(msgspec.Struct, frozen=True, gc=False):

@@ -13,13 +13,13 @@ from typing import Final
 
 import trio
 
-from bookie.checkpoint import Checkpointer
-from bookie.collector import Collector
-from bookie.disk import DiskWatch
-from bookie.journal.writer import Journal
-from bookie.recovery.scrubber import Scrubber
-from bookie.settings import BookieSettings
-from core.errors import BrokerError, Corrupted, StorageFailed
+from magnetar.bookie.checkpoint import Checkpointer
+from magnetar.bookie.collector import Collector
+from magnetar.bookie.disk import DiskWatch
+from magnetar.bookie.journal.writer import Journal
+from magnetar.bookie.recovery.scrubber import Scrubber
+from magnetar.bookie.settings import BookieSettings
+from magnetar.core.errors import BrokerError, Corrupted, StorageFailed
 
 LOOK_SECONDS: Final = 0.02
 """Between two looks into an index, of a millisecond or two each: 100,000 entries in a second."""

@@ -28,11 +28,11 @@ from zlib import crc32
 
 from rocksdict import Cache, WriteBatch
 
-from bookie.database import BATCH_PUTS_MAX, Database
-from bookie.directories import write_whole
-from bookie.entries import Run
-from bookie.journal.format import Mark
-from core.errors import Corrupted
+from magnetar.bookie.database import BATCH_PUTS_MAX, Database
+from magnetar.bookie.directories import write_whole
+from magnetar.bookie.entries import Run
+from magnetar.bookie.journal.format import Mark
+from magnetar.core.errors import Corrupted
 
 MEMORY_PUTS_MAX: Final = 150_000
 """Then what is in memory is synced: it never fills up, which RocksDB would answer by itself. It is

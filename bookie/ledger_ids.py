@@ -19,10 +19,10 @@ from typing import Final
 
 import trio
 
-from bookie.directories import Directories, write_whole
-from bookie.disk import is_full
-from core.checksum import crc32c
-from core.errors import AlreadyExists, StorageFailed, StorageFull
+from magnetar.bookie.directories import Directories, write_whole
+from magnetar.bookie.disk import is_full
+from magnetar.core.checksum import crc32c
+from magnetar.core.errors import AlreadyExists, StorageFailed, StorageFull
 
 log = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ import msgspec
 from google.protobuf.message import DecodeError
 from rocksdict import Cache, WriteBatch
 
-from bookie.database import BATCH_PUTS_MAX, Database
-from bookie.journal.format import Mark, decode_mark
-from bookie.proto.storage_pb2 import LedgerData
-from core.errors import Corrupted
+from magnetar.bookie.database import BATCH_PUTS_MAX, Database
+from magnetar.bookie.journal.format import Mark, decode_mark
+from magnetar.bookie.proto.storage_pb2 import LedgerData
+from magnetar.core.errors import Corrupted
 
 MARK_LEDGER: Final = -0x6D61726B
 """No ledger: its row says up to where in the journal all is indexed."""

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from bookie.entries import Run
+from magnetar.bookie.entries import Run
 
 LARGE_BYTES: Final = 16 * 1024
 """Of an entry, in the mean of its run."""

@@ -10,8 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from operator import attrgetter
 
-from bookie.entries import Run
-from bookie.opened import Opened
+from magnetar.bookie.entries import Run
+from magnetar.bookie.opened import Opened
 
 _first = attrgetter("first")
 

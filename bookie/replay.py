@@ -11,15 +11,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bookie.checkpoint import Shelves, make_durable, write_out
-from bookie.directories import read_last_mark
-from bookie.entries import Run
-from bookie.entry_log.writer import log_ids
-from bookie.journal import files, format, inventory
-from bookie.journal.scan import RottenError, left_over, scan
-from bookie.ledgers_index import LedgerRow
-from bookie.write_cache import Half
-from core.errors import Corrupted
+from magnetar.bookie.checkpoint import Shelves, make_durable, write_out
+from magnetar.bookie.directories import read_last_mark
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log.writer import log_ids
+from magnetar.bookie.journal import files, format, inventory
+from magnetar.bookie.journal.scan import RottenError, left_over, scan
+from magnetar.bookie.ledgers_index import LedgerRow
+from magnetar.bookie.write_cache import Half
+from magnetar.core.errors import Corrupted
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from operator import attrgetter
 
-from bookie.entries import Run
+from magnetar.bookie.entries import Run
 
 _first = attrgetter("first")
 

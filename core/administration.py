@@ -12,10 +12,10 @@ from typing import Final
 
 import trio
 
-from core.broker import AnyTopic, Broker
-from core.errors import AlreadyExists, BrokerError, Invalid, NotAllowed, TopicNotFound
-from core.listing import topics_of
-from core.names import NamespaceName, TopicName
+from magnetar.core.broker import AnyTopic, Broker
+from magnetar.core.errors import AlreadyExists, BrokerError, Invalid, NotAllowed, TopicNotFound
+from magnetar.core.listing import topics_of
+from magnetar.core.names import NamespaceName, TopicName
 
 LOADS_AT_ONCE: Final = 100
 """Partitions created or loaded at the same time."""

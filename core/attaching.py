@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from core.errors import BrokerError
-from core.names import TopicName
+from magnetar.core.errors import BrokerError
+from magnetar.core.names import TopicName
 
 if TYPE_CHECKING:
-    from core.broker import AnyTopic, Broker
+    from magnetar.core.broker import AnyTopic, Broker
 
 ATTACH_SECONDS: Final = 20.0
 """Waiting for a topic to be gone or there. Clients give up after 30: they are to hear why."""

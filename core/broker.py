@@ -21,14 +21,14 @@ from contextlib import asynccontextmanager
 import trio
 from msgspec import Struct
 
-from core import sampling
-from core.access import Access
-from core.attaching import ATTACH_SECONDS, Marks
-from core.catalog import Catalog
-from core.clock import Clock
-from core.cluster.ownership import AloneHere, Ownership
-from core.dispatch.selectors import Division
-from core.errors import (
+from magnetar.core import sampling
+from magnetar.core.access import Access
+from magnetar.core.attaching import ATTACH_SECONDS, Marks
+from magnetar.core.catalog import Catalog
+from magnetar.core.clock import Clock
+from magnetar.core.cluster.ownership import AloneHere, Ownership
+from magnetar.core.dispatch.selectors import Division
+from magnetar.core.errors import (
     AlreadyExists,
     BrokerError,
     NotAllowed,
@@ -36,23 +36,23 @@ from core.errors import (
     NotReady,
     TopicNotFound,
 )
-from core.housekeeping import Housekeeping
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.storage import Storage
-from core.ledger.tail_cache import TailCache
-from core.ledger.trim import RollLimits
-from core.listing import topics_of
-from core.names import NamespaceName, TopicName
-from core.policies import BrokerDefaults
-from core.ports.ledger_store import LedgerStore
-from core.ports.metadata_store import MetadataStore
-from core.throttle import UNLIMITED, RateLimit, throttle_for
-from core.topic.environment import Environment
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
-from core.topic_ids import TopicIds
+from magnetar.core.housekeeping import Housekeeping
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.tail_cache import TailCache
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.listing import topics_of
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import BrokerDefaults
+from magnetar.core.ports.ledger_store import LedgerStore
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.throttle import UNLIMITED, RateLimit, throttle_for
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.core.topic_ids import TopicIds
 
 log = logging.getLogger(__name__)
 

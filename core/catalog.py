@@ -18,7 +18,7 @@ import msgspec
 import trio
 from msgspec import Struct
 
-from core.errors import (
+from magnetar.core.errors import (
     AlreadyExists,
     BadVersion,
     Invalid,
@@ -26,8 +26,8 @@ from core.errors import (
     NotAllowed,
     NotFound,
 )
-from core.names import NamespaceName, TopicName, check_entity
-from core.policies import (
+from magnetar.core.names import NamespaceName, TopicName, check_entity
+from magnetar.core.policies import (
     BrokerDefaults,
     Effective,
     NamespacePolicies,
@@ -36,7 +36,7 @@ from core.policies import (
     effective,
     encode,
 )
-from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 CLUSTERS = "/admin/clusters"
 TENANTS = "/admin/policies"

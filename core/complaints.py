@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from core.clock import Clock
+from magnetar.core.clock import Clock
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 import trio
 
-from core.clock import Clock
-from core.link.pauses import PAUSE_RATE
-from core.throttle import Throttle, wait_seconds
+from magnetar.core.clock import Clock
+from magnetar.core.link.pauses import PAUSE_RATE
+from magnetar.core.throttle import Throttle, wait_seconds
 
 LOOK_SECONDS: Final = 15.0
 """At most so long between two looks: whoever waits long is to be told that he is not forgotten."""

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from core.compaction.service import Compacting
-from core.errors import BrokerError, QuotaExceeded, QuotaHeld
-from core.ledger.trim import beyond, trimmable
-from core.policies import BacklogQuota, LogLimits
-from core.topic.backlog import backlog_bytes, needed_from, slowest
-from core.topic.beginning import pass_over
-from core.topic.expiry import evict_backlog, expire_before
-from core.topic.seeking import find_by_time
-from core.topic.topic import Topic
+from magnetar.core.compaction.service import Compacting
+from magnetar.core.errors import BrokerError, QuotaExceeded, QuotaHeld
+from magnetar.core.ledger.trim import beyond, trimmable
+from magnetar.core.policies import BacklogQuota, LogLimits
+from magnetar.core.topic.backlog import backlog_bytes, needed_from, slowest
+from magnetar.core.topic.beginning import pass_over
+from magnetar.core.topic.expiry import evict_backlog, expire_before
+from magnetar.core.topic.seeking import find_by_time
+from magnetar.core.topic.topic import Topic
 
 if TYPE_CHECKING:
-    from core.broker import AnyTopic, Broker
+    from magnetar.core.broker import AnyTopic, Broker
 
 log = logging.getLogger(__name__)
 

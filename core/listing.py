@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from core.names import NamespaceName, TopicName
+from magnetar.core.names import NamespaceName, TopicName
 
 if TYPE_CHECKING:
-    from core.broker import Broker
+    from magnetar.core.broker import Broker
 
 TOPICS_PER_REST: Final = 100
 """Topics looked at before the loop gets its turn."""

@@ -16,7 +16,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from msgspec import Struct
 
-from core.errors import InvalidName
+from magnetar.core.errors import InvalidName
 
 PERSISTENT: Final = "persistent"
 NON_PERSISTENT: Final = "non-persistent"

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from core.errors import Invalid
-from core.rate_policies import RATES, decided
-from core.throttle import UNLIMITED, RateLimit
+from magnetar.core.errors import Invalid
+from magnetar.core.rate_policies import RATES, decided
+from magnetar.core.throttle import UNLIMITED, RateLimit
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 

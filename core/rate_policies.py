@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from core.throttle import RateLimit
+from magnetar.core.throttle import RateLimit
 
 
 class PublishRate(Struct, frozen=True, rename="camel"):

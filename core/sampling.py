@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
-    from core.broker import AnyTopic, Broker
+    from magnetar.core.broker import AnyTopic, Broker
 
 SAMPLE_SECONDS: Final = 10.0
 COUNTERS_PER_REST: Final = 500

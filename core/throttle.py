@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.rates import Inflow, Rates
+from magnetar.core.rates import Inflow, Rates
 
 
 class RateLimit(Struct, frozen=True):

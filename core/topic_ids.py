@@ -13,9 +13,9 @@ import uuid
 from contextlib import suppress
 from typing import Final
 
-from core.errors import AlreadyExists, NotFound
-from core.names import TopicName
-from core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.core.errors import AlreadyExists, NotFound
+from magnetar.core.names import TopicName
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 BY_NAME: Final = "/magnetar/topic-ids"
 BY_ID: Final = "/magnetar/topics-by-id"

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import trio
 
-from core.errors import BrokerError
+from magnetar.core.errors import BrokerError
 
 Result = TypeVar("Result")
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from struct import unpack_from
 from typing import Any, Self
 
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar.tests import peer
 
 DEADLINE_SECONDS = 15.0
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from magnetar import standalone
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar.tests import peer
 
 EMPTY_SECONDS = 0.4
 FULL_SECONDS = 1.0

@@ -23,28 +23,28 @@ from pathlib import Path
 
 import trio
 
-from bookie.embedded import EmbeddedStore, open_embedded
-from core.broker import Broker
-from core.clock import SystemClock
-from core.errors import BrokerError, Corrupted, StorageFailed
-from core.ledger.trouble import NO_WRITES
-from core.link.connection import Connection
-from core.link.loop import Link, Protocol
-from core.link.tls import TlsWire
-from core.link.wire import Session, Wire
-from core.metadata.embedded import EmbeddedMetadata
-from core.metadata.embedded import open_embedded as open_metadata
-from core.spare_files import SpareFiles
 from magnetar import memory, shares
+from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.certificates import server_contexts
+from magnetar.core.broker import Broker
+from magnetar.core.clock import SystemClock
+from magnetar.core.errors import BrokerError, Corrupted, StorageFailed
+from magnetar.core.ledger.trouble import NO_WRITES
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.loop import Link, Protocol
+from magnetar.core.link.tls import TlsWire
+from magnetar.core.link.wire import Session, Wire
+from magnetar.core.metadata.embedded import EmbeddedMetadata
+from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.spare_files import SpareFiles
 from magnetar.doors import address, host_names, open_doors
 from magnetar.measures import parts as measures
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
-from wire.http.app import Door, serve_http
-from wire.kafka.front import KafkaFront
-from wire.pulsar.session.session import Front
+from magnetar.wire.http.app import Door, serve_http
+from magnetar.wire.kafka.front import KafkaFront
+from magnetar.wire.pulsar.session.session import Front
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ import logging
 from importlib import import_module
 from typing import Final
 
-from wire.http import app
-from wire.kafka import front
+from magnetar.wire.http import app
+from magnetar.wire.kafka import front
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ What Python has imported by half it does not import again.
 def load_all_if(files: int) -> None:
     """Import what is imported later otherwise, for a quick start, where files are few."""
     if 0 <= files < FEW_FILES:
-        for name in ("wire.http.stack", *app.LATE, *front.PARTS):
+        for name in ("magnetar.wire.http.stack", *app.LATE, *front.PARTS):
             import_module(name)
 
 

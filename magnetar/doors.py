@@ -12,7 +12,7 @@ from typing import Final
 from magnetar.settings import Settings
 from magnetar.settings.server import Listen
 from magnetar.trouble import OperatorError
-from wire.http.server.guard import HostNames
+from magnetar.wire.http.server.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024
 

@@ -12,8 +12,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from core import native
 from magnetar import __version__
+from magnetar.core import native
 from magnetar.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,7 @@
 """Log lines: text for people or JSON for machines, on standard error, with a level for each part.
 
-Parts are the loggers' names, which are the modules' (`wire.pulsar.session`, `bookie.journal`, ...).
+A part is a logger's name: its module's path in the repository (`wire.pulsar.session`,
+`bookie.journal`, ...), without the package that the repository is installed as.
 Fields beside the message come through `extra={"topic": name}` and are kept apart in both forms.
 Nothing is logged per message.
 """
@@ -15,6 +16,8 @@ from magnetar.settings.server import Log
 
 STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 """What every record has; anything else came through `extra`."""
+ROOMS: Final = ("bookie", "core", "wire")
+"""Folders of the repository that are packages in `magnetar`."""
 
 
 def configure(log: Log, stream: TextIO | None = None) -> None:
@@ -25,8 +28,19 @@ def configure(log: Log, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(log.level.upper())
     for part, level in log.levels.items():
-        logging.getLogger(part).setLevel(level.upper())
+        logging.getLogger(_logger(part)).setLevel(level.upper())
     logging.captureWarnings(True)
+
+
+def _logger(part: str) -> str:
+    """The logger of that part; loggers of other packages (`hypercorn`) are parts as they are."""
+    return f"magnetar.{part}" if part.partition(".")[0] in ROOMS else part
+
+
+def _part(record: logging.LogRecord) -> str:
+    first, _, rest = record.name.partition(".")
+    ours = first == "magnetar" and rest.partition(".")[0] in ROOMS
+    return rest if ours else record.name
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -42,7 +56,9 @@ class TextLines(logging.Formatter):
     """`2026-01-02T03:04:05.678Z info    magnetar.server: ready  pulsar=127.0.0.1:6650`"""
 
     def format(self, record: logging.LogRecord) -> str:
-        head = f"{_time(record)} {record.levelname.lower():7} {record.name}: {record.getMessage()}"
+        head = (
+            f"{_time(record)} {record.levelname.lower():7} {_part(record)}: {record.getMessage()}"
+        )
         fields = "".join(f"  {key}={value}" for key, value in _fields(record).items())
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         return head + fields + trace
@@ -55,7 +71,7 @@ class JsonLines(logging.Formatter):
         line = {
             "time": _time(record),
             "level": record.levelname.lower(),
-            "part": record.name,
+            "part": _part(record),
             "message": record.getMessage(),
             **_fields(record),
         }

@@ -9,13 +9,14 @@ from typing import Final
 
 import msgspec
 
-from bookie.settings import BookieSettings
-from core import native
-from core.broker import BrokerSettings
-from core.dispatch.selectors import Division
-from core.ledger.trim import RollLimits
-from core.link.limits import LinkLimits
-from core.policies import (
+from magnetar import __version__
+from magnetar.bookie.settings import BookieSettings
+from magnetar.core import native
+from magnetar.core.broker import BrokerSettings
+from magnetar.core.dispatch.selectors import Division
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.policies import (
     AutoTopicCreation,
     BacklogQuota,
     BrokerDefaults,
@@ -23,19 +24,18 @@ from core.policies import (
     QuotaType,
     Retention,
 )
-from core.throttle import RateLimit
-from magnetar import __version__
+from magnetar.core.throttle import RateLimit
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
-from wire.http.front import HttpOptions
-from wire.http.server.guard import HostNames
-from wire.kafka.front import KafkaOptions
-from wire.kafka.groups.offsets import committed_offset
-from wire.kafka.groups.options import GroupOptions
-from wire.pulsar import metadata
-from wire.pulsar.replies import Address
-from wire.pulsar.session.session import FrontOptions
-from wire.pulsar.wire import WireOptions
+from magnetar.wire.http.front import HttpOptions
+from magnetar.wire.http.server.guard import HostNames
+from magnetar.wire.kafka.front import KafkaOptions
+from magnetar.wire.kafka.groups.offsets import committed_offset
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.pulsar import metadata
+from magnetar.wire.pulsar.replies import Address
+from magnetar.wire.pulsar.session.session import FrontOptions
+from magnetar.wire.pulsar.wire import WireOptions
 
 MEBIBYTE: Final = 1024 * 1024
 MINUTE_MS: Final = 60_000

@@ -14,7 +14,7 @@ from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
 from bench.tests.framed import Framed
-from wire.pulsar.commands_pb2 import BaseCommand, MessageMetadata
+from magnetar.wire.pulsar.commands_pb2 import BaseCommand, MessageMetadata
 
 Script = Callable[[list[bytes]], Sequence[bytes]]
 """What is delivered of the entries in hand: all of them in order, unless a test says otherwise."""

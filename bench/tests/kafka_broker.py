@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Callable
 
 from bench.tests.framed import Framed
-from core.errors import WireError
-from wire.kafka import apis
-from wire.kafka.apis import Header
-from wire.kafka.messages.basics import ApiVersionsResponse
-from wire.kafka.messages.records import (
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka import apis
+from magnetar.wire.kafka.apis import Header
+from magnetar.wire.kafka.messages.basics import ApiVersionsResponse
+from magnetar.wire.kafka.messages.records import (
     ListedOffsetsPartition,
     ListedOffsetsTopic,
     ListOffsetsRequest,
@@ -23,7 +23,11 @@ from wire.kafka.messages.records import (
     ProduceRequest,
     ProduceResponse,
 )
-from wire.kafka.messages.topics import CreatedTopic, CreateTopicsRequest, CreateTopicsResponse
+from magnetar.wire.kafka.messages.topics import (
+    CreatedTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it reads its own files in a way of the past

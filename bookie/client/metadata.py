@@ -12,10 +12,10 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from bookie.proto.storage_pb2 import LedgerMetadata
-from core.errors import Corrupted, Unsupported
-from core.ports.ledger_store import LedgerInfo
-from core.varints import varint
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.core.errors import Corrupted, Unsupported
+from magnetar.core.ports.ledger_store import LedgerInfo
+from magnetar.core.varints import varint
 
 ROOT: Final = "/ledgers"
 COUNTER: Final = f"{ROOT}/idgen/ID"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookie.client import metadata
-from bookie.proto.storage_pb2 import LedgerMetadata
-from core.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
-from core.ports.metadata_store import MetadataStore
+from magnetar.bookie.client import metadata
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.core.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
+from magnetar.core.ports.metadata_store import MetadataStore
 
 
 async def read(store: MetadataStore, ledger_id: int) -> tuple[LedgerMetadata, int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bookie.client.link import BookieLink
-from core.errors import Corrupted, EntryNotFound
+from magnetar.bookie.client.link import BookieLink
+from magnetar.core.errors import Corrupted, EntryNotFound
 
 
 class Reader:

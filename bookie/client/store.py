@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from weakref import WeakValueDictionary
 
-from bookie.client import metadata, metadata_loop
-from bookie.client.link import BookieLink
-from bookie.client.reader import Reader
-from bookie.client.writer import Writer
-from bookie.proto.storage_pb2 import LedgerMetadata
-from core.clock import Clock
-from core.errors import AlreadyExists
-from core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
-from core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.bookie.client import metadata, metadata_loop
+from magnetar.bookie.client.link import BookieLink
+from magnetar.bookie.client.reader import Reader
+from magnetar.bookie.client.writer import Writer
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.core.clock import Clock
+from magnetar.core.errors import AlreadyExists
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 MASTER_KEY: Final = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
 """SHA-1 of "ledger" and the empty password: what Pulsar's ledgers have."""

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from bookie import entries
-from bookie.client import metadata, metadata_loop
-from bookie.client.link import BookieLink
-from bookie.client.reader import Reader
-from bookie.proto.storage_pb2 import LedgerMetadata
-from core.errors import BrokerError, Fenced, Invalid, Overloaded
-from core.ports.ledger_store import Done, LedgerInfo
-from core.ports.metadata_store import MetadataStore
+from magnetar.bookie import entries
+from magnetar.bookie.client import metadata, metadata_loop
+from magnetar.bookie.client.link import BookieLink
+from magnetar.bookie.client.reader import Reader
+from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
+from magnetar.core.errors import BrokerError, Fenced, Invalid, Overloaded
+from magnetar.core.ports.ledger_store import Done, LedgerInfo
+from magnetar.core.ports.metadata_store import MetadataStore
 
 RUN_BYTES_MAX = 4 * 1024 * 1024
 """Longer runs are sealed in pieces, so that one group of the journal has a bound."""

@@ -18,8 +18,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bookie import extents
-from bookie.syncing import DIRECT, aligned
+from magnetar.bookie import extents
+from magnetar.bookie.syncing import DIRECT, aligned
 
 BLOCK_BYTES: Final = 4096
 GATHER_BYTES: Final = 4 * 1024 * 1024

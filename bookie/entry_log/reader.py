@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bookie import entries
-from bookie.entries import Run
-from bookie.entry_log import format
-from bookie.index import split
-from bookie.opened import Opened
-from core.errors import Corrupted
+from magnetar.bookie import entries
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.index import split
+from magnetar.bookie.opened import Opened
+from magnetar.core.errors import Corrupted
 
 OPEN_LOGS_MAX: Final = 64
 SCAN_BYTES: Final = 256 * 1024

@@ -17,11 +17,11 @@ import os
 from pathlib import Path
 from typing import Final
 
-from bookie.directories import write_whole
-from bookie.entries import Run
-from bookie.entry_log import format
-from bookie.entry_log.blocks import BlockFile
-from bookie.syncing import direct_works, sync_directory, sync_file
+from magnetar.bookie.directories import write_whole
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.entry_log.blocks import BlockFile
+from magnetar.bookie.syncing import direct_works, sync_directory, sync_file
 
 LAST_ID: Final = "lastId"
 

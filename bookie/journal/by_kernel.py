@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups, failure
-from bookie.journal.kernel_writes import KernelWrites
-from core.errors import StorageFailed, StorageFull
+from magnetar.bookie.journal.groups import GROUP_BYTES, Batch, Groups, failure
+from magnetar.bookie.journal.kernel_writes import KernelWrites
+from magnetar.core.errors import StorageFailed, StorageFull
 
 
 class KernelWriter:

@@ -24,9 +24,9 @@ from typing import Final
 
 import trio
 
-from bookie.journal import format
-from bookie.journal.groups import Batch, Groups, failure
-from core.errors import StorageFailed, StorageFull
+from magnetar.bookie.journal import format
+from magnetar.bookie.journal.groups import Batch, Groups, failure
+from magnetar.core.errors import StorageFailed, StorageFull
 
 UNSYNCED_SECONDS: Final = 1.0
 """How long what was written may be nowhere but in memory."""

@@ -15,8 +15,8 @@ from queue import SimpleQueue
 
 import trio
 
-from bookie.journal.groups import GROUP_BYTES, Batch, Groups, failure
-from core.errors import StorageFailed, StorageFull
+from magnetar.bookie.journal.groups import GROUP_BYTES, Batch, Groups, failure
+from magnetar.core.errors import StorageFailed, StorageFull
 
 
 class ThreadWriter:

@@ -16,9 +16,9 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from bookie.disk import is_full
-from bookie.journal import format, inventory
-from bookie.syncing import DIRECT, DSYNC, aligned, direct_works, sync_directory, sync_file
+from magnetar.bookie.disk import is_full
+from magnetar.bookie.journal import format, inventory
+from magnetar.bookie.syncing import DIRECT, DSYNC, aligned, direct_works, sync_directory, sync_file
 
 PAGE_BYTES: Final = 4096
 CHUNK_BYTES: Final = 1024 * 1024

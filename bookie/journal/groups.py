@@ -14,11 +14,11 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from typing import Final
 
-from bookie.disk import is_full
-from bookie.journal import format
-from bookie.journal.files import JournalFile, JournalFiles
-from bookie.statistics import Histogram
-from core.errors import BrokerError, StorageFailed, StorageFull
+from magnetar.bookie.disk import is_full
+from magnetar.bookie.journal import format
+from magnetar.bookie.journal.files import JournalFile, JournalFiles
+from magnetar.bookie.statistics import Histogram
+from magnetar.core.errors import BrokerError, StorageFailed, StorageFull
 
 GROUP_BYTES: Final = 1024 * 1024
 """A group takes no further hand-over once it has so many."""

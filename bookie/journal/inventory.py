@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bookie.directories import write_whole
-from bookie.journal import format
-from core.checksum import crc32c
+from magnetar.bookie.directories import write_whole
+from magnetar.bookie.journal import format
+from magnetar.core.checksum import crc32c
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final
 
-from bookie import entries
-from bookie.journal import format
+from magnetar.bookie import entries
+from magnetar.bookie.journal import format
 
 WINDOW_BYTES: Final = 4 * 1024 * 1024
 TEAR_BYTES_MAX: Final = 24 * 1024 * 1024

@@ -20,16 +20,16 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from bookie.journal import format
-from bookie.journal.by_kernel import KernelWriter
-from bookie.journal.by_loop import LoopWriter
-from bookie.journal.by_thread import ThreadWriter
-from bookie.journal.files import JournalFiles
-from bookie.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
-from bookie.journal.kernel_writes import open_kernel_writes
-from bookie.settings import BookieSettings
-from bookie.statistics import Histogram
-from core.errors import StorageFailed, StorageFull
+from magnetar.bookie.journal import format
+from magnetar.bookie.journal.by_kernel import KernelWriter
+from magnetar.bookie.journal.by_loop import LoopWriter
+from magnetar.bookie.journal.by_thread import ThreadWriter
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
+from magnetar.bookie.journal.kernel_writes import open_kernel_writes
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.statistics import Histogram
+from magnetar.core.errors import StorageFailed, StorageFull
 
 Watch = Callable[[int, Callable[[], None], Callable[[], bool]], None]
 """(descriptor, call, due): call on the loop whenever the descriptor is readable; `due` says whether

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bookie.checkpoint import Shelves
-from core.errors import Corrupted, StorageFailed
+from magnetar.bookie.checkpoint import Shelves
+from magnetar.core.errors import Corrupted, StorageFailed
 
 LOOK_BYTES: Final = 4096
 """Read at first: most entries are whole in it."""

@@ -21,13 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from bookie.directories import Directories, read_last_mark
-from bookie.entry_log.writer import log_ids
-from bookie.journal.files import journals
-from bookie.journal.format import Mark
-from bookie.recovery import wear
-from bookie.syncing import sync_directory
-from core.errors import Corrupted
+from magnetar.bookie.directories import Directories, read_last_mark
+from magnetar.bookie.entry_log.writer import log_ids
+from magnetar.bookie.journal.files import journals
+from magnetar.bookie.journal.format import Mark
+from magnetar.bookie.recovery import wear
+from magnetar.bookie.syncing import sync_directory
+from magnetar.core.errors import Corrupted
 
 log = logging.getLogger(__name__)
 

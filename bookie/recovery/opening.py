@@ -11,22 +11,22 @@ from functools import partial
 import trio
 from rocksdict import Cache
 
-from bookie.checkpoint import Shelves
-from bookie.client import metadata_loop
-from bookie.client.store import MASTER_KEY
-from bookie.directories import Directories, read_last_mark
-from bookie.entry_log.reader import EntryLogReader
-from bookie.entry_log.writer import EntryLogWriter
-from bookie.index import LocationIndex
-from bookie.ledger_ids import LedgerIds
-from bookie.ledgers_index import LedgersIndex
-from bookie.recovery import wear
-from bookie.recovery.inspection import open_index
-from bookie.recovery.rebuild import Rebuild
-from bookie.replay import replay
-from bookie.settings import BookieSettings
-from core.errors import Corrupted
-from core.ports.metadata_store import MetadataStore
+from magnetar.bookie.checkpoint import Shelves
+from magnetar.bookie.client import metadata_loop
+from magnetar.bookie.client.store import MASTER_KEY
+from magnetar.bookie.directories import Directories, read_last_mark
+from magnetar.bookie.entry_log.reader import EntryLogReader
+from magnetar.bookie.entry_log.writer import EntryLogWriter
+from magnetar.bookie.index import LocationIndex
+from magnetar.bookie.ledger_ids import LedgerIds
+from magnetar.bookie.ledgers_index import LedgersIndex
+from magnetar.bookie.recovery import wear
+from magnetar.bookie.recovery.inspection import open_index
+from magnetar.bookie.recovery.rebuild import Rebuild
+from magnetar.bookie.replay import replay
+from magnetar.bookie.settings import BookieSettings
+from magnetar.core.errors import Corrupted
+from magnetar.core.ports.metadata_store import MetadataStore
 
 
 async def open_shelves(

@@ -18,12 +18,12 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from bookie.checkpoint import Shelves, breathe, make_durable
-from bookie.entries import Run
-from bookie.entry_log.writer import log_ids
-from bookie.index import Placed
-from bookie.ledgers_index import LedgerRow
-from bookie.recovery.salvage import Damaged, Salvaged, records
+from magnetar.bookie.checkpoint import Shelves, breathe, make_durable
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log.writer import log_ids
+from magnetar.bookie.index import Placed
+from magnetar.bookie.ledgers_index import LedgerRow
+from magnetar.bookie.recovery.salvage import Damaged, Salvaged, records
 
 log = logging.getLogger(__name__)
 

@@ -22,14 +22,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bookie.directories import Directories, read_last_mark, write_last_mark, write_whole
-from bookie.entries import Run
-from bookie.entry_log.writer import log_ids
-from bookie.journal import files, format, inventory
-from bookie.journal.scan import Read, scan
-from bookie.recovery import wear
-from bookie.recovery.salvage import Salvaged, records_in
-from core.errors import Corrupted
+from magnetar.bookie.directories import Directories, read_last_mark, write_last_mark, write_whole
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log.writer import log_ids
+from magnetar.bookie.journal import files, format, inventory
+from magnetar.bookie.journal.scan import Read, scan
+from magnetar.bookie.recovery import wear
+from magnetar.bookie.recovery.salvage import Salvaged, records_in
+from magnetar.core.errors import Corrupted
 
 TAIL_BYTES = 4096
 """Of zeros behind what was found, as the end of a journal has them."""

@@ -21,11 +21,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from bookie import entries
-from bookie.entries import Run
-from bookie.entry_log import format
-from bookie.entry_log.reader import EntryLogReader
-from core.errors import Corrupted
+from magnetar.bookie import entries
+from magnetar.bookie.entries import Run
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.entry_log.reader import EntryLogReader
+from magnetar.core.errors import Corrupted
 
 WINDOW_BYTES: Final = 4 * (entries.ENTRY_BYTES_MAX + entries.LENGTH_BYTES)
 """Any record that begins in the first quarter of it is whole in it."""

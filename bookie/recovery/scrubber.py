@@ -26,18 +26,18 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from bookie import entries
-from bookie.checkpoint import Shelves
-from bookie.client import metadata as ledger_metadata
-from bookie.client import metadata_loop
-from bookie.directories import write_whole
-from bookie.entry_log import format
-from bookie.index import LOST
-from bookie.recovery import salvage
-from bookie.recovery.salvage import Salvaged
-from bookie.syncing import DIRECT, aligned
-from core.errors import Corrupted, LedgerNotFound
-from core.ports.metadata_store import MetadataStore
+from magnetar.bookie import entries
+from magnetar.bookie.checkpoint import Shelves
+from magnetar.bookie.client import metadata as ledger_metadata
+from magnetar.bookie.client import metadata_loop
+from magnetar.bookie.directories import write_whole
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.index import LOST
+from magnetar.bookie.recovery import salvage
+from magnetar.bookie.recovery.salvage import Salvaged
+from magnetar.bookie.syncing import DIRECT, aligned
+from magnetar.core.errors import Corrupted, LedgerNotFound
+from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
 

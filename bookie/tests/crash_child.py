@@ -6,9 +6,9 @@ from pathlib import Path
 
 import trio
 
-from bookie.embedded import open_embedded
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
 
 
 def payload(ledger_id: int, entry_id: int) -> bytes:

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from core.errors import AlreadyExists, BadVersion, NotFound
-from core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 
 class DictMetadata:

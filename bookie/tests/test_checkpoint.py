@@ -8,15 +8,15 @@ import msgspec
 import pytest
 import trio
 
-from bookie import checkpoint
-from bookie.directories import Directories, read_last_mark
-from bookie.embedded import open_embedded
-from bookie.entry_log import writer as entry_log
-from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
-from bookie.index import LocationIndex
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.ports.tests.contract_ledger_store import Told, append
+from magnetar.bookie import checkpoint
+from magnetar.bookie.directories import Directories, read_last_mark
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.entry_log import writer as entry_log
+from magnetar.bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
+from magnetar.bookie.index import LocationIndex
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
 

@@ -3,17 +3,17 @@
 import pytest
 import trio
 
-from bookie import bookie as bookie_module
-from bookie import collector
-from bookie.collector import LEDGERS_PER_REST
-from bookie.embedded import open_embedded
-from bookie.entry_log.blocks import BlockFile
-from bookie.ledgers_index import LedgerRow
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import Fenced
-from core.ports.tests.contract_ledger_store import Told, append
-from core.testing.turns import counted_turns
+from magnetar.bookie import bookie as bookie_module
+from magnetar.bookie import collector
+from magnetar.bookie.collector import LEDGERS_PER_REST
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.entry_log.blocks import BlockFile
+from magnetar.bookie.ledgers_index import LedgerRow
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import Fenced
+from magnetar.core.ports.tests.contract_ledger_store import Told, append
+from magnetar.core.testing.turns import counted_turns
 
 SETTINGS = BookieSettings(
     checkpoint_interval_seconds=3600,

@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
-from bookie.embedded import open_embedded
-from bookie.settings import BookieSettings
-from bookie.tests.crash_child import payload
-from bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.crash_child import payload
+from magnetar.bookie.tests.metadata_fake import DictMetadata
 
 
 def acknowledged_until_killed(directory, mode, lines):
     """Last acknowledged entry per ledger, as the process said before it was killed."""
     with subprocess.Popen(
-        [sys.executable, "-m", "bookie.tests.crash_child", str(directory), mode],
+        [sys.executable, "-m", "magnetar.bookie.tests.crash_child", str(directory), mode],
         stdout=subprocess.PIPE,
     ) as child:
         last = {}

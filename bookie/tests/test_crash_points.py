@@ -11,21 +11,21 @@ import shutil
 import msgspec
 import pytest
 
-from bookie import checkpoint as checkpoint_module
-from bookie import index as index_module
-from bookie.directories import Directories, read_last_mark
-from bookie.embedded import open_embedded
-from bookie.entry_log import writer as entry_log_module
-from bookie.entry_log.blocks import BLOCK_BYTES
-from bookie.entry_log.writer import EntryLogWriter
-from bookie.index import LocationIndex
-from bookie.journal import format
-from bookie.journal.files import JournalFiles
-from bookie.ledgers_index import LedgersIndex
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import Fenced
-from core.ports.tests.contract_ledger_store import Told, append
+from magnetar.bookie import checkpoint as checkpoint_module
+from magnetar.bookie import index as index_module
+from magnetar.bookie.directories import Directories, read_last_mark
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.entry_log import writer as entry_log_module
+from magnetar.bookie.entry_log.blocks import BLOCK_BYTES
+from magnetar.bookie.entry_log.writer import EntryLogWriter
+from magnetar.bookie.index import LocationIndex
+from magnetar.bookie.journal import format
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.ledgers_index import LedgersIndex
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import Fenced
+from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
 

@@ -3,8 +3,8 @@
 import pytest
 from rocksdict import Cache, WriteBatch
 
-from bookie.database import Database
-from core.errors import Corrupted, StorageFailed
+from magnetar.bookie.database import Database
+from magnetar.core.errors import Corrupted, StorageFailed
 
 KEYS = [b"%06d" % number for number in range(20_000)]
 

@@ -2,7 +2,7 @@
 
 import os
 
-from bookie.directories import write_whole
+from magnetar.bookie.directories import write_whole
 
 
 def test_a_write_that_is_short_is_gone_on_with(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """Thresholds with a gap between them."""
 
-from bookie import disk
+from magnetar.bookie import disk
 
 
 def test_between_the_marks_the_answer_stays(tmp_path, monkeypatch):

@@ -7,14 +7,14 @@ import pytest
 import trio
 import trio.testing
 
-from bookie import entries
-from bookie.client.metadata import INSTANCE_ID, LAYOUT, LAYOUT_VALUE
-from bookie.embedded import open_embedded
-from bookie.journal import files
-from bookie.ledgers_index import LedgersIndex
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import (
+from magnetar.bookie import entries
+from magnetar.bookie.client.metadata import INSTANCE_ID, LAYOUT, LAYOUT_VALUE
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.journal import files
+from magnetar.bookie.ledgers_index import LedgersIndex
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import (
     Corrupted,
     EntryNotFound,
     Fenced,
@@ -23,8 +23,8 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
-from core.ports.metadata_store import ABSENT, Versioned
-from core.ports.tests.contract_ledger_store import CHECKS, Told, append
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.ports.tests.contract_ledger_store import CHECKS, Told, append
 
 SETTINGS = BookieSettings()
 NO_SYNC = BookieSettings(sync=False)

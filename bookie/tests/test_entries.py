@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie import entries
-from core.errors import Corrupted
+from magnetar.bookie import entries
+from magnetar.core.errors import Corrupted
 
 PAYLOADS = st.lists(st.binary(max_size=900), min_size=1, max_size=12)
 

@@ -2,7 +2,7 @@
 
 import os
 
-from bookie import extents
+from magnetar.bookie import extents
 
 
 def test_reserved_blocks_are_behind_the_end(tmp_path):

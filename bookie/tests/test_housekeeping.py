@@ -4,12 +4,12 @@ import pytest
 import trio
 import trio.testing
 
-from bookie import disk
-from bookie.embedded import open_embedded
-from bookie.housekeeping import Flusher
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie import disk
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.housekeeping import Flusher
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 
 class Appends:

@@ -5,11 +5,11 @@ import shutil
 import pytest
 from rocksdict import Cache
 
-from bookie import index
-from bookie.entries import seal
-from bookie.index import MARK, LocationIndex, split
-from bookie.journal.format import Mark
-from core.errors import Corrupted
+from magnetar.bookie import index
+from magnetar.bookie.entries import seal
+from magnetar.bookie.index import MARK, LocationIndex, split
+from magnetar.bookie.journal.format import Mark
+from magnetar.core.errors import Corrupted
 
 
 @pytest.fixture

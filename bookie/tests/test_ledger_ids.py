@@ -3,14 +3,14 @@
 import pytest
 import trio
 
-from bookie import ledger_ids
-from bookie.directories import Directories
-from bookie.embedded import open_embedded
-from bookie.ledger_ids import IDS_RESERVED, LedgerIds, places
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import AlreadyExists, Fenced, StorageFailed
-from core.ports.tests.contract_ledger_store import Told, append
+from magnetar.bookie import ledger_ids
+from magnetar.bookie.directories import Directories
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.ledger_ids import IDS_RESERVED, LedgerIds, places
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import AlreadyExists, Fenced, StorageFailed
+from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 
 @pytest.fixture

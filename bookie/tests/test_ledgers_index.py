@@ -3,8 +3,8 @@
 import pytest
 from rocksdict import Cache
 
-from bookie.ledgers_index import LedgerRow, LedgersIndex, decode_row, encode_row
-from core.errors import Corrupted
+from magnetar.bookie.ledgers_index import LedgerRow, LedgersIndex, decode_row, encode_row
+from magnetar.core.errors import Corrupted
 
 
 def test_a_row_has_apaches_bytes():

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.entries import Run, seal
-from bookie.opened import LARGE_BYTES, Opened, opened
-from core.errors import Corrupted
+from magnetar.bookie.entries import Run, seal
+from magnetar.bookie.opened import LARGE_BYTES, Opened, opened
+from magnetar.core.errors import Corrupted
 
 
 def broken(run: Run, place: int) -> Run:

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from bookie.entries import seal
-from bookie.read_cache import ReadCache
+from magnetar.bookie.entries import seal
+from magnetar.bookie.read_cache import ReadCache
 
 
 def run(ledger_id, first, size=1000):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie import records
+from magnetar.bookie import records
 
 IDS = st.integers(-(1 << 63), (1 << 62))
 PAYLOADS = st.lists(
@@ -37,7 +37,9 @@ def test_unpacking_ends_before_what_was_changed(payloads, data):
 
 @pytest.fixture(scope="module")
 def compiled():
-    return pytest.importorskip("bookie.compiled", reason="built where there is a C compiler")
+    return pytest.importorskip(
+        "magnetar.bookie.compiled", reason="built where there is a C compiler"
+    )
 
 
 @given(IDS, IDS, IDS, IDS, PAYLOADS, st.data())

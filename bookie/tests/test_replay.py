@@ -3,10 +3,10 @@
 import logging
 import shutil
 
-from bookie.embedded import open_embedded
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 
 def opened(directory, metadata):
@@ -25,7 +25,7 @@ async def test_a_hole_in_a_journal_is_told(tmp_path, caplog):
     with journals[-1].open("r+b") as file:
         file.seek(512)
         file.write(bytes(512))
-    caplog.set_level(logging.WARNING, "bookie.replay")
+    caplog.set_level(logging.WARNING, "magnetar.bookie.replay")
     async with opened(tmp_path / "whole", metadata):
         assert not caplog.messages
     async with opened(tmp_path / "holed", metadata):

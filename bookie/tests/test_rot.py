@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from bookie.embedded import open_embedded
-from bookie.entry_log import format
-from bookie.recovery import inspection
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import Corrupted
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.recovery import inspection
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import Corrupted
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=20_000)
 
@@ -46,8 +46,8 @@ def unseen(monkeypatch):
     """Rot that a start does not see: in tables this small it would."""
     monkeypatch.setattr(inspection, "_wear", lambda *_, **__: "")
     for name in ("index.LocationIndex", "ledgers_index.LedgersIndex"):
-        monkeypatch.setattr(f"bookie.{name}.last_ledger", lambda self: -1)
-        monkeypatch.setattr(f"bookie.{name}.mark", lambda self: None)
+        monkeypatch.setattr(f"magnetar.bookie.{name}.last_ledger", lambda self: -1)
+        monkeypatch.setattr(f"magnetar.bookie.{name}.mark", lambda self: None)
 
 
 async def test_a_rotten_index_of_entries_ends_no_ledger(tmp_path, unseen):

@@ -1,6 +1,6 @@
 """The histogram's buckets."""
 
-from bookie.statistics import Histogram
+from magnetar.bookie.statistics import Histogram
 
 
 def test_values_fall_below_their_bounds():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bookie import syncing
+from magnetar.bookie import syncing
 
 
 def test_aligned_bytes_are_zeros_that_may_be_written():

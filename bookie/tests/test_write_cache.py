@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.entries import seal
-from bookie.write_cache import Half, WriteCache
+from magnetar.bookie.entries import seal
+from magnetar.bookie.write_cache import Half, WriteCache
 
 
 def run(ledger_id, first, count=3):

@@ -57,8 +57,8 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-from core.errors import AlreadyExists, BadVersion, BrokerError, Fenced, NotFound
-from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+from magnetar.core.errors import AlreadyExists, BadVersion, BrokerError, Fenced, NotFound
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 Value = TypeVar("Value")
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from core.compaction.rule import Fate, Item
-from core.entry import compression
-from core.entry.kafka_batch import (
+from magnetar.core.compaction.rule import Fate, Item
+from magnetar.core.entry import compression
+from magnetar.core.entry.kafka_batch import (
     CODEC,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -26,8 +26,8 @@ from core.entry.kafka_batch import (
     string_at,
     zigzag,
 )
-from core.entry.record import NO_TIME
-from core.errors import Corrupted
+from magnetar.core.entry.record import NO_TIME
+from magnetar.core.errors import Corrupted
 
 HORIZON: Final = 64
 """Attribute: the first timestamp is the time when tombstones may go."""

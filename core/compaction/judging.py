@@ -26,12 +26,12 @@ import enum
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from core.compaction.batches import Batch
-from core.compaction.latest import Latest, short
-from core.compaction.messages import Messages
-from core.compaction.rule import Fate, Item, Rule
-from core.entry import header, kafka_batch, kafka_form
-from core.errors import Corrupted
+from magnetar.core.compaction.batches import Batch
+from magnetar.core.compaction.latest import Latest, short
+from magnetar.core.compaction.messages import Messages
+from magnetar.core.compaction.rule import Fate, Item, Rule
+from magnetar.core.entry import header, kafka_batch, kafka_form
+from magnetar.core.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
 PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000

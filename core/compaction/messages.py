@@ -11,8 +11,8 @@ Invariant: taking apart raises `Corrupted` and nothing else.
 
 from __future__ import annotations
 
-from core.compaction.rule import Fate, Item
-from core.entry.pulsar_messages import Message
+from magnetar.core.compaction.rule import Fate, Item
+from magnetar.core.entry.pulsar_messages import Message
 
 
 class Messages:

@@ -25,18 +25,18 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from core.compaction.judging import Judge, Outcomes, Standing, Terms, form_of, standing_of
-from core.compaction.latest import KEYS_MAX, Latest
-from core.compaction.plan import Plan, groups
-from core.entry import header
-from core.errors import Fenced
-from core.ledger import cutting
-from core.ledger.chain import Position, Segment
-from core.ledger.kept import Kept, encoded
-from core.ledger.listing import MIXED
-from core.ledger.managed import ManagedLedger, State
-from core.ports.ledger_store import LedgerWriter
-from core.waiting import Waiting
+from magnetar.core.compaction.judging import Judge, Outcomes, Standing, Terms, form_of, standing_of
+from magnetar.core.compaction.latest import KEYS_MAX, Latest
+from magnetar.core.compaction.plan import Plan, groups
+from magnetar.core.entry import header
+from magnetar.core.errors import Fenced
+from magnetar.core.ledger import cutting
+from magnetar.core.ledger.chain import Position, Segment
+from magnetar.core.ledger.kept import Kept, encoded
+from magnetar.core.ledger.listing import MIXED
+from magnetar.core.ledger.managed import ManagedLedger, State
+from magnetar.core.ports.ledger_store import LedgerWriter
+from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 

@@ -18,15 +18,15 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from core.compaction.judging import Outcomes, Standing, Terms
-from core.compaction.plan import NO_LIMIT, Plan, plan
-from core.compaction.rewriting import Rewriting
-from core.compaction.rule import KAFKA, Rule
-from core.errors import BrokerError
-from core.ledger.cutting import CLEAN_TO
+from magnetar.core.compaction.judging import Outcomes, Standing, Terms
+from magnetar.core.compaction.plan import NO_LIMIT, Plan, plan
+from magnetar.core.compaction.rewriting import Rewriting
+from magnetar.core.compaction.rule import KAFKA, Rule
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.cutting import CLEAN_TO
 
 if TYPE_CHECKING:
-    from core.topic.topic import Topic
+    from magnetar.core.topic.topic import Topic
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Final, Generic
 
 from msgspec import Struct
 
-from core.dispatch.shared import C, Share, choose
+from magnetar.core.dispatch.shared import C, Share, choose
 
 MESSAGES_OPEN_MAX: Final = 10_000
 """Chunked messages of which the last chunk has not been dealt out."""

@@ -17,8 +17,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from core.dispatch.murmur import murmur3
-from core.errors import HashRangeTaken
+from magnetar.core.dispatch.murmur import murmur3
+from magnetar.core.errors import HashRangeTaken
 
 HASHES: Final = 65_536
 SEPARATOR: Final = "\0"

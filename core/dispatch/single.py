@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, Protocol, TypeVar
 
-from core.dispatch.murmur import murmur3
+from magnetar.core.dispatch.murmur import murmur3
 
 POINTS_PER_CONSUMER: Final = 100
 _PARTITION = re.compile(r"-partition-(0|[1-9][0-9]*)$")

@@ -3,7 +3,7 @@
 `kafka_form.last_time`, which are the reference. See `core/native`.
 """
 
-from core.native.octets cimport (
+from magnetar.core.native.octets cimport (
     bytes_of,
     cut_out,
     number_at,
@@ -20,7 +20,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from core.entry.stamps import Header
+from magnetar.core.entry.stamps import Header
 
 cdef enum:
     PREFIX_BYTES = 6

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.entry import kafka_batch, kafka_form, pulsar_messages, pulsar_metadata
-from core.entry.pulsar_messages import Message
-from core.entry.record import Record
+from magnetar.core.entry import kafka_batch, kafka_form, pulsar_messages, pulsar_metadata
+from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.record import Record
 
 
 def to_pulsar(tail: bytes, batch: bytes, index: int) -> tuple[bytes, int]:

@@ -18,14 +18,14 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from core.entry import stamps
-from core.entry.stamps import COUNT, INDEX, MAGIC, PREFIX_BYTES, TIMESTAMP
-from core.entry.stamps import Header as Header
-from core.errors import Corrupted
-from core.native import quickest
+from magnetar.core.entry import stamps
+from magnetar.core.entry.stamps import COUNT, INDEX, MAGIC, PREFIX_BYTES, TIMESTAMP
+from magnetar.core.entry.stamps import Header as Header
+from magnetar.core.errors import Corrupted
+from magnetar.core.native import quickest
 
-headers = quickest(stamps.headers, "core.entry.compiled")
-_plain = quickest(stamps.plain, "core.entry.compiled")
+headers = quickest(stamps.headers, "magnetar.core.entry.compiled")
+_plain = quickest(stamps.plain, "magnetar.core.entry.compiled")
 NO_INDEX: Final = -1
 _SIZE = struct.Struct(">I")
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from core.entry import kafka_batch
-from core.errors import Corrupted
-from core.native import quickest
-from core.varints import varint
+from magnetar.core.entry import kafka_batch
+from magnetar.core.errors import Corrupted
+from magnetar.core.native import quickest
+from magnetar.core.varints import varint
 
 _SIZE: Final = Layout(">I")
 _BEGIN: Final = b"\x0a\x05kafka\x10\x00\x18"
@@ -69,5 +69,5 @@ def last_time(tail: bytes) -> int | None:
         return -1
 
 
-wrapped_now = quickest(wrapped, "core.entry.compiled")
-last_time_now = quickest(last_time, "core.entry.compiled")
+wrapped_now = quickest(wrapped, "magnetar.core.entry.compiled")
+last_time_now = quickest(last_time, "magnetar.core.entry.compiled")

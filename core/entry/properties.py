@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from core.entry.record import Header
+from magnetar.core.entry.record import Header
 
 ALL: Final = b"kafka.headers"
 _encode = msgspec.json.encode

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
-from core.entry import compression
-from core.entry.properties import headers_of, properties_of
-from core.entry.record import NO_TIME, Header, Record
-from core.errors import Corrupted
-from core.varints import varint
+from magnetar.core.entry import compression
+from magnetar.core.entry.properties import headers_of, properties_of
+from magnetar.core.entry.record import NO_TIME, Header, Record
+from magnetar.core.errors import Corrupted
+from magnetar.core.varints import varint
 
 METADATA: Final = b"pulsar.metadata"
 """Header of what its producer encrypted: the metadata says how."""

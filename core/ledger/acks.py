@@ -21,8 +21,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from core.ledger.chain import Chain, Position
-from core.ledger.kept import Kept
+from magnetar.core.ledger.chain import Chain, Position
+from magnetar.core.ledger.kept import Kept
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last], as cursors are stored."""

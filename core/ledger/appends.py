@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from core.errors import BrokerError
-from core.ledger.chain import Position
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.chain import Position
 
 Appended = Callable[[Position | BrokerError], None]
 """Told the position of the first entry of a run, or why it is not stored."""

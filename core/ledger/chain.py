@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.ledger.kept import Kept
+from magnetar.core.ledger.kept import Kept
 
 Position = tuple[int, int]
 """(ledger id, entry id). (-1, -1) is before everything."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from core.entry import crossing
-from core.entry.pulsar_messages import Message
-from core.entry.pulsar_metadata import Chunk, chunk
-from core.entry.record import Record
-from core.ledger.chain import Chain, Position
+from magnetar.core.entry import crossing
+from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.pulsar_metadata import Chunk, chunk
+from magnetar.core.entry.record import Record
+from magnetar.core.ledger.chain import Chain, Position
 
 if TYPE_CHECKING:
-    from core.ledger.managed import ManagedLedger
+    from magnetar.core.ledger.managed import ManagedLedger
 
 LOOKED_AT_MAX: Final = 20_000
 """Entries before the last part."""

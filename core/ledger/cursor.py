@@ -24,17 +24,17 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from core.errors import BrokerError, Fenced
-from core.ledger import formats
-from core.ledger.acks import AckState, Range
-from core.ledger.chain import Position
-from core.ledger.cursor_place import CursorPlace
-from core.ledger.managed import ManagedLedger
-from core.ledger.storage import Storage
-from core.ledger.tail_cache import Slice
-from core.ledger.trouble import Trouble, said
-from core.ports.ledger_store import Done, LedgerWriter
-from core.waiting import Waiting
+from magnetar.core.errors import BrokerError, Fenced
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.acks import AckState, Range
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor_place import CursorPlace
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.ledger.trouble import Trouble, said
+from magnetar.core.ports.ledger_store import Done, LedgerWriter
+from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import logging
 from urllib.parse import quote
 
-from core.cluster.owned import OwnedRecord
-from core.errors import (
+from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.errors import (
     BrokerError,
     Corrupted,
     EntryNotFound,
@@ -22,11 +22,11 @@ from core.errors import (
     LedgerNotFound,
     NotFound,
 )
-from core.ledger import formats
-from core.ledger.managed import ManagedLedger
-from core.ledger.storage import Storage
-from core.ledger.trouble import said
-from core.ports.ledger_store import LedgerWriter
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.trouble import said
+from magnetar.core.ports.ledger_store import LedgerWriter
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from core.errors import BrokerError
-from core.ledger.chain import NOWHERE, Chain, Position, Segment
-from core.ports.ledger_store import LedgerWriter
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.chain import NOWHERE, Chain, Position, Segment
+from magnetar.core.ports.ledger_store import LedgerWriter
 
 if TYPE_CHECKING:
-    from core.ledger.managed import ManagedLedger
+    from magnetar.core.ledger.managed import ManagedLedger
 
 CLEAN_TO: Final = "magnetar.clean-to"
 """Property of the log: messages with a lower index have been compacted."""

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Final
 
-from core.errors import Corrupted
+from magnetar.core.errors import Corrupted
 
 KEPT: Final = "magnetar.kept"
 """Property of one ledger: where it is kept; the fields of `Kept.said`."""

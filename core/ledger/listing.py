@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from core.errors import Corrupted
-from core.ledger import formats
-from core.ledger.chain import NOWHERE, START, Chain, Position, Segment
-from core.ledger.kept import KEPT
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.chain import NOWHERE, START, Chain, Position, Segment
+from magnetar.core.ledger.kept import KEPT
 
 NEXT_INDEX: Final = "magnetar.next-index"
 """Property of the whole log: the index its next entry gets, kept when ledgers are trimmed."""

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
-from core.errors import BrokerError, Corrupted, LedgerNotFound
-from core.ledger.sparse import NOTHING
-from core.ledger.tail_cache import Slice
-from core.ledger.trouble import said
+from magnetar.core.errors import BrokerError, Corrupted, LedgerNotFound
+from magnetar.core.ledger.sparse import NOTHING
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.ledger.trouble import said
 
 if TYPE_CHECKING:
-    from core.ledger.chain import Position, Segment
-    from core.ledger.managed import ManagedLedger
-    from core.ports.ledger_store import LedgerReader
+    from magnetar.core.ledger.chain import Position, Segment
+    from magnetar.core.ledger.managed import ManagedLedger
+    from magnetar.core.ports.ledger_store import LedgerReader
 
 log = logging.getLogger(__name__)
 

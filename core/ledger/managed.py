@@ -34,24 +34,24 @@ from collections.abc import Callable, Iterable
 
 import trio
 
-from core.entry import header
-from core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
-from core.ledger import cutting, listing, recovery
-from core.ledger.appends import Append, Appended, joined
-from core.ledger.chain import Chain, Position, Segment
-from core.ledger.listing import MIXED as MIXED
-from core.ledger.losses import DAMAGE, Losses
-from core.ledger.readers import Readers
-from core.ledger.sparse import Sparse
-from core.ledger.storage import Storage
-from core.ledger.tail_cache import Slice, Tail
-from core.ledger.times import Times
-from core.ledger.trim import should_roll
-from core.ledger.trouble import Trouble, said
-from core.ledger.write_statistics import LedgerStatistics, WriteStatistics
-from core.ports.ledger_store import LedgerReader, LedgerWriter
-from core.ports.metadata_store import ABSENT
-from core.transactions.log import LogTransactions
+from magnetar.core.entry import header
+from magnetar.core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
+from magnetar.core.ledger import cutting, listing, recovery
+from magnetar.core.ledger.appends import Append, Appended, joined
+from magnetar.core.ledger.chain import Chain, Position, Segment
+from magnetar.core.ledger.listing import MIXED as MIXED
+from magnetar.core.ledger.losses import DAMAGE, Losses
+from magnetar.core.ledger.readers import Readers
+from magnetar.core.ledger.sparse import Sparse
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.tail_cache import Slice, Tail
+from magnetar.core.ledger.times import Times
+from magnetar.core.ledger.trim import should_roll
+from magnetar.core.ledger.trouble import Trouble, said
+from magnetar.core.ledger.write_statistics import LedgerStatistics, WriteStatistics
+from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
+from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.transactions.log import LogTransactions
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from typing import Final
 
-from core.errors import Corrupted
-from core.ledger.chain import Position, Segment
-from core.ledger.managed import ManagedLedger
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger.chain import Position, Segment
+from magnetar.core.ledger.managed import ManagedLedger
 
 REMEMBERED_MAX: Final = 256
 """Places of one log: a reader each."""

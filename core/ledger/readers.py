@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.ports.ledger_store import LedgerReader, LedgerStore
+from magnetar.core.ports.ledger_store import LedgerReader, LedgerStore
 
 READERS_MAX: Final = 8
 """Ledgers kept open for reading per topic, besides the one being written."""

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from core.entry import header
-from core.errors import Corrupted, LedgerNotFound
-from core.ledger import formats, times
-from core.ledger.chain import START, Chain, Position, Segment
-from core.ledger.kept import KEPT, Kept, decoded, id_entries, place_said
-from core.ledger.listing import MIXED, NEXT_INDEX, doomed_of, segments_of
-from core.ledger.trouble import said
-from core.ports.metadata_store import Versioned
+from magnetar.core.entry import header
+from magnetar.core.errors import Corrupted, LedgerNotFound
+from magnetar.core.ledger import formats, times
+from magnetar.core.ledger.chain import START, Chain, Position, Segment
+from magnetar.core.ledger.kept import KEPT, Kept, decoded, id_entries, place_said
+from magnetar.core.ledger.listing import MIXED, NEXT_INDEX, doomed_of, segments_of
+from magnetar.core.ledger.trouble import said
+from magnetar.core.ports.metadata_store import Versioned
 
 if TYPE_CHECKING:
-    from core.ledger.storage import Storage
+    from magnetar.core.ledger.storage import Storage
 
 log = logging.getLogger(__name__)
 

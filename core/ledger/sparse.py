@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.entry import header, kafka_batch, kafka_form
-from core.ledger.kept import Kept
-from core.ledger.tail_cache import Slice
+from magnetar.core.entry import header, kafka_batch, kafka_form
+from magnetar.core.ledger.kept import Kept
+from magnetar.core.ledger.tail_cache import Slice
 
 if TYPE_CHECKING:
-    from core.ledger.chain import Segment
-    from core.ledger.readers import Readers
+    from magnetar.core.ledger.chain import Segment
+    from magnetar.core.ledger.readers import Readers
 
 AHEAD_ENTRIES: Final = 1_000
 AHEAD_BYTES: Final = 512 * 1024

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 
-from core.entry import header
+from magnetar.core.entry import header
 
 JOIN_ENTRIES_MAX = 64
 """A run takes in its successors up to this many entries."""

@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
-from core.entry import kafka_form
-from core.entry.pulsar_metadata import event_time, publish_time
-from core.errors import Corrupted
-from core.ledger import chunked
-from core.ledger.chain import Position, Segment
-from core.ledger.tail_cache import Slice
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.pulsar_metadata import event_time, publish_time
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger import chunked
+from magnetar.core.ledger.chain import Position, Segment
+from magnetar.core.ledger.tail_cache import Slice
 
 if TYPE_CHECKING:
-    from core.ledger.managed import ManagedLedger
+    from magnetar.core.ledger.managed import ManagedLedger
 
 LATEST: Final = "magnetar.latest-time"
 """Property of one ledger: the latest time in it."""

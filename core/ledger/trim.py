@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.ledger.chain import Position, Segment
-from core.policies import LedgerLimits, LogLimits, Retention
+from magnetar.core.ledger.chain import Position, Segment
+from magnetar.core.policies import LedgerLimits, LogLimits, Retention
 
 MINUTE_MS = 60_000
 MEGABYTE = 1024 * 1024

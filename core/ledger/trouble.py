@@ -11,8 +11,8 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from core.errors import BrokerError, InvalidName
-from core.names import TopicName
+from magnetar.core.errors import BrokerError, InvalidName
+from magnetar.core.names import TopicName
 
 log = logging.getLogger(__name__)
 

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from core.complaints import Complaints
-from core.link.connection import Connection
-from core.link.poller import READ, Poller
-from core.link.wire import Session, Wire
+from magnetar.core.complaints import Complaints
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.poller import READ, Poller
+from magnetar.core.link.wire import Session, Wire
 
 if TYPE_CHECKING:
-    from core.link.limits import LinkLimits
+    from magnetar.core.link.limits import LinkLimits
 
 log = logging.getLogger(__name__)
 

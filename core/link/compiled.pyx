@@ -1,7 +1,7 @@
 # cython: language_level=3
 """The compiled twins of `sockets` and `gathering`, which are the reference. See `core/native`."""
 
-from core.native.octets cimport bytes_of, cut_out, unwritten
+from magnetar.core.native.octets cimport bytes_of, cut_out, unwritten
 from cpython.exc cimport PyErr_SetFromErrno
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF

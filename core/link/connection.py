@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from core.link.partial import PartialFrame
-from core.link.pauses import PAUSE_STORAGE, PAUSE_STORING
-from core.link.poller import READ, WRITE
-from core.link.sockets import send_now, unsent
-from core.link.wire import NO_WIRE, Session, Wire
+from magnetar.core.link.partial import PartialFrame
+from magnetar.core.link.pauses import PAUSE_STORAGE, PAUSE_STORING
+from magnetar.core.link.poller import READ, WRITE
+from magnetar.core.link.sockets import send_now, unsent
+from magnetar.core.link.wire import NO_WIRE, Session, Wire
 
 if TYPE_CHECKING:
-    from core.link.loop import Link
+    from magnetar.core.link.loop import Link
 
 PROOF_BYTES: Final = 256 * 1024
 """Linux takes 128 KiB for a program that does not read, until it sees it read."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from core.native import quickest
+from magnetar.core.native import quickest
 
 
 class Gathering:
@@ -68,4 +68,4 @@ class Gathering:
         return front + self.whole()
 
 
-GatheringNow = quickest(Gathering, "core.link.compiled")
+GatheringNow = quickest(Gathering, "magnetar.core.link.compiled")

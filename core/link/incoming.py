@@ -29,7 +29,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from core.link.partial import PartialFrame
+    from magnetar.core.link.partial import PartialFrame
 
 LARGE_BYTES: Final = 256 * 1024
 """A frame larger than this is received into a buffer of its own, and asks for room."""

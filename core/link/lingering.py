@@ -15,7 +15,7 @@ from __future__ import annotations
 import socket
 from typing import Final
 
-from core.link.poller import READ, Poller
+from magnetar.core.link.poller import READ, Poller
 
 RECEIVE_BYTES: Final = 64 * 1024
 """Thrown away at once of one peer: others wait for it."""

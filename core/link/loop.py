@@ -36,25 +36,25 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from core.clock import Clock
-from core.complaints import Complaints
-from core.errors import WireError
-from core.link import strangers
-from core.link.accepting import Accepted, Accepting, Listener
-from core.link.accepting import Protocol as Protocol
-from core.link.connection import Connection
-from core.link.gathering import Gathering
-from core.link.incoming import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
-from core.link.limits import LinkLimits
-from core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
-from core.link.outgoing import Outgoing
-from core.link.pace import Pace
-from core.link.partial import EXPECTED_BYTES
-from core.link.pauses import PAUSE_STOP, PAUSE_STORAGE
-from core.link.poller import GONE, READ, WRITE, new_poller
-from core.link.silence import Silence
-from core.link.sockets import receive_now
-from core.link.stalls import Stalls
+from magnetar.core.clock import Clock
+from magnetar.core.complaints import Complaints
+from magnetar.core.errors import WireError
+from magnetar.core.link import strangers
+from magnetar.core.link.accepting import Accepted, Accepting, Listener
+from magnetar.core.link.accepting import Protocol as Protocol
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.gathering import Gathering
+from magnetar.core.link.incoming import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
+from magnetar.core.link.outgoing import Outgoing
+from magnetar.core.link.pace import Pace
+from magnetar.core.link.partial import EXPECTED_BYTES
+from magnetar.core.link.pauses import PAUSE_STOP, PAUSE_STORAGE
+from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
+from magnetar.core.link.silence import Silence
+from magnetar.core.link.sockets import receive_now
+from magnetar.core.link.stalls import Stalls
 
 log = logging.getLogger(__name__)
 

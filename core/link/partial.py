@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.link.gathering import Gathering, GatheringNow
-from core.link.pauses import PAUSE_MEMORY
+from magnetar.core.link.gathering import Gathering, GatheringNow
+from magnetar.core.link.pauses import PAUSE_MEMORY
 
 if TYPE_CHECKING:
-    from core.link.connection import Connection
+    from magnetar.core.link.connection import Connection
 
 HELD_BYTES_MIN: Final = 4 * 1024
 """Less of a frame than this is not counted."""

@@ -16,10 +16,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from core.link.limits import LinkLimits
+from magnetar.core.link.limits import LinkLimits
 
 if TYPE_CHECKING:
-    from core.link.connection import Connection
+    from magnetar.core.link.connection import Connection
 
 
 class Silence:

@@ -14,7 +14,7 @@ import struct
 import sys
 from typing import Final
 
-from core.native import quickest
+from magnetar.core.native import quickest
 
 if sys.platform == "linux":
     import fcntl
@@ -48,5 +48,5 @@ def unsent(fd: int) -> int:
     return int(count)
 
 
-receive_now = quickest(receive, "core.link.compiled")
-send_now = quickest(send, "core.link.compiled")
+receive_now = quickest(receive, "magnetar.core.link.compiled")
+send_now = quickest(send, "magnetar.core.link.compiled")

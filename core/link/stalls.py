@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from core.link.incoming import Incoming
-from core.link.outgoing import Outgoing
-from core.link.sockets import unsent
+from magnetar.core.link.incoming import Incoming
+from magnetar.core.link.outgoing import Outgoing
+from magnetar.core.link.sockets import unsent
 
 if TYPE_CHECKING:
-    from core.link.connection import Connection
+    from magnetar.core.link.connection import Connection
 
 RATE_BYTES_MIN: Final = 16 * 1024
 """A second."""

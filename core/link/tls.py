@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from core.errors import WireError
-from core.link.gathering import Gathering
-from core.link.wire import Wire
+from magnetar.core.errors import WireError
+from magnetar.core.link.gathering import Gathering
+from magnetar.core.link.wire import Wire
 
 RECORD_BYTES_MAX = 16 * 1024
 PLAIN_BYTES_MAX = 64 * 1024

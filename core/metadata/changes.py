@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from core.metadata import schema
+from magnetar.core.metadata import schema
 
 
 class Put(Struct, frozen=True, array_like=True, tag=1):

@@ -32,7 +32,7 @@ from typing import Any, Final
 
 import trio
 
-from core.errors import (
+from magnetar.core.errors import (
     AlreadyExists,
     BadVersion,
     BrokerError,
@@ -40,11 +40,11 @@ from core.errors import (
     StorageFailed,
     StorageFull,
 )
-from core.metadata import changes, recovery, schema
-from core.metadata import history as histories
-from core.metadata.changes import Change, Count, Delete, Put
-from core.metadata.history import History, Names
-from core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.metadata import changes, recovery, schema
+from magnetar.core.metadata import history as histories
+from magnetar.core.metadata.changes import Change, Count, Delete, Put
+from magnetar.core.metadata.history import History, Names
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 GROUP_WRITES_MAX: Final = 1_000
 """In one transaction; what comes beyond waits for the next."""

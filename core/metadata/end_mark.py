@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-from core.checksum import crc32c
-from core.metadata import files
+from magnetar.core.checksum import crc32c
+from magnetar.core.metadata import files
 
 MAGIC: Final = b"MGNTMEND"
 SLOT_BYTES: Final = 4096

@@ -36,12 +36,12 @@ from typing import Final
 
 import msgspec
 
-from core.errors import StorageFailed
-from core.metadata import changes, files, log_file
-from core.metadata.changes import Change
-from core.metadata.commit_log import HEAD_BYTES, Head
-from core.metadata.end_mark import EndMark
-from core.metadata.log_file import LogFile
+from magnetar.core.errors import StorageFailed
+from magnetar.core.metadata import changes, files, log_file
+from magnetar.core.metadata.changes import Change
+from magnetar.core.metadata.commit_log import HEAD_BYTES, Head
+from magnetar.core.metadata.end_mark import EndMark
+from magnetar.core.metadata.log_file import LogFile
 
 log = logging.getLogger(__name__)
 

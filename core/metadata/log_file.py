@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from core.metadata import commit_log, files
-from core.metadata.commit_log import Commit, Head
-from core.metadata.files import CHUNK_BYTES
+from magnetar.core.metadata import commit_log, files
+from magnetar.core.metadata.commit_log import Commit, Head
+from magnetar.core.metadata.files import CHUNK_BYTES
 
 FIRST_BYTES: Final = 64 * 1024
 """Of a new log, so that a start is quick."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from core.errors import AlreadyExists, BadVersion, NotFound
-from core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 
 class MemoryMetadata:

@@ -21,12 +21,12 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from core.errors import Corrupted, StorageFailed
-from core.metadata import changes, end_mark, files, log_file, schema
-from core.metadata.commit_log import HEAD_BYTES, Commit, Head
-from core.metadata.end_mark import End, EndMark
-from core.metadata.history import History, Names, write_generation
-from core.metadata.log_file import Contents
+from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.metadata import changes, end_mark, files, log_file, schema
+from magnetar.core.metadata.commit_log import HEAD_BYTES, Commit, Head
+from magnetar.core.metadata.end_mark import End, EndMark
+from magnetar.core.metadata.history import History, Names, write_generation
+from magnetar.core.metadata.log_file import Contents
 
 log = logging.getLogger(__name__)
 

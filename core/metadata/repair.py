@@ -19,12 +19,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.errors import Corrupted
-from core.metadata import changes, commit_log, end_mark, recovery, schema
-from core.metadata.commit_log import HEAD_BYTES, Commit, Head
-from core.metadata.end_mark import End, EndMark
-from core.metadata.history import Names, write_generation
-from core.metadata.log_file import Contents
+from magnetar.core.errors import Corrupted
+from magnetar.core.metadata import changes, commit_log, end_mark, recovery, schema
+from magnetar.core.metadata.commit_log import HEAD_BYTES, Commit, Head
+from magnetar.core.metadata.end_mark import End, EndMark
+from magnetar.core.metadata.history import Names, write_generation
+from magnetar.core.metadata.log_file import Contents
 
 UNKNOWN_COMMITS: Final = 10_000
 """Taken for lost, as far as counters go, when nobody can say how many were."""

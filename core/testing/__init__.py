@@ -1,7 +1,7 @@
 """Verified fakes and playbooks for tests, ours and those of embedders."""
 
-from core.metadata.memory import MemoryMetadata
-from core.testing.clock import FixedClock
-from core.testing.ledgers import MemoryLedgers
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.testing.clock import FixedClock
+from magnetar.core.testing.ledgers import MemoryLedgers
 
 __all__ = ["FixedClock", "MemoryLedgers", "MemoryMetadata"]

@@ -13,21 +13,21 @@ from typing import Any
 import trio
 import trio.testing
 
-from core.errors import BrokerError
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.storage import Storage
-from core.ledger.tail_cache import TailCache
-from core.ledger.trim import RollLimits
-from core.metadata.memory import MemoryMetadata
-from core.names import TopicName
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from core.testing.clock import FixedClock
-from core.testing.ledgers import MemoryLedgers
-from core.topic.environment import Environment
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.tail_cache import TailCache
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import TopicName
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.testing.clock import FixedClock
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
 
 NAME = "public/default/persistent/t"
 NO_AGE = RollLimits(entries_max=3, age_ms_min=0)

@@ -8,13 +8,13 @@ from typing import Any
 
 import trio
 
-from core.broker import ALONE, Broker, BrokerSettings
-from core.cluster.ownership import Ownership
-from core.ledger.trim import RollLimits
-from core.metadata.memory import MemoryMetadata
-from core.policies import BrokerDefaults
-from core.testing.clock import FixedClock
-from core.testing.ledgers import MemoryLedgers
+from magnetar.core.broker import ALONE, Broker, BrokerSettings
+from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.policies import BrokerDefaults
+from magnetar.core.testing.clock import FixedClock
+from magnetar.core.testing.ledgers import MemoryLedgers
 
 
 class Stores:

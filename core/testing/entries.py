@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from core.checksum import crc32c
-from core.varints import varint
+from magnetar.core.checksum import crc32c
+from magnetar.core.varints import varint
 
 
 def entry(

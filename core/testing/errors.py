@@ -1,6 +1,6 @@
 """What a front's table of errors has to name."""
 
-from core import errors
+from magnetar.core import errors
 
 
 def leaves() -> set[type[errors.BrokerError]]:

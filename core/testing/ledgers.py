@@ -10,8 +10,15 @@ from collections.abc import Mapping, Sequence
 
 import trio
 
-from core.errors import BrokerError, Corrupted, EntryNotFound, Fenced, LedgerNotFound, StorageFull
-from core.ports.ledger_store import Done, LedgerInfo
+from magnetar.core.errors import (
+    BrokerError,
+    Corrupted,
+    EntryNotFound,
+    Fenced,
+    LedgerNotFound,
+    StorageFull,
+)
+from magnetar.core.ports.ledger_store import Done, LedgerInfo
 
 
 class MemoryLedger:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.link.limits import LinkLimits
-from core.link.pauses import PAUSE_STORING
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.pauses import PAUSE_STORING
 
 
 class Line:

@@ -5,7 +5,7 @@ The port itself has none: every write of the server states the version that it e
 
 from __future__ import annotations
 
-from core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 
 async def overwrite(store: MetadataStore, path: str, value: bytes) -> int:

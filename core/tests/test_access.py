@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.access import ANYBODY, Access, Action, Kind
+from magnetar.core.access import ANYBODY, Access, Action, Kind
 
 
 @pytest.mark.parametrize("action", Action)

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from core import administration
-from core.attaching import attach
-from core.broker import AnyTopic, Broker, BrokerSettings
-from core.clock import SystemClock
-from core.errors import (
+from magnetar.core import administration
+from magnetar.core.attaching import attach
+from magnetar.core.broker import AnyTopic, Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.errors import (
     AlreadyExists,
     BrokerError,
     Invalid,
@@ -18,14 +18,14 @@ from core.errors import (
     NotFound,
     TopicNotFound,
 )
-from core.listing import topics_of
-from core.metadata.memory import MemoryMetadata
-from core.names import NamespaceName, TopicName
-from core.policies import AutoTopicCreation, BrokerDefaults
-from core.testing.bench import settled
-from core.testing.broker import running
-from core.testing.client import ClientProducer
-from core.testing.ledgers import MemoryLedgers
+from magnetar.core.listing import topics_of
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import AutoTopicCreation, BrokerDefaults
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import running
+from magnetar.core.testing.client import ClientProducer
+from magnetar.core.testing.ledgers import MemoryLedgers
 
 NAMESPACE = NamespaceName.parse("public/default")
 A = TopicName.parse("a")

@@ -5,14 +5,14 @@ from functools import partial
 import pytest
 import trio
 
-from core.attaching import ATTACH_SECONDS, Marks, attach
-from core.broker import AnyTopic
-from core.errors import BrokerError, ConsumerBusy, NotReady, TopicNotFound
-from core.names import TopicName
-from core.policies import AutoTopicCreation
-from core.testing.bench import settled
-from core.testing.broker import Stores, running
-from core.topic.topic import Topic
+from magnetar.core.attaching import ATTACH_SECONDS, Marks, attach
+from magnetar.core.broker import AnyTopic
+from magnetar.core.errors import BrokerError, ConsumerBusy, NotReady, TopicNotFound
+from magnetar.core.names import TopicName
+from magnetar.core.policies import AutoTopicCreation
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.topic.topic import Topic
 
 A = TopicName.parse("a")
 

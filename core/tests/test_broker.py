@@ -3,25 +3,25 @@
 import pytest
 import trio
 
-from core.broker import DISPATCH_SECONDS_MAX
-from core.errors import (
+from magnetar.core.broker import DISPATCH_SECONDS_MAX
+from magnetar.core.errors import (
     NamespaceNotFound,
     NotAllowed,
     NotReady,
     StorageFailed,
     TopicNotFound,
 )
-from core.ledger.managed import State
-from core.listing import topics_of
-from core.names import NamespaceName, TopicName
-from core.policies import AutoTopicCreation, NamespacePolicies
-from core.testing.bench import settled, stored
-from core.testing.broker import Stores, running
-from core.testing.client import attached
-from core.testing.metadata import overwrite
-from core.topic.subscription import Subscription, SubscriptionType
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
+from magnetar.core.ledger.managed import State
+from magnetar.core.listing import topics_of
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import AutoTopicCreation, NamespacePolicies
+from magnetar.core.testing.bench import settled, stored
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.client import attached
+from magnetar.core.testing.metadata import overwrite
+from magnetar.core.topic.subscription import Subscription, SubscriptionType
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileTopic
 
 A = TopicName.parse("a")
 VOLATILE = TopicName.parse("non-persistent://public/default/v")

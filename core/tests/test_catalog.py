@@ -4,9 +4,9 @@ import pytest
 import trio
 import trio.testing
 
-from core import catalog as module
-from core.catalog import Catalog, Tenant
-from core.errors import (
+from magnetar.core import catalog as module
+from magnetar.core.catalog import Catalog, Tenant
+from magnetar.core.errors import (
     AlreadyExists,
     BadVersion,
     Invalid,
@@ -14,11 +14,11 @@ from core.errors import (
     NotAllowed,
     NotFound,
 )
-from core.metadata.memory import MemoryMetadata
-from core.names import NamespaceName, TopicName
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, encode
-from core.ports.metadata_store import Versioned
-from core.testing.metadata import overwrite
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, encode
+from magnetar.core.ports.metadata_store import Versioned
+from magnetar.core.testing.metadata import overwrite
 
 DEFAULT = NamespaceName.parse("public/default")
 MINE = NamespaceName.parse("me/mine")

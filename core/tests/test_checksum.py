@@ -1,6 +1,6 @@
 import crc32c as package
 
-from core.checksum import crc32c
+from magnetar.core.checksum import crc32c
 
 
 def test_it_is_the_packages_own() -> None:

@@ -1,7 +1,7 @@
 """The one place where it is asked what time it is."""
 
-from core.clock import Clock, SystemClock
-from core.testing.clock import FixedClock
+from magnetar.core.clock import Clock, SystemClock
+from magnetar.core.testing.clock import FixedClock
 
 
 def test_the_real_clock_goes_on() -> None:

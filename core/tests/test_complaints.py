@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from core import complaints
-from core.complaints import KEYS_MAX, LINES_MAX, WINDOW_SECONDS, Complaints
-from core.testing.clock import FixedClock
+from magnetar.core import complaints
+from magnetar.core.complaints import KEYS_MAX, LINES_MAX, WINDOW_SECONDS, Complaints
+from magnetar.core.testing.clock import FixedClock
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Times as tools read them."""
 
-from core.dates import MS_MAX, iso_date
+from magnetar.core.dates import MS_MAX, iso_date
 
 
 def test_times_have_milliseconds_and_an_offset() -> None:

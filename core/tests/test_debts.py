@@ -7,9 +7,9 @@ from typing import Any
 import trio
 from trio.testing import MockClock
 
-from core.debts import Debts
-from core.testing.line import Line
-from core.throttle import RateLimit, Throttle
+from magnetar.core.debts import Debts
+from magnetar.core.testing.line import Line
+from magnetar.core.throttle import RateLimit, Throttle
 
 
 class Now:

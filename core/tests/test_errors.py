@@ -1,6 +1,6 @@
 """The tree of what can go wrong is the one that its docstring draws."""
 
-from core import errors
+from magnetar.core import errors
 
 KINDS = [
     kind

@@ -3,18 +3,18 @@
 import msgspec
 import pytest
 
-from core.attaching import attach
-from core.broker import AnyTopic, Broker
-from core.errors import QuotaExceeded, QuotaHeld, StorageFailed
-from core.names import TopicName
-from core.policies import BacklogQuota, InactiveTopics, LogLimits, Retention
-from core.testing.bench import stored
-from core.testing.broker import Stores, running
-from core.testing.client import ClientProducer, attached
-from core.testing.entries import entry
-from core.topic.backlog import backlog_bytes
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import READER_KEPT_MS, Topic
+from magnetar.core.attaching import attach
+from magnetar.core.broker import AnyTopic, Broker
+from magnetar.core.errors import QuotaExceeded, QuotaHeld, StorageFailed
+from magnetar.core.names import TopicName
+from magnetar.core.policies import BacklogQuota, InactiveTopics, LogLimits, Retention
+from magnetar.core.testing.bench import stored
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.client import ClientProducer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.backlog import backlog_bytes
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import READER_KEPT_MS, Topic
 
 A = TopicName.parse("a")
 SHARED = SubscriptionType.SHARED

@@ -1,8 +1,8 @@
 """Which topics there are, however they came to be."""
 
-from core.listing import topics_of
-from core.names import NamespaceName, TopicName
-from core.testing.broker import Stores, running
+from magnetar.core.listing import topics_of
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.testing.broker import Stores, running
 
 DEFAULT = NamespaceName("public", "default")
 

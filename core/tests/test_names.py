@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import InvalidName
-from core.names import (
+from magnetar.core.errors import InvalidName
+from magnetar.core.names import (
     NAME_BYTES_MAX,
     NamespaceName,
     TopicName,

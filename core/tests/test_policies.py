@@ -1,9 +1,9 @@
 import msgspec
 import pytest
 
-from core import policies
-from core.errors import Invalid
-from core.policies import (
+from magnetar.core import policies
+from magnetar.core.errors import Invalid
+from magnetar.core.policies import (
     AutoSubscriptionCreation,
     AutoTopicCreation,
     BacklogQuota,

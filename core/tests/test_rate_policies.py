@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from core.rate_policies import RATES, limit_of
-from core.throttle import UNLIMITED, RateLimit
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.rate_policies import RATES, limit_of
+from magnetar.core.throttle import UNLIMITED, RateLimit
 
 IN_NAMESPACE = NamespacePolicies(
     extra={

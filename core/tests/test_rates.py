@@ -1,6 +1,6 @@
 """Rates from counters."""
 
-from core.rates import Inflow, Outflow, Rates
+from magnetar.core.rates import Inflow, Outflow, Rates
 
 
 def test_a_rate_is_the_mean_between_two_samples() -> None:

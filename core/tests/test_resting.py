@@ -3,7 +3,7 @@
 import trio
 from trio.testing import MockClock
 
-from core.resting import WORK_SECONDS, Resting
+from magnetar.core.resting import WORK_SECONDS, Resting
 
 
 class StepsOfThisTask(trio.abc.Instrument):

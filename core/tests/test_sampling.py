@@ -2,13 +2,13 @@
 
 import trio
 
-from core import sampling
-from core.broker import Broker, BrokerSettings
-from core.clock import SystemClock
-from core.metadata.memory import MemoryMetadata
-from core.names import TopicName
-from core.testing.ledgers import MemoryLedgers
-from core.testing.turns import counted_turns
+from magnetar.core import sampling
+from magnetar.core.broker import Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import TopicName
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.core.testing.turns import counted_turns
 
 
 async def test_a_topic_knows_how_much_comes_in(nursery: trio.Nursery) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from core.spare_files import COUNT, SpareFiles
+from magnetar.core.spare_files import COUNT, SpareFiles
 
 
 @pytest.fixture

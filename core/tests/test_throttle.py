@@ -5,8 +5,8 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.rates import Inflow, Rates
-from core.throttle import UNLIMITED, RateLimit, Throttle, throttle_for, wait_seconds
+from magnetar.core.rates import Inflow, Rates
+from magnetar.core.throttle import UNLIMITED, RateLimit, Throttle, throttle_for, wait_seconds
 
 
 def test_a_period_at_once_and_then_a_debt_to_be_waited_for() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import trio
 
-from core import administration
-from core.metadata.memory import MemoryMetadata
-from core.names import NamespaceName, TopicName
-from core.testing.broker import Stores, running
-from core.testing.metadata import overwrite
-from core.topic_ids import TopicIds
+from magnetar.core import administration
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.metadata import overwrite
+from magnetar.core.topic_ids import TopicIds
 
 NAME = TopicName.parse("t")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.varints import number_at, stretches, varint, varint_end
+from magnetar.core.varints import number_at, stretches, varint, varint_end
 
 NUMBERS = st.one_of(st.integers(0, 40_000), st.integers(0, (1 << 63) - 1))
 

@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.errors import NotReady
-from core.waiting import Waiting
+from magnetar.core.errors import NotReady
+from magnetar.core.waiting import Waiting
 
 
 async def test_what_is_told_is_waited_for(autojump_clock: MockClock) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.ledger.chain import Position
+from magnetar.core.ledger.chain import Position
 
 if TYPE_CHECKING:
-    from core.topic.topic import Topic
+    from magnetar.core.topic.topic import Topic
 
 
 def slowest(topic: Topic) -> Position | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.ledger.chain import Position
+from magnetar.core.ledger.chain import Position
 
 if TYPE_CHECKING:
-    from core.topic.topic import Topic
+    from magnetar.core.topic.topic import Topic
 
 
 async def begin_at(topic: Topic, index: int, position: Position) -> None:

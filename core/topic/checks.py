@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from core.entry.pulsar_metadata import deliver_at_time
-from core.errors import ConsumerBusy, Invalid, NotAllowed
-from core.names import TopicName
-from core.policies import Effective
-from core.topic.consumer import Consumer
+from magnetar.core.entry.pulsar_metadata import deliver_at_time
+from magnetar.core.errors import ConsumerBusy, Invalid, NotAllowed
+from magnetar.core.names import TopicName
+from magnetar.core.policies import Effective
+from magnetar.core.topic.consumer import Consumer
 
 PROPERTIES_BYTES_MAX: Final = 64 * 1024
 """What a client says of one producer, consumer or subscription is kept as long as that is."""

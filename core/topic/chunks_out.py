@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.entry.pulsar_metadata import chunk
-from core.ledger.tail_cache import Slice
+from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.ledger.tail_cache import Slice
 
 MEAN_BYTES_MIN: Final = 16 * 1024
 """Slices of smaller entries are not looked at."""

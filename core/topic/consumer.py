@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import Struct
 
-from core.ledger.chain import Position
-from core.ledger.tail_cache import Slice
-from core.ports.ledger_store import Done
-from core.rates import Outflow, Rates
-from core.topic.chunks_out import ChunksOut
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.ports.ledger_store import Done
+from magnetar.core.rates import Outflow, Rates
+from magnetar.core.topic.chunks_out import ChunksOut
 
 if TYPE_CHECKING:
-    from core.topic.toll import Toll
+    from magnetar.core.topic.toll import Toll
 
 PartialAck = tuple[int, int, int, int]
 """(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""

@@ -23,14 +23,14 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
-from core.entry import kafka_form
-from core.entry.pulsar_metadata import chunk, sequence
-from core.errors import BrokerError, NotFound
-from core.ledger.appends import Appended
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.storage import Storage
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.pulsar_metadata import chunk, sequence
+from magnetar.core.errors import BrokerError, NotFound
+from magnetar.core.ledger.appends import Appended
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.storage import Storage
 
 CURSOR: Final = "pulsar.dedup"
 NAMES_MAX: Final = 10_000

@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Iterator
 from typing import Final
 
-from core.ledger.chain import Position
-from core.topic.replay import STALE_MAX
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic.replay import STALE_MAX
 
 ID_BITS: Final = 64
 ID_MASK: Final = (1 << ID_BITS) - 1

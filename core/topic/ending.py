@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.topic.consumer import Consumer
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.topic.consumer import Consumer
 
 
 class EndOfTopic:

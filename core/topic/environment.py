@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from core.clock import Clock
-from core.dispatch.selectors import Division
-from core.ledger.storage import Storage
+from magnetar.core.clock import Clock
+from magnetar.core.dispatch.selectors import Division
+from magnetar.core.ledger.storage import Storage
 
 if TYPE_CHECKING:
-    from core.topic.subscription import Subscription
-    from core.topic.topic import Topic
+    from magnetar.core.topic.subscription import Subscription
+    from magnetar.core.topic.topic import Topic
 
 
 def _keep(_topic: Topic) -> None:

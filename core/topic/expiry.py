@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from core.topic.seeking import find_by_time
+from magnetar.core.topic.seeking import find_by_time
 
 if TYPE_CHECKING:
-    from core.topic.topic import Topic
+    from magnetar.core.topic.topic import Topic
 
 
 async def expire_before(topic: Topic, since_ms: int) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.errors import BrokerError
-from core.ledger.managed import ManagedLedger
-from core.topic.producers import Decision, Producers
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.topic.producers import Decision, Producers
 
 EPOCH: Final = "magnetar.topic-epoch"
 """Property of the ledger: the epoch of exclusive producers."""

@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterator, KeysView, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Generic
 
-from core.dispatch.key_shared import C, KeyShared
-from core.ledger.chain import Position
-from core.topic.replay import STALE_MAX, Replay
+from magnetar.core.dispatch.key_shared import C, KeyShared
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic.replay import STALE_MAX, Replay
 
 
 class _Queue:

@@ -17,20 +17,20 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from core.dispatch.key_shared import KeyShared, Mode
-from core.entry.pulsar_metadata import sticky_key
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.tail_cache import Slice
-from core.topic.consumer import Consumer
-from core.topic.ending import EndOfTopic
-from core.topic.environment import Environment
-from core.topic.held import Held
-from core.topic.outstanding import Outstanding, SharedLimits
-from core.topic.single import affordable
-from core.topic.source import EntrySource
-from core.topic.toll import Toll
+from magnetar.core.dispatch.key_shared import KeyShared, Mode
+from magnetar.core.entry.pulsar_metadata import sticky_key
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.topic.consumer import Consumer
+from magnetar.core.topic.ending import EndOfTopic
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.held import Held
+from magnetar.core.topic.outstanding import Outstanding, SharedLimits
+from magnetar.core.topic.single import affordable
+from magnetar.core.topic.source import EntrySource
+from magnetar.core.topic.toll import Toll
 
 TURN_ENTRIES_MAX: Final = 400
 """Entries looked at in one turn: deciding by key costs more than by turn, 10 to 20 us where no two

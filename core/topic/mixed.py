@@ -16,11 +16,11 @@ from typing import Final
 
 import trio
 
-from core.entry import crossing, kafka_form
-from core.entry.kafka_batch import TRANSACTIONAL, header_of
-from core.errors import Corrupted
-from core.ledger.managed import ManagedLedger
-from core.ledger.tail_cache import Slice
+from magnetar.core.entry import crossing, kafka_form
+from magnetar.core.entry.kafka_batch import TRANSACTIONAL, header_of
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.tail_cache import Slice
 
 log = logging.getLogger(__name__)
 

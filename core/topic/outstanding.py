@@ -22,15 +22,15 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from core.entry.pulsar_metadata import deliver_at_time
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.tail_cache import Slice
-from core.policies import Effective
-from core.topic.consumer import Consumer
-from core.topic.delayed import Delayed
-from core.topic.environment import Environment
-from core.topic.replay import Waiting
+from magnetar.core.entry.pulsar_metadata import deliver_at_time
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.policies import Effective
+from magnetar.core.topic.consumer import Consumer
+from magnetar.core.topic.delayed import Delayed
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.replay import Waiting
 
 DELAY_TICK_SECONDS: Final = 1.0
 """A clock that is set back makes delayed entries at most so much late."""

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from core.errors import BrokerError
-from core.rates import Inflow, Rates
+from magnetar.core.errors import BrokerError
+from magnetar.core.rates import Inflow, Rates
 
 
 class AccessMode(enum.Enum):

@@ -22,8 +22,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from core.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
-from core.topic.producer import AccessMode, Producer
+from magnetar.core.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
+from magnetar.core.topic.producer import AccessMode, Producer
 
 EPOCH_CLAIMED_MAX: Final = 2**62
 """What a newcomer may say its epoch is, if its topic is not there yet. A topic that was deleted

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from core.ledger.chain import Position
+from magnetar.core.ledger.chain import Position
 
 STALE_MAX: Final = 64
 """Beyond as many entries as are alive, a heap may have so many that are not."""

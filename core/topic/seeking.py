@@ -6,9 +6,9 @@ places where earlier meets later, which is what users of a seek by time get else
 
 from typing import Final
 
-from core.entry.pulsar_metadata import publish_time
-from core.ledger.chain import START, Chain, Position
-from core.ledger.managed import ManagedLedger
+from magnetar.core.entry.pulsar_metadata import publish_time
+from magnetar.core.ledger.chain import START, Chain, Position
+from magnetar.core.ledger.managed import ManagedLedger
 
 LATEST_LEDGER: Final = 2**63 - 1
 """Stands for "the end" in a message id, as clients write it."""

@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from core.dispatch.single import active as choose_active
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.tail_cache import Slice
-from core.topic.consumer import Consumer
-from core.topic.ending import EndOfTopic
-from core.topic.outstanding import SharedLimits
-from core.topic.source import EntrySource
-from core.topic.toll import Toll
+from magnetar.core.dispatch.single import active as choose_active
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.topic.consumer import Consumer
+from magnetar.core.topic.ending import EndOfTopic
+from magnetar.core.topic.outstanding import SharedLimits
+from magnetar.core.topic.source import EntrySource
+from magnetar.core.topic.toll import Toll
 
 TURN_BYTES_MAX: Final = 1024 * 1024
 """Delivered to one subscription before others have their turn."""

@@ -20,12 +20,12 @@ from collections.abc import Callable
 
 import trio
 
-from core.errors import BrokerError
-from core.ledger.chain import Position
-from core.ledger.managed import ManagedLedger
-from core.ledger.sparse import NOTHING
-from core.ledger.tail_cache import Slice
-from core.topic.mixed import Hide, crossed
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.sparse import NOTHING
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.topic.mixed import Hide, crossed
 
 log = logging.getLogger(__name__)
 

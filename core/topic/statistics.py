@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from core.ledger.chain import Position
-from core.topic.consumer import Consumer
-from core.topic.keyed import KeyedDispatcher
-from core.topic.shared import SharedDispatcher
-from core.topic.single import SingleDispatcher
-from core.topic.subscription import Subscription
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic.consumer import Consumer
+from magnetar.core.topic.keyed import KeyedDispatcher
+from magnetar.core.topic.shared import SharedDispatcher
+from magnetar.core.topic.single import SingleDispatcher
+from magnetar.core.topic.subscription import Subscription
 
 
 class SubscriptionStatistics(Struct, frozen=True):

@@ -11,9 +11,9 @@ from typing import Final
 
 import trio
 
-from core.clock import Clock
-from core.errors import Overloaded
-from core.throttle import RateLimit, Throttle
+from magnetar.core.clock import Clock
+from magnetar.core.errors import Overloaded
+from magnetar.core.throttle import RateLimit, Throttle
 
 WAIT_SECONDS_MAX: Final = 10.0
 """A client waits longer than this for an answer, but not much longer."""

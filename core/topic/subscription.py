@@ -12,26 +12,26 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from core.errors import (
+from magnetar.core.errors import (
     BrokerError,
     ConsumerBusy,
     Invalid,
     NotReady,
     SubscriptionBusy,
 )
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.rates import Inflow, Outflow, Rates
-from core.throttle import RateLimit, Throttle, throttle_for
-from core.topic.consumer import NOTHING_NOTED, Consumer, PartialAck
-from core.topic.environment import Environment
-from core.topic.keyed import KeyedDispatcher, mode_of
-from core.topic.outstanding import SharedLimits
-from core.topic.shared import SharedDispatcher
-from core.topic.single import SingleDispatcher
-from core.topic.source import EntrySource
-from core.topic.toll import Toll
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.rates import Inflow, Outflow, Rates
+from magnetar.core.throttle import RateLimit, Throttle, throttle_for
+from magnetar.core.topic.consumer import NOTHING_NOTED, Consumer, PartialAck
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.keyed import KeyedDispatcher, mode_of
+from magnetar.core.topic.outstanding import SharedLimits
+from magnetar.core.topic.shared import SharedDispatcher
+from magnetar.core.topic.single import SingleDispatcher
+from magnetar.core.topic.source import EntrySource
+from magnetar.core.topic.toll import Toll
 
 
 class SubscriptionType(enum.Enum):

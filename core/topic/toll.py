@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import trio
 
-from core.ledger.tail_cache import Slice
-from core.throttle import Throttle, wait_seconds
-from core.topic.environment import Environment
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.throttle import Throttle, wait_seconds
+from magnetar.core.topic.environment import Environment
 
 
 class Toll:

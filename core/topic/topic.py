@@ -17,8 +17,8 @@ from urllib.parse import unquote
 
 import trio
 
-from core.entry import kafka_batch, kafka_form
-from core.errors import (
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.errors import (
     BrokerError,
     NotAllowed,
     NotReady,
@@ -28,29 +28,29 @@ from core.errors import (
     SubscriptionNotFound,
     Terminated,
 )
-from core.ledger.appends import Appended
-from core.ledger.chain import Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.trim import asked
-from core.ledger.trouble import NO_WRITES
-from core.names import TopicName
-from core.policies import Effective
-from core.rates import Inflow, Outflow, Rates
-from core.throttle import Throttle, throttle_for
-from core.topic import checks
-from core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
-from core.topic.deduplication import CURSOR as DEDUPLICATION
-from core.topic.deduplication import Deduplication, Once
-from core.topic.environment import Environment
-from core.topic.granting import carry_out, remember
-from core.topic.outstanding import limits_of
-from core.topic.producer import Producer
-from core.topic.producers import NOTHING, Producers
-from core.topic.subscribers import Subscribers
-from core.topic.subscription import Subscription, SubscriptionType
-from core.transactions.followed import TRANSACTIONAL, Followed
-from core.waiting import Waiting
+from magnetar.core.ledger.appends import Appended
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.trim import asked
+from magnetar.core.ledger.trouble import NO_WRITES
+from magnetar.core.names import TopicName
+from magnetar.core.policies import Effective
+from magnetar.core.rates import Inflow, Outflow, Rates
+from magnetar.core.throttle import Throttle, throttle_for
+from magnetar.core.topic import checks
+from magnetar.core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
+from magnetar.core.topic.deduplication import CURSOR as DEDUPLICATION
+from magnetar.core.topic.deduplication import Deduplication, Once
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.granting import carry_out, remember
+from magnetar.core.topic.outstanding import limits_of
+from magnetar.core.topic.producer import Producer
+from magnetar.core.topic.producers import NOTHING, Producers
+from magnetar.core.topic.subscribers import Subscribers
+from magnetar.core.topic.subscription import Subscription, SubscriptionType
+from magnetar.core.transactions.followed import TRANSACTIONAL, Followed
+from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.clock import Clock
-from core.dispatch.key_shared import KeyShared, Portion
-from core.dispatch.shared import Share, choose
-from core.dispatch.single import active as choose_active
-from core.entry import header
-from core.errors import ConsumerBusy, NotReady, SubscriptionBusy
-from core.ledger.appends import Appended
-from core.ledger.chain import Position
-from core.ledger.tail_cache import Slice
-from core.names import TopicName
-from core.policies import Effective
-from core.rates import Inflow, Outflow, Rates
-from core.throttle import Throttle, throttle_for
-from core.topic import checks
-from core.topic.consumer import (
+from magnetar.core.clock import Clock
+from magnetar.core.dispatch.key_shared import KeyShared, Portion
+from magnetar.core.dispatch.shared import Share, choose
+from magnetar.core.dispatch.single import active as choose_active
+from magnetar.core.entry import header
+from magnetar.core.errors import ConsumerBusy, NotReady, SubscriptionBusy
+from magnetar.core.ledger.appends import Appended
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.names import TopicName
+from magnetar.core.policies import Effective
+from magnetar.core.rates import Inflow, Outflow, Rates
+from magnetar.core.throttle import Throttle, throttle_for
+from magnetar.core.topic import checks
+from magnetar.core.topic.consumer import (
     NOTHING_NOTED,
     Attachment,
     Consumer,
@@ -32,12 +32,12 @@ from core.topic.consumer import (
     PartialAck,
     Sink,
 )
-from core.topic.environment import Environment
-from core.topic.keyed import hash_of, mode_of
-from core.topic.producer import Producer
-from core.topic.producers import Decision, Producers
-from core.topic.subscribers import Subscribers
-from core.topic.subscription import SubscriptionType
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.keyed import hash_of, mode_of
+from magnetar.core.topic.producer import Producer
+from magnetar.core.topic.producers import Decision, Producers
+from magnetar.core.topic.subscribers import Subscribers
+from magnetar.core.topic.subscription import SubscriptionType
 
 
 class VolatileCursor:

@@ -27,16 +27,16 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from core.cluster.owned import OwnedRecord, RecordState
-from core.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
-from core.names import TopicName
-from core.topic.topic import Topic
-from core.transactions.transaction import AT_REST, Promise, State, Transaction
+from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
+from magnetar.core.names import TopicName
+from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.transaction import AT_REST, Promise, State, Transaction
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from core.broker import Broker
+    from magnetar.core.broker import Broker
 
 log = logging.getLogger(__name__)
 

@@ -19,15 +19,15 @@ import msgspec
 import trio
 from msgspec import Struct
 
-from core.cluster.owned import OwnedRecord, RecordState
-from core.entry import kafka_batch, kafka_form
-from core.errors import BrokerError, Corrupted
-from core.ledger.chain import START, Position
-from core.transactions.log import Aborted, LogTransactions, Open, Writer
+from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.errors import BrokerError, Corrupted
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.transactions.log import Aborted, LogTransactions, Open, Writer
 
 if TYPE_CHECKING:
-    from core.ledger.managed import ManagedLedger
-    from core.ledger.storage import Storage
+    from magnetar.core.ledger.managed import ManagedLedger
+    from magnetar.core.ledger.storage import Storage
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.ledger.chain import Position
+from magnetar.core.ledger.chain import Position
 
 Writer = int
 """A number that no other writer ever has."""

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from bookie.embedded import open_embedded
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
 from interop_tests.bookkeeper.bookshell import BookShell
 from magnetar import standalone
-from wire.pulsar.tests import peer
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.wire.pulsar.tests import peer
 
 pytestmark = [pytest.mark.bookshell, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 KEY = "850bf1071c5e3d8c24235676f8816ae0cbe2f14f"
@@ -109,7 +109,7 @@ def test_indexes_that_were_rebuilt(tmp_path):
 
 def test_a_directory_whose_process_was_killed(tmp_path):
     with subprocess.Popen(
-        [sys.executable, "-m", "bookie.tests.crash_child", str(tmp_path), "sync"],
+        [sys.executable, "-m", "magnetar.bookie.tests.crash_child", str(tmp_path), "sync"],
         stdout=subprocess.PIPE,
     ) as child:
         told = {}

@@ -11,10 +11,10 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from core.metadata import log_file
-from core.metadata.history import Names
-from core.metadata.tests.stores import cut, flip
 from magnetar import standalone
+from magnetar.core.metadata import log_file
+from magnetar.core.metadata.history import Names
+from magnetar.core.metadata.tests.stores import cut, flip
 
 RECEIVE_MS = 15_000
 TOPICS = ("persistent://public/default/one", "persistent://public/default/two")

@@ -17,8 +17,8 @@ from confluent_kafka import Producer
 
 from interop_tests.pulsar.python.stock import until
 from magnetar import standalone
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 RECEIVE_MS = 15_000
 BODY_BYTES = 16 * 1024

@@ -8,8 +8,8 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 RECEIVE_MS = 15_000
 SHARED = pb.CommandSubscribe.SHARED

@@ -10,8 +10,8 @@ from struct import pack
 import pytest
 
 from magnetar import standalone
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 SENDS = peer.send(1, 0, b"x" * 100)
 FIRST = {

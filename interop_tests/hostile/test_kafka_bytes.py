@@ -14,11 +14,11 @@ from struct import pack, unpack
 
 import pytest
 
-from wire.kafka import apis
-from wire.kafka.apis import APIS
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.messages.basics import FindTopic, MetadataRequest
-from wire.kafka.messages.records import (
+from magnetar.wire.kafka import apis
+from magnetar.wire.kafka.apis import APIS
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.records import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
@@ -26,10 +26,10 @@ from wire.kafka.messages.records import (
     ProduceRequest,
     ProduceTopic,
 )
-from wire.kafka.messages.tests.samples import full, sparse
-from wire.kafka.session.introduce import SERVED
-from wire.kafka.tests.batch import batch, headed, record
-from wire.kafka.tests.frame import framed
+from magnetar.wire.kafka.messages.tests.samples import full, sparse
+from magnetar.wire.kafka.session.introduce import SERVED
+from magnetar.wire.kafka.tests.batch import batch, headed, record
+from magnetar.wire.kafka.tests.frame import framed
 
 from .conftest import MIB, rss
 

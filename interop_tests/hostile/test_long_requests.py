@@ -12,17 +12,17 @@ import pytest
 import magnetar
 from interop_tests.hostile.test_kafka_bytes import Peer
 from interop_tests.hostile.test_memory import Steady
-from wire.kafka.messages.basics import (
+from magnetar.wire.kafka.messages.basics import (
     DescribeTopic,
     DescribeTopicPartitionsRequest,
     FindTopic,
     MetadataRequest,
 )
-from wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
-from wire.kafka.messages.parts import TopicPartitions
-from wire.kafka.messages.places import DescribeLogDirsRequest, ElectLeadersRequest
-from wire.kafka.messages.transactions import DescribeTransactionsRequest
-from wire.kafka.tests.frame import framed
+from magnetar.wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
+from magnetar.wire.kafka.messages.parts import TopicPartitions
+from magnetar.wire.kafka.messages.places import DescribeLogDirsRequest, ElectLeadersRequest
+from magnetar.wire.kafka.messages.transactions import DescribeTransactionsRequest
+from magnetar.wire.kafka.tests.frame import framed
 
 NAMES = [f"n{number}" for number in range(50_000)]
 ASKING = 3

@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import magnetar
 from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.hostile.test_kafka_bytes import Peer
-from wire.kafka.messages.basics import FindTopic, MetadataRequest
-from wire.kafka.messages.records import FetchPartition, FetchRequest, FetchTopic
-from wire.kafka.tests.frame import framed
-from wire.pulsar.tests import peer
+from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.records import FetchPartition, FetchRequest, FetchTopic
+from magnetar.wire.kafka.tests.frame import framed
+from magnetar.wire.pulsar.tests import peer
 
 BUDGET = 256 * MIB
 """The default of `limits.memory_budget_mb`."""

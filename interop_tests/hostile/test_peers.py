@@ -9,10 +9,10 @@ from struct import pack
 
 import pytest
 
-from core.complaints import LINES_MAX
 from magnetar import standalone
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.core.complaints import LINES_MAX
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 from .conftest import MIB, rss
 from .test_kafka_bytes import Peer as Kafka

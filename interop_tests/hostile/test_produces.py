@@ -17,10 +17,10 @@ from interop_tests.hostile.conftest import MIB
 from interop_tests.hostile.flood import Ask, Flood
 from interop_tests.hostile.test_kafka_bytes import Peer
 from interop_tests.hostile.test_memory import BUDGET
-from wire.kafka.messages.basics import FindTopic, MetadataRequest
-from wire.kafka.messages.records import ProducePartition, ProduceRequest, ProduceTopic
-from wire.kafka.tests.batch import batch, headed, record
-from wire.kafka.tests.frame import framed
+from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.records import ProducePartition, ProduceRequest, ProduceTopic
+from magnetar.wire.kafka.tests.batch import batch, headed, record
+from magnetar.wire.kafka.tests.frame import framed
 
 GZIP, ZSTD = 1, 4
 GZIP_WINDOW = 31

@@ -14,7 +14,7 @@ import pytest
 import magnetar
 from interop_tests.hostile.flood import WAIT_SECONDS_MAX, Ask, Flood
 from interop_tests.hostile.test_memory import BUDGET
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar.tests import peer
 
 TOPIC = "persistent://public/default"
 FEW, MANY = 20, 300

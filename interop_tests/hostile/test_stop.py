@@ -10,8 +10,8 @@ import pulsar
 import pytest
 
 from magnetar import standalone
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 from .conftest import MIB
 

@@ -4,11 +4,11 @@ import struct
 
 import magnetar
 from interop_tests.hostile.test_kafka_bytes import Peer
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.basics import FindTopic, MetadataRequest
-from wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-from wire.kafka.messages.embedded import ConsumerSubscription
-from wire.kafka.messages.groups import JoinGroupRequest, JoinProtocol, SyncGroupRequest
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.groups import JoinGroupRequest, JoinProtocol, SyncGroupRequest
 
 JOINS = 1_000
 WANTS = struct.pack(">h", 0) + b"".join(

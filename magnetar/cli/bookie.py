@@ -22,10 +22,10 @@ def bookie() -> None:
 @contextmanager
 def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory, in nobody else's hands; what is wrong with it is a sentence."""
-    from bookie.directories import Directories
-    from core.errors import BrokerError
     from magnetar import logs
+    from magnetar.bookie.directories import Directories
     from magnetar.compose import BOOKIE
+    from magnetar.core.errors import BrokerError
     from magnetar.data_directory import found
 
     logs.configure(settings.log)
@@ -41,8 +41,8 @@ def _stopped(settings: Settings) -> Iterator[Path]:
 def _rebuild_index(config: str | None, **options: Any) -> None:
     import trio
 
-    from bookie.directories import held
-    from bookie.recovery import wear
+    from magnetar.bookie.directories import held
+    from magnetar.bookie.recovery import wear
     from magnetar.compose import BOOKIE
 
     settings = load_settings(config, options).settings
@@ -57,11 +57,11 @@ def _rebuild_index(config: str | None, **options: Any) -> None:
 
 async def _opened_once(folder: Path, settings: Settings) -> None:
     """A start and a stop of the bookie: a start is what rebuilds."""
-    from bookie.embedded import open_embedded
-    from core.errors import Corrupted
-    from core.metadata.embedded import open_embedded as open_metadata
     from magnetar import shares
+    from magnetar.bookie.embedded import open_embedded
     from magnetar.compose import BOOKIE, METADATA, damaged
+    from magnetar.core.errors import Corrupted
+    from magnetar.core.metadata.embedded import open_embedded as open_metadata
 
     failed = logging.getLogger(__name__).critical
     bookie, part = shares.bookie_settings(settings), METADATA
@@ -75,11 +75,11 @@ async def _opened_once(folder: Path, settings: Settings) -> None:
 
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
-    from bookie.client.store import MASTER_KEY
-    from bookie.directories import held
-    from bookie.recovery import repair
-    from core.clock import SystemClock
+    from magnetar.bookie.client.store import MASTER_KEY
+    from magnetar.bookie.directories import held
+    from magnetar.bookie.recovery import repair
     from magnetar.compose import BOOKIE
+    from magnetar.core.clock import SystemClock
 
     settings = load_settings(config, options).settings
     with _stopped(settings) as folder, held(folder / BOOKIE) as directories:

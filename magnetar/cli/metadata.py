@@ -18,10 +18,10 @@ def metadata() -> None:
 
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
-    from core.errors import BrokerError
-    from core.metadata import repair
-    from core.metadata.history import Names, hold
     from magnetar.compose import METADATA
+    from magnetar.core.errors import BrokerError
+    from magnetar.core.metadata import repair
+    from magnetar.core.metadata.history import Names, hold
     from magnetar.data_directory import found as data_directory
 
     settings = load_settings(config, options).settings

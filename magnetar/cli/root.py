@@ -37,12 +37,16 @@ def _print_version() -> None:
     import platform
     from importlib import import_module
 
-    from core import native
     from magnetar import __version__
+    from magnetar.core import native
 
     system = f"{platform.system()} {platform.machine()}"
     click.echo(f"magnetar {__version__} (Python {platform.python_version()}, {system})")
-    for user in ("bookie.entries", "core.entry.header", "wire.pulsar.hot"):
+    for user in (
+        "magnetar.bookie.entries",
+        "magnetar.core.entry.header",
+        "magnetar.wire.pulsar.hot",
+    ):
         import_module(user)  # which settles what it takes
     click.echo(f"codec: {native.described()}")
 

@@ -1,9 +1,9 @@
 """What the link and the storage tier count, as families of metrics: HTTP knows neither of them."""
 
-from bookie.statistics import BookieStatistics, Histogram
-from core.link.loop import LinkStatistics
+from magnetar.bookie.statistics import BookieStatistics, Histogram
+from magnetar.core.link.loop import LinkStatistics
 from magnetar.measures import process
-from wire.http.metrics.exposition import Family, counter, gauge, histogram
+from magnetar.wire.http.metrics.exposition import Family, counter, gauge, histogram
 
 
 def families(link: LinkStatistics, store: BookieStatistics) -> list[Family]:

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from wire.http.metrics.exposition import Family, counter, gauge
+from magnetar.wire.http.metrics.exposition import Family, counter, gauge
 
 PROC: Final = Path("/proc")
 STARTED: Final = time.time()

@@ -53,8 +53,8 @@ def test_all_is_loaded_at_once_where_files_are_few(files: int, loaded: bool) -> 
     """In a process of its own: here it is loaded already."""
     code = (
         "import sys; from magnetar.descriptors import load_all_if; "
-        f"load_all_if({files}); print('wire.http.stack' in sys.modules, "
-        "'wire.kafka.messages.quorum' in sys.modules)"
+        f"load_all_if({files}); print('magnetar.wire.http.stack' in sys.modules, "
+        "'magnetar.wire.kafka.messages.quorum' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == [str(loaded)] * 2

@@ -23,12 +23,12 @@ def written() -> Iterator[io.StringIO]:
     root.setLevel(level)
     logging.captureWarnings(False)
     for part in ("wire.pulsar", "core"):
-        logging.getLogger(part).setLevel(logging.NOTSET)
+        logging.getLogger(f"magnetar.{part}").setLevel(logging.NOTSET)
 
 
 def test_text(written: io.StringIO) -> None:
     configure(Log(), written)
-    logging.getLogger("core.topic").info("made", extra={"topic": "t", "partitions": 3})
+    logging.getLogger("magnetar.core.topic").info("made", extra={"topic": "t", "partitions": 3})
     line = (
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info    core.topic: made  topic=t  partitions=3\n"
     )
@@ -37,7 +37,7 @@ def test_text(written: io.StringIO) -> None:
 
 def test_json(written: io.StringIO) -> None:
     configure(Log(format="json"), written)
-    logging.getLogger("core.topic").warning("gone %d", 1, extra={"topic": "ü"})
+    logging.getLogger("magnetar.core.topic").warning("gone %d", 1, extra={"topic": "ü"})
     line = json.loads(written.getvalue())
     assert line.pop("time").endswith("Z")
     assert line == {"level": "warning", "part": "core.topic", "message": "gone 1", "topic": "ü"}
@@ -49,15 +49,15 @@ def test_tracebacks_are_kept(written: io.StringIO, form: str) -> None:
     try:
         raise ValueError("deep")
     except ValueError:
-        logging.getLogger("core").exception("it failed")
+        logging.getLogger("magnetar.core").exception("it failed")
     assert "ValueError: deep" in written.getvalue()
     assert written.getvalue().endswith("\n")
 
 
 def test_parts_have_levels_of_their_own(written: io.StringIO) -> None:
     configure(Log(level="warning", levels={"wire.pulsar": "debug", "core": "error"}), written)
-    logging.getLogger("wire.pulsar.session").debug("one")
-    logging.getLogger("wire.http").info("not this")
-    logging.getLogger("core.topic").warning("nor this")
-    logging.getLogger("bookie").warning("two")
+    logging.getLogger("magnetar.wire.pulsar.session").debug("one")
+    logging.getLogger("magnetar.wire.http").info("not this")
+    logging.getLogger("magnetar.core.topic").warning("nor this")
+    logging.getLogger("magnetar.bookie").warning("two")
     assert [line.rpartition(" ")[2] for line in written.getvalue().splitlines()] == ["one", "two"]

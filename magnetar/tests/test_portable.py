@@ -30,10 +30,16 @@ sys.platform = "darwin"
 OTHERS = ("__main__.py", "conftest.py")
 
 count = 0
-for package in ("magnetar", "core", "bookie", "wire"):
-    for path in sorted(Path(package).rglob("*.py")):
+for folder, package in (
+    ("magnetar", "magnetar"),
+    ("core", "magnetar.core"),
+    ("bookie", "magnetar.bookie"),
+    ("wire", "magnetar.wire"),
+):
+    for path in sorted(Path(folder).rglob("*.py")):
         if "tests" not in path.parts and path.name not in OTHERS:
-            name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+            parts = path.relative_to(folder).with_suffix("").parts
+            name = ".".join((package, *parts)).removesuffix(".__init__")
             importlib.import_module(name)
             count += 1
 sys.stdout.write(str(count))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import magnetar
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar.tests import peer
 
 Start = Callable[..., subprocess.Popen[str]]
 

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from bookie.entries import ENTRY_BYTES_MAX
-from bookie.settings import BookieSettings
-from core.broker import BrokerSettings
-from core.ledger.trim import RollLimits
-from core.link.limits import LinkLimits
-from core.policies import BacklogQuota
+from magnetar.bookie.entries import ENTRY_BYTES_MAX
+from magnetar.bookie.settings import BookieSettings
+from magnetar.core.broker import BrokerSettings
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.policies import BacklogQuota
 from magnetar.settings import SETTINGS, load
 from magnetar.shares import (
     bookie_settings,
@@ -17,9 +17,9 @@ from magnetar.shares import (
     pulsar_options,
     roll_limits,
 )
-from wire.kafka.front import KafkaOptions
-from wire.pulsar.replies import Address
-from wire.pulsar.session.session import FrontOptions
+from magnetar.wire.kafka.front import KafkaOptions
+from magnetar.wire.pulsar.replies import Address
+from magnetar.wire.pulsar.session.session import FrontOptions
 
 USUAL = load().settings
 

@@ -229,6 +229,13 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield from _imports(child)
 
 
+def test_our_packages_are_imported_by_their_installed_names() -> None:
+    """In a checkout `import core` would work, in a wheel there is only `magnetar.core`."""
+    top = set(PACKAGES) - {"magnetar"}
+    bare = {name for name, tree in _modules().items() if top & set(_imports(tree))}
+    assert not bare
+
+
 def _is_pure(name: str, tree: ast.Module) -> bool:
     if _is_test(name) or any(fnmatch(name, pattern) for pattern in NOT_PURE):
         return False
@@ -306,7 +313,11 @@ def test_a_readme_names_all_that_is_beside_it(package: str) -> None:
             name for span in re.findall(r"`([^`]+)`", text) for name in re.split(r"\W+", span)
         }
         beside = {path.stem for path in folder.glob("*.py") if not path.stem.endswith("_pb2")}
-        beside |= {path.parent.name for path in folder.glob("*/__init__.py")}
+        beside |= {
+            path.parent.name
+            for path in folder.glob("*/__init__.py")
+            if not path.parent.is_symlink()
+        }
         beside -= {"__init__", "__main__", "conftest", "tests"}
         unnamed |= {f"{folder.relative_to(ROOT)}: {name}" for name in beside - quoted}
     assert not unnamed

@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from bookie.embedded import open_embedded
-from bookie.settings import BookieSettings
-from core.broker import Broker, BrokerSettings
-from core.clock import SystemClock
-from core.errors import Fenced, NotReady
-from core.ledger.chain import START, Position
-from core.metadata.embedded import open_embedded as open_metadata
-from core.names import TopicName
-from core.topic.topic import Topic
-from core.waiting import Waiting
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.core.broker import Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.errors import Fenced, NotReady
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.names import TopicName
+from magnetar.core.topic.topic import Topic
+from magnetar.core.waiting import Waiting
 
 T = TopicName.parse("t")
 TRIES_MAX = 5

@@ -26,12 +26,12 @@ from typing import Final
 
 import trio
 
-from core.broker import Broker
-from core.spare_files import EXHAUSTED, Lend
-from wire.http.front import Front, HttpOptions
-from wire.http.memory import Memory
-from wire.http.metrics.exposition import Family
-from wire.http.room import Room
+from magnetar.core.broker import Broker
+from magnetar.core.spare_files import EXHAUSTED, Lend
+from magnetar.wire.http.front import Front, HttpOptions
+from magnetar.wire.http.memory import Memory
+from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.http.room import Room
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ async def _loaded(front: Front, lend: Lend) -> Server:
 
 def _load(front: Front) -> Server:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
-    from wire.http import stack
+    from magnetar.wire.http import stack
 
     # what those import in their turn with the first request that needs it
     for name in LATE:

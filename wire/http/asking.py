@@ -16,13 +16,13 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from core.broker import Broker
-from core.errors import Invalid, InvalidName
-from core.names import NamespaceName, TopicName, check_subscription
-from core.policies import decode
-from wire.http.front import Front, HttpOptions
-from wire.http.memory import FREE_BYTES, NO_ROOM
-from wire.http.reached import as_reached
+from magnetar.core.broker import Broker
+from magnetar.core.errors import Invalid, InvalidName
+from magnetar.core.names import NamespaceName, TopicName, check_subscription
+from magnetar.core.policies import decode
+from magnetar.wire.http.front import Front, HttpOptions
+from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM
+from magnetar.wire.http.reached import as_reached
 
 Kind = TypeVar("Kind")
 

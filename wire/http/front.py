@@ -11,16 +11,16 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from core.broker import Broker
-from core.clock import SystemClock
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from wire.http.memory import Memory
-from wire.http.metrics.exposition import Family
-from wire.http.pauses import Pauses
-from wire.http.room import Room
-from wire.http.round_trip import HealthCheck
-from wire.http.server.guard import HostNames
+from magnetar.core.broker import Broker
+from magnetar.core.clock import SystemClock
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.wire.http.memory import Memory
+from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.http.pauses import Pauses
+from magnetar.wire.http.room import Room
+from magnetar.wire.http.round_trip import HealthCheck
+from magnetar.wire.http.server.guard import HostNames
 
 
 class MessageMetadata(Protocol):

@@ -11,8 +11,8 @@ from typing import Final
 
 from starlette.responses import Response
 
-from wire.http.asking import Ask
-from wire.http.routes import Table, plain_text, refusal
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
 async def healthz(_ask: Ask) -> Response:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse
 
-from wire.http.asking import Ask
-from wire.http.routes import Table
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table
 
 DOCS: Final = "https://pulsar.apache.org/docs/"
 LINKS: Final = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from core.topic.subscription import Subscription
-from core.topic.volatile import VolatileSubscription
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.volatile import VolatileSubscription
 
 
 class LastTimes(NamedTuple):

@@ -10,9 +10,9 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from core.errors import NamespaceNotFound
-from wire.http.asking import Ask
-from wire.http.routes import Table, plain_text
+from magnetar.core.errors import NamespaceNotFound
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table, plain_text
 
 BUNDLE: Final = "0x00000000_0xffffffff"
 """A namespace is not cut: all its topics are in one bundle."""

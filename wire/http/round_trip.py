@@ -20,18 +20,18 @@ from typing import Final
 
 import trio
 
-from core.broker import Broker
-from core.catalog import Tenant
-from core.checksum import crc32c
-from core.errors import AlreadyExists, BrokerError, Corrupted, NotAllowed, NotReady
-from core.ledger.chain import Position
-from core.ledger.tail_cache import Slice
-from core.names import TopicName
-from core.policies import NamespacePolicies
-from core.topic.consumer import ConsumerRequest
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
-from core.varints import varint
+from magnetar.core.broker import Broker
+from magnetar.core.catalog import Tenant
+from magnetar.core.checksum import crc32c
+from magnetar.core.errors import AlreadyExists, BrokerError, Corrupted, NotAllowed, NotReady
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.names import TopicName
+from magnetar.core.policies import NamespacePolicies
+from magnetar.core.topic.consumer import ConsumerRequest
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
+from magnetar.core.varints import varint
 
 TOPIC: Final = TopicName.parse("persistent://pulsar/system/__healthcheck")
 SECONDS_MAX: Final = 10.0

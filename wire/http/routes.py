@@ -22,9 +22,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from wire.http.asking import Ask
-from wire.http.front import Front
-from wire.http.server.guard import form, headers_of
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.front import Front
+from magnetar.wire.http.server.guard import form, headers_of
 
 Handler = Callable[[Ask], Coroutine[Any, Any, object]]
 Table = Sequence[tuple[str, str, Handler]]

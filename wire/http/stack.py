@@ -26,18 +26,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from core.errors import BrokerError, NotOwned
-from core.spare_files import EXHAUSTED
-from wire.http import health, landing, lookup
-from wire.http.admin import tables
-from wire.http.errors import status_of
-from wire.http.front import Front
-from wire.http.metrics import page
-from wire.http.redirect import location
-from wire.http.routes import mounted, refusal, routes
-from wire.http.server.answers import Bounded
-from wire.http.server.guard import foreign, headers_of
-from wire.http.server.http1 import Connection
+from magnetar.core.errors import BrokerError, NotOwned
+from magnetar.core.spare_files import EXHAUSTED
+from magnetar.wire.http import health, landing, lookup
+from magnetar.wire.http.admin import tables
+from magnetar.wire.http.errors import status_of
+from magnetar.wire.http.front import Front
+from magnetar.wire.http.metrics import page
+from magnetar.wire.http.redirect import location
+from magnetar.wire.http.routes import mounted, refusal, routes
+from magnetar.wire.http.server.answers import Bounded
+from magnetar.wire.http.server.guard import foreign, headers_of
+from magnetar.wire.http.server.http1 import Connection
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from core.errors import WireError
-from wire.kafka.codec import reading
-from wire.kafka.codec.declare import Message, Request, Response
-from wire.kafka.codec.decoding import Decode, decoder
-from wire.kafka.codec.encoding import Encode, encoder
-from wire.kafka.codec.writing import varint
-from wire.kafka.messages import (
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.codec import reading
+from magnetar.wire.kafka.codec.declare import Message, Request, Response
+from magnetar.wire.kafka.codec.decoding import Decode, decoder
+from magnetar.wire.kafka.codec.encoding import Encode, encoder
+from magnetar.wire.kafka.codec.writing import varint
+from magnetar.wire.kafka.messages import (
     acls,
     basics,
     configs,

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from core.checksum import crc32c
-from core.entry import kafka_batch
-from core.entry.compression import (
+from magnetar.core.checksum import crc32c
+from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.compression import (
     KAFKA_CODECS,
     NONE,
     RECORDS_BYTES_MAX,
     Oversized,
     decompress_records,
 )
-from core.entry.kafka_batch import CODEC, HEADER_BYTES, BatchHeader
-from core.entry.record import NO_TIME
-from core.errors import Corrupted
-from core.native import quickest
-from wire.kafka.configs import INT64_MAX, Rules
-from wire.kafka.contents import bad_now, described, spread_now
-from wire.kafka.errors import (
+from magnetar.core.entry.kafka_batch import CODEC, HEADER_BYTES, BatchHeader
+from magnetar.core.entry.record import NO_TIME
+from magnetar.core.errors import Corrupted
+from magnetar.core.native import quickest
+from magnetar.wire.kafka.configs import INT64_MAX, Rules
+from magnetar.wire.kafka.contents import bad_now, described, spread_now
+from magnetar.wire.kafka.errors import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
@@ -134,7 +134,7 @@ def sound(batch: bytes | memoryview) -> BatchHeader | None:
         return None
 
 
-sound_now = quickest(sound, "wire.kafka.compiled")
+sound_now = quickest(sound, "magnetar.wire.kafka.compiled")
 
 
 def _checked_header(batch: bytes | memoryview) -> BatchHeader:

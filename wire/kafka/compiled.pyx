@@ -5,7 +5,7 @@ and `contents.bad`.
 See `core/native`.
 """
 
-from core.native.octets cimport (
+from magnetar.core.native.octets cimport (
     bytes_of,
     checksum,
     put_bytes,
@@ -19,8 +19,8 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from core.checksum import crc32c
-from core.entry.kafka_batch import BatchHeader
+from magnetar.core.checksum import crc32c
+from magnetar.core.entry.kafka_batch import BatchHeader
 
 cdef enum:
     # Of a request: key and version, then the correlation id, then words.

@@ -17,8 +17,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from core.entry.compression import KAFKA_CODECS, NONE
-from core.policies import (
+from magnetar.core.entry.compression import KAFKA_CODECS, NONE
+from magnetar.core.policies import (
     Compaction,
     Effective,
     LedgerLimits,
@@ -26,7 +26,7 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
 
 INT64_MAX: Final = 2**63 - 1
 INT32_MAX: Final = 2**31 - 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from core.native import quickest
+from magnetar.core.native import quickest
 
 INT_BYTES_MAX: Final = 5
 LONG_BYTES_MAX: Final = 10
@@ -61,7 +61,7 @@ def spread(
     return (low, high) if at == len(data) else None
 
 
-spread_now = quickest(spread, "wire.kafka.compiled")
+spread_now = quickest(spread, "magnetar.wire.kafka.compiled")
 
 
 def bad(
@@ -95,7 +95,7 @@ def bad(
     return found, count
 
 
-bad_now = quickest(bad, "wire.kafka.compiled")
+bad_now = quickest(bad, "magnetar.wire.kafka.compiled")
 
 
 def described(record: bytes, place: int) -> Found:

@@ -18,39 +18,39 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
-from core.broker import Broker
-from core.link.connection import Connection
-from core.ports.metadata_store import ABSENT
-from core.spare_files import Lend
-from core.transactions.coordinator import Coordinator
-from core.transactions.transaction import Promise
-from wire.kafka.addresses import Address, parsed
-from wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
-from wire.kafka.groups.configured import Configured
-from wire.kafka.groups.consumer.lookups import Lookups
-from wire.kafka.groups.coordinator import Groups
-from wire.kafka.groups.expiry import Expiry, forget_if_unused
-from wire.kafka.groups.keeper import Keeper
-from wire.kafka.groups.offsets import Offsets
-from wire.kafka.groups.options import GroupOptions
-from wire.kafka.groups.records import Records
-from wire.kafka.groups.subscriptions import Subscriptions
-from wire.kafka.groups.turns import Turns
-from wire.kafka.inspectors import Inspectors
-from wire.kafka.session.logs import Logs
+from magnetar.core.broker import Broker
+from magnetar.core.link.connection import Connection
+from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.spare_files import Lend
+from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.transaction import Promise
+from magnetar.wire.kafka.addresses import Address, parsed
+from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
+from magnetar.wire.kafka.groups.configured import Configured
+from magnetar.wire.kafka.groups.consumer.lookups import Lookups
+from magnetar.wire.kafka.groups.coordinator import Groups
+from magnetar.wire.kafka.groups.expiry import Expiry, forget_if_unused
+from magnetar.wire.kafka.groups.keeper import Keeper
+from magnetar.wire.kafka.groups.offsets import Offsets
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.groups.records import Records
+from magnetar.wire.kafka.groups.subscriptions import Subscriptions
+from magnetar.wire.kafka.groups.turns import Turns
+from magnetar.wire.kafka.inspectors import Inspectors
+from magnetar.wire.kafka.session.logs import Logs
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import KafkaWire
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import KafkaWire
 
 INSPECTORS_MAX: Final = 2
 """Batches that are looked through in threads; each may have its records in memory."""
 PARTS: Final = (
-    "wire.kafka.codec.declare",
-    "wire.kafka.codec.decoding",
-    "wire.kafka.codec.encoding",
+    "magnetar.wire.kafka.codec.declare",
+    "magnetar.wire.kafka.codec.decoding",
+    "magnetar.wire.kafka.codec.encoding",
     *(
-        f"wire.kafka.messages.{name}"
+        f"magnetar.wire.kafka.messages.{name}"
         for name in (
             "parts",
             "acls",
@@ -66,9 +66,9 @@ PARTS: Final = (
             "consumer_groups",
         )
     ),
-    "wire.kafka.apis",
-    "wire.kafka.wire",
-    "wire.kafka.session.session",
+    "magnetar.wire.kafka.apis",
+    "magnetar.wire.kafka.wire",
+    "magnetar.wire.kafka.session.session",
 )
 """In an order in which none of them brings much along."""
 TRANSACTIONS: Final = "/magnetar/kafka/transactions"
@@ -158,7 +158,7 @@ class KafkaFront:
 
     async def _keep(self, promises: Iterable[Promise]) -> None:
         with self._lend():
-            from wire.kafka.session.promises import keep
+            from magnetar.wire.kafka.session.promises import keep
 
         await keep(self, promises)
 
@@ -168,8 +168,8 @@ class KafkaFront:
 
         def made(connection: Connection) -> tuple[KafkaWire, KafkaSession]:
             with self._lend():
-                from wire.kafka.session.session import KafkaSession
-                from wire.kafka.wire import KafkaWire
+                from magnetar.wire.kafka.session.session import KafkaSession
+                from magnetar.wire.kafka.wire import KafkaWire
 
             if fixed is not None:
                 address = parsed(fixed)

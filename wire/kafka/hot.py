@@ -14,15 +14,15 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from core.native import quickest
-from core.varints import number_at, varint, varint_end
-from wire.kafka.messages.records import (
+from magnetar.core.native import quickest
+from magnetar.core.varints import number_at, varint, varint_end
+from magnetar.wire.kafka.messages.records import (
     ProducePartition,
     ProduceRequest,
     ProduceTopic,
 )
 
-HOME: Final = "wire.kafka.compiled"
+HOME: Final = "magnetar.wire.kafka.compiled"
 KEY: Final = 0
 VERSIONS: Final = range(7, 14)
 """From the first on that may bring any codec, and is told where a log begins."""

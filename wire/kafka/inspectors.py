@@ -19,7 +19,7 @@ from typing import TypeVar, TypeVarTuple
 
 import trio
 
-from core.clock import Clock
+from magnetar.core.clock import Clock
 
 Found = TypeVar("Found")
 Parts = TypeVarTuple("Parts")

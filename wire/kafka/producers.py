@@ -19,8 +19,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from core.entry.kafka_batch import BatchHeader
-from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
+from magnetar.core.entry.kafka_batch import BatchHeader
+from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
 
 REMEMBERED_BATCHES: Final = 5
 PRODUCERS_MAX: Final = 10_000

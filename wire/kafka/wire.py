@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from core.entry import kafka_batch, kafka_form
-from core.errors import Corrupted, WireError
-from core.link.gathering import Gathering
-from wire.kafka import apis, hot
-from wire.kafka.codec.declare import Request, Response
-from wire.kafka.hot import Shape, Shapes
-from wire.kafka.messages.records import ProduceRequest
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.errors import Corrupted, WireError
+from magnetar.core.link.gathering import Gathering
+from magnetar.wire.kafka import apis, hot
+from magnetar.wire.kafka.codec.declare import Request, Response
+from magnetar.wire.kafka.hot import Shape, Shapes
+from magnetar.wire.kafka.messages.records import ProduceRequest
 
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 """Kafka's own limit for a request."""

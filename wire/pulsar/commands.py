@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events, parts
-from wire.pulsar.hot import echo_of
-from wire.pulsar.strict import parse
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events, parts
+from magnetar.wire.pulsar.hot import echo_of
+from magnetar.wire.pulsar.strict import parse
 
 
 class Send(Struct, frozen=True):

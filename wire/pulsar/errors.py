@@ -9,8 +9,8 @@ plain.
 from collections.abc import Mapping
 from typing import Final
 
-from core import errors
-from wire.pulsar import commands_pb2 as pb
+from magnetar.core import errors
+from magnetar.wire.pulsar import commands_pb2 as pb
 
 CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.TopicNotFound: pb.TopicNotFound,

@@ -12,16 +12,16 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from wire.pulsar.values import NOTHING as NOTHING
-from wire.pulsar.values import AccessMode as AccessMode
-from wire.pulsar.values import Features as Features
-from wire.pulsar.values import KeyShared as KeyShared
-from wire.pulsar.values import MessageId as MessageId
-from wire.pulsar.values import OriginalUser as OriginalUser
-from wire.pulsar.values import SchemaInfo as SchemaInfo
-from wire.pulsar.values import SubscriptionType as SubscriptionType
-from wire.pulsar.values import TopicsMode as TopicsMode
-from wire.pulsar.values import Txn as Txn
+from magnetar.wire.pulsar.values import NOTHING as NOTHING
+from magnetar.wire.pulsar.values import AccessMode as AccessMode
+from magnetar.wire.pulsar.values import Features as Features
+from magnetar.wire.pulsar.values import KeyShared as KeyShared
+from magnetar.wire.pulsar.values import MessageId as MessageId
+from magnetar.wire.pulsar.values import OriginalUser as OriginalUser
+from magnetar.wire.pulsar.values import SchemaInfo as SchemaInfo
+from magnetar.wire.pulsar.values import SubscriptionType as SubscriptionType
+from magnetar.wire.pulsar.values import TopicsMode as TopicsMode
+from magnetar.wire.pulsar.values import Txn as Txn
 
 RUN_MESSAGES_MAX: Final = 1000
 """Messages in one `Sends`."""

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.frames import split_tail
-from wire.pulsar.strict import parse
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.frames import split_tail
+from magnetar.wire.pulsar.strict import parse
 
 
 class Metadata(Struct, frozen=True):

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from struct import pack
 from typing import Final, Protocol
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import values
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import values
 
 
 def signed(number: int) -> int:

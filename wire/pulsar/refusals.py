@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from core.errors import BrokerError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events, replies
-from wire.pulsar.errors import code_of
-from wire.pulsar.replies import Type, frame
+from magnetar.core.errors import BrokerError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.errors import code_of
+from magnetar.wire.pulsar.replies import Type, frame
 
 
 def failure(event: Any, refusal: BrokerError) -> bytes:

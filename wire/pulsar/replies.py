@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core.errors import BrokerError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events
-from wire.pulsar.errors import code_of
-from wire.pulsar.frames import command_frame
+from magnetar.core.errors import BrokerError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.errors import code_of
+from magnetar.wire.pulsar.frames import command_frame
 
 UNASKED: Final = (1 << 64) - 1
 """The request id of what nobody asked for."""

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
 
 Kind = TypeVar("Kind", bound=Message)
 

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from core.errors import WireError
-from core.ledger.tail_cache import Slice
-from core.link.gathering import Gathering
-from wire.pulsar import commands, events, hot, replies
-from wire.pulsar.frames import (
+from magnetar.core.errors import WireError
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.link.gathering import Gathering
+from magnetar.wire.pulsar import commands, events, hot, replies
+from magnetar.wire.pulsar.frames import (
     FRAME_SLACK_BYTES,
     MESSAGE_BYTES_MAX,
     checksum_fits,

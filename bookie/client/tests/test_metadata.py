@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.client import metadata
-from core.errors import Corrupted, Unsupported
+from magnetar.bookie.client import metadata
+from magnetar.core.errors import Corrupted, Unsupported
 
 
 def test_paths():

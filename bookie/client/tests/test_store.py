@@ -2,14 +2,14 @@
 
 import trio
 
-from bookie.client import metadata
-from bookie.client.store import MASTER_KEY, LedgerClient
-from bookie.entries import Header
-from bookie.tests.metadata_fake import DictMetadata
-from core.clock import SystemClock
-from core.errors import AlreadyExists
-from core.ports.metadata_store import ABSENT
-from core.testing.metadata import overwrite
+from magnetar.bookie.client import metadata
+from magnetar.bookie.client.store import MASTER_KEY, LedgerClient
+from magnetar.bookie.entries import Header
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.clock import SystemClock
+from magnetar.core.errors import AlreadyExists
+from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.testing.metadata import overwrite
 
 
 class Link:

@@ -4,12 +4,12 @@ import pytest
 import trio
 import trio.testing
 
-from bookie import entries
-from bookie.client import metadata
-from bookie.client.writer import RUN_BYTES_MAX, Writer
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import Fenced, Invalid, Overloaded, StorageFailed, StorageFull
-from core.testing.metadata import overwrite
+from magnetar.bookie import entries
+from magnetar.bookie.client import metadata
+from magnetar.bookie.client.writer import RUN_BYTES_MAX, Writer
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import Fenced, Invalid, Overloaded, StorageFailed, StorageFull
+from magnetar.core.testing.metadata import overwrite
 
 KEY = b"k" * 20
 

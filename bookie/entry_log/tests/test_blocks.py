@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.entry_log.blocks import BLOCK_BYTES, GATHER_BYTES, BlockFile
-from bookie.syncing import direct_works
+from magnetar.bookie.entry_log.blocks import BLOCK_BYTES, GATHER_BYTES, BlockFile
+from magnetar.bookie.syncing import direct_works
 
 SIZES = st.one_of(
     st.integers(1, 100),

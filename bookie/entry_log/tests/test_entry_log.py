@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie import directories
-from bookie.entries import cut, payloads, seal
-from bookie.entry_log import format
-from bookie.entry_log import writer as writer_module
-from bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
-from bookie.entry_log.reader import EntryLogReader
-from bookie.entry_log.writer import EntryLogWriter, log_ids
-from bookie.opened import Opened
-from core.errors import Corrupted
+from magnetar.bookie import directories
+from magnetar.bookie.entries import cut, payloads, seal
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.entry_log import writer as writer_module
+from magnetar.bookie.entry_log.blocks import BLOCK_BYTES, BlockFile
+from magnetar.bookie.entry_log.reader import EntryLogReader
+from magnetar.bookie.entry_log.writer import EntryLogWriter, log_ids
+from magnetar.bookie.opened import Opened
+from magnetar.core.errors import Corrupted
 
 
 def run(ledger_id, first, *bodies):

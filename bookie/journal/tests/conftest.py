@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from bookie.journal.files import JournalFiles
-from bookie.journal.writer import Journal
-from bookie.settings import BookieSettings
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.writer import Journal
+from magnetar.bookie.settings import BookieSettings
 
 MIB = 1024 * 1024
 

@@ -3,8 +3,8 @@
 import os
 from contextlib import contextmanager
 
-from bookie import entries
-from bookie.journal.scan import scan
+from magnetar.bookie import entries
+from magnetar.bookie.journal.scan import scan
 
 
 def record(i, size=100):

@@ -5,11 +5,11 @@ import sys
 import pytest
 import trio
 
-from bookie.journal.by_kernel import KernelWriter
-from bookie.journal.by_loop import LoopWriter
-from bookie.journal.by_thread import ThreadWriter
-from bookie.journal.tests.records import broken_file, found, record, stop
-from bookie.syncing import direct_works
+from magnetar.bookie.journal.by_kernel import KernelWriter
+from magnetar.bookie.journal.by_loop import LoopWriter
+from magnetar.bookie.journal.by_thread import ThreadWriter
+from magnetar.bookie.journal.tests.records import broken_file, found, record, stop
+from magnetar.bookie.syncing import direct_works
 
 MIB = 1024 * 1024
 

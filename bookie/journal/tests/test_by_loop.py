@@ -5,13 +5,13 @@ import threading
 import pytest
 import trio
 
-from bookie.journal import by_loop, format
-from bookie.journal.by_loop import LoopWriter
-from bookie.journal.files import JournalFile, JournalFiles
-from bookie.journal.groups import Groups
-from bookie.journal.tests.records import found, record
-from bookie.journal.writer import Journal
-from bookie.settings import BookieSettings
+from magnetar.bookie.journal import by_loop, format
+from magnetar.bookie.journal.by_loop import LoopWriter
+from magnetar.bookie.journal.files import JournalFile, JournalFiles
+from magnetar.bookie.journal.groups import Groups
+from magnetar.bookie.journal.tests.records import found, record
+from magnetar.bookie.journal.writer import Journal
+from magnetar.bookie.settings import BookieSettings
 
 KIB = 1024
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from bookie.journal.by_thread import ThreadWriter
-from bookie.journal.files import JournalFiles
-from bookie.journal.tests.records import found, record
-from bookie.journal.writer import Journal
-from bookie.settings import BookieSettings
+from magnetar.bookie.journal.by_thread import ThreadWriter
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.tests.records import found, record
+from magnetar.bookie.journal.writer import Journal
+from magnetar.bookie.settings import BookieSettings
 
 
 async def test_without_direct_writes_a_thread_syncs(tmp_path, monkeypatch):
-    monkeypatch.setattr("bookie.journal.files.direct_works", lambda directory: False)
+    monkeypatch.setattr("magnetar.bookie.journal.files.direct_works", lambda directory: False)
     journal = Journal(
         JournalFiles(tmp_path, size_max=1 << 20, spares_max=0), 1, BookieSettings(), pytest.fail
     )

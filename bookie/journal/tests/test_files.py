@@ -7,8 +7,8 @@ from queue import SimpleQueue
 
 import pytest
 
-from bookie.journal import files, format, inventory
-from bookie.journal.files import PIECES_MAX, JournalFiles
+from magnetar.bookie.journal import files, format, inventory
+from magnetar.bookie.journal.files import PIECES_MAX, JournalFiles
 
 MIB = 1024 * 1024
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.journal import format
+from magnetar.bookie.journal import format
 
 
 def test_padding_as_observed():

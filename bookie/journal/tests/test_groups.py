@@ -2,9 +2,9 @@
 
 import pytest
 
-from bookie.journal import format, inventory
-from bookie.journal.files import JournalFiles
-from bookie.journal.groups import BUFFER_BYTES, Groups
+from magnetar.bookie.journal import format, inventory
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.groups import BUFFER_BYTES, Groups
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.journal import inventory
-from bookie.journal.files import JournalFiles
+from magnetar.bookie.journal import inventory
+from magnetar.bookie.journal.files import JournalFiles
 
 
 @given(st.dictionaries(st.integers(0, 2**60), st.integers(0, 2**40)))

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
-from bookie.journal.files import JournalFiles
-from bookie.journal.kernel_writes import open_kernel_writes
-from bookie.syncing import direct_works
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.kernel_writes import open_kernel_writes
+from magnetar.bookie.syncing import direct_works
 
 SIZE = 64 * 1024
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bookie import entries
-from bookie.journal import format
-from bookie.journal.scan import TEAR_BYTES_MAX, WINDOW_BYTES, RottenError, left_over, scan
+from magnetar.bookie import entries
+from magnetar.bookie.journal import format
+from magnetar.bookie.journal.scan import TEAR_BYTES_MAX, WINDOW_BYTES, RottenError, left_over, scan
 
 ZEROS_AHEAD = 4096
 

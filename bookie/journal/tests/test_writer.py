@@ -6,14 +6,14 @@ import threading
 import pytest
 import trio
 
-from bookie import entries
-from bookie.journal import format, inventory
-from bookie.journal.files import JournalFiles
-from bookie.journal.format import PADDING_BYTES_MAX
-from bookie.journal.groups import BATCH_BYTES_MAX, GROUP_BYTES
-from bookie.journal.scan import TEAR_BYTES_MAX
-from bookie.journal.tests.records import broken_file, found, record, stop
-from core.errors import StorageFull
+from magnetar.bookie import entries
+from magnetar.bookie.journal import format, inventory
+from magnetar.bookie.journal.files import JournalFiles
+from magnetar.bookie.journal.format import PADDING_BYTES_MAX
+from magnetar.bookie.journal.groups import BATCH_BYTES_MAX, GROUP_BYTES
+from magnetar.bookie.journal.scan import TEAR_BYTES_MAX
+from magnetar.bookie.journal.tests.records import broken_file, found, record, stop
+from magnetar.core.errors import StorageFull
 
 MIB = 1024 * 1024
 

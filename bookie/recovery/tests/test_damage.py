@@ -2,11 +2,11 @@
 
 import pytest
 
-from bookie.embedded import open_embedded
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.errors import Corrupted
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import Corrupted
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
 COUNT = 60

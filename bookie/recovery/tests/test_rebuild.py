@@ -5,16 +5,16 @@ import shutil
 import pytest
 import trio
 
-from bookie import entries
-from bookie.embedded import open_embedded
-from bookie.entry_log import format
-from bookie.recovery import wear
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from bookie.tests.test_crash_points import snapshot
-from bookie.tests.test_rot import rot
-from core.errors import Corrupted, EntryNotFound, StorageFailed
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie import entries
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.entry_log import format
+from magnetar.bookie.recovery import wear
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.test_crash_points import snapshot
+from magnetar.bookie.tests.test_rot import rot
+from magnetar.core.errors import Corrupted, EntryNotFound, StorageFailed
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=20_000)
 INDEXES = ("locations", "ledgers")
@@ -142,9 +142,9 @@ async def test_a_rebuilding_that_is_cut_short_is_begun_again(used, step, monkeyp
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"bookie.index.LocationIndex.{step}", killed)
+        patch.setattr(f"magnetar.bookie.index.LocationIndex.{step}", killed)
         if step == "put_lost":
-            patch.setattr("bookie.recovery.rebuild.Rebuild.note_lost", killed)
+            patch.setattr("magnetar.bookie.recovery.rebuild.Rebuild.note_lost", killed)
         with pytest.raises(Killed):
             async with opened(directory, metadata):
                 raise AssertionError
@@ -166,7 +166,7 @@ async def test_a_worn_index_that_is_thrown_away_in_part_is_still_worn(used, monk
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("bookie.recovery.inspection.shutil.rmtree", killed)
+        patch.setattr("magnetar.bookie.recovery.inspection.shutil.rmtree", killed)
         with pytest.raises(Killed):
             async with opened(directory, metadata):
                 raise AssertionError
@@ -210,7 +210,7 @@ async def test_an_index_without_a_mark_is_one_of_before_there_were_marks(used, m
         path.unlink()
     for name in ("LocationIndex", "LedgersIndex"):
         module = "index" if name == "LocationIndex" else "ledgers_index"
-        monkeypatch.setattr(f"bookie.{module}.{name}.mark", lambda self: None)
+        monkeypatch.setattr(f"magnetar.bookie.{module}.{name}.mark", lambda self: None)
     async with opened(directory, metadata):
         pass
     assert "rebuilt" not in caplog.text
@@ -298,7 +298,7 @@ async def test_rot_that_is_read_is_told_once_and_mended_at_the_next_start(
         return
 
     with monkeypatch.context() as patch:
-        patch.setattr("bookie.housekeeping.Housekeeping._read_indexes", nothing)
+        patch.setattr("magnetar.bookie.housekeeping.Housekeeping._read_indexes", nothing)
         async with opened(tmp_path, metadata) as store:
             reader = await store.open(ledger_id, recover=True)
             for _ in range(3):

@@ -5,16 +5,16 @@ import shutil
 import pytest
 import trio
 
-from bookie.client.store import MASTER_KEY
-from bookie.directories import LAST_MARK, Directories, read_last_mark
-from bookie.embedded import open_embedded
-from bookie.journal import format, inventory
-from bookie.recovery import repair
-from bookie.recovery.tests.test_rebuild import SETTINGS, payloads, stored
-from bookie.tests.metadata_fake import DictMetadata
-from bookie.tests.test_rot import rot
-from core.errors import Corrupted
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie.client.store import MASTER_KEY
+from magnetar.bookie.directories import LAST_MARK, Directories, read_last_mark
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.journal import format, inventory
+from magnetar.bookie.recovery import repair
+from magnetar.bookie.recovery.tests.test_rebuild import SETTINGS, payloads, stored
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.test_rot import rot
+from magnetar.core.errors import Corrupted
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 
 @pytest.fixture

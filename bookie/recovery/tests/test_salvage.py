@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie import entries
-from bookie.recovery import salvage
-from bookie.recovery.salvage import Damaged, Gap, Salvaged, records_in
+from magnetar.bookie import entries
+from magnetar.bookie.recovery import salvage
+from magnetar.bookie.recovery.salvage import Damaged, Gap, Salvaged, records_in
 
 BASE = 64
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bookie.embedded import EmbeddedStore, open_embedded
-from bookie.settings import BookieSettings
-from bookie.tests.metadata_fake import DictMetadata
-from core.ports.tests.contract_ledger_store import append
+from magnetar.bookie.embedded import EmbeddedStore, open_embedded
+from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(
     sync=False,

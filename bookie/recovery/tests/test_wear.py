@@ -1,4 +1,4 @@
-from bookie.recovery import wear
+from magnetar.bookie.recovery import wear
 
 
 def test_a_note_is_there_until_the_index_is_not(tmp_path):

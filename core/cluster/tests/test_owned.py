@@ -8,12 +8,12 @@ import pytest
 import trio
 import trio.testing
 
-from core.cluster import owned
-from core.cluster.owned import OwnedRecord, RecordState
-from core.errors import BadVersion, Fenced, StorageFailed
-from core.metadata.memory import MemoryMetadata
-from core.ports.metadata_store import ABSENT, Versioned
-from core.testing.metadata import overwrite, remove
+from magnetar.core.cluster import owned
+from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.errors import BadVersion, Fenced, StorageFailed
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.testing.metadata import overwrite, remove
 
 PATH = "/r"
 

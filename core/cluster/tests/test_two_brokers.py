@@ -12,22 +12,22 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 import trio
 
-from core.broker import Broker
-from core.cluster.ownership import OwnershipTable, Peer
-from core.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
-from core.ledger.chain import START, Position
-from core.names import NamespaceName, TopicName
-from core.policies import NamespacePolicies, TopicPolicies
-from core.ports.metadata_store import Versioned
-from core.testing.bench import settled
-from core.testing.broker import Stores, running
-from core.testing.client import attached
-from core.testing.entries import entry
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
-from core.transactions.coordinator import Coordinator
-from core.transactions.transaction import Promise, State, Transaction
-from core.waiting import Waiting
+from magnetar.core.broker import Broker
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import NamespacePolicies, TopicPolicies
+from magnetar.core.ports.metadata_store import Versioned
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.client import attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.transaction import Promise, State, Transaction
+from magnetar.core.waiting import Waiting
 
 T = TopicName.parse("t")
 DEFAULT = NamespaceName.parse("public/default")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from core.compaction.judging import Outcomes, Standing, Terms
-from core.compaction.plan import plan
-from core.compaction.rewriting import Rewriting
-from core.compaction.rule import KAFKA
-from core.entry import crossing, header, kafka_batch, kafka_form
-from core.entry.compression import compress_records
-from core.entry.kafka_batch import HEADER_BYTES, header_of
-from core.entry.record import Record
-from core.ledger.cutting import CLEAN_TO
-from core.ledger.listing import MIXED
-from core.ledger.managed import ManagedLedger
-from core.policies import Compaction
-from core.testing.bench import Bench, Told, settled
+from magnetar.core.compaction.judging import Outcomes, Standing, Terms
+from magnetar.core.compaction.plan import plan
+from magnetar.core.compaction.rewriting import Rewriting
+from magnetar.core.compaction.rule import KAFKA
+from magnetar.core.entry import crossing, header, kafka_batch, kafka_form
+from magnetar.core.entry.compression import compress_records
+from magnetar.core.entry.kafka_batch import HEADER_BYTES, header_of
+from magnetar.core.entry.record import Record
+from magnetar.core.ledger.cutting import CLEAN_TO
+from magnetar.core.ledger.listing import MIXED
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.policies import Compaction
+from magnetar.core.testing.bench import Bench, Told, settled
 
 
 class Message(NamedTuple):

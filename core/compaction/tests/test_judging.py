@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.compaction import judging
-from core.compaction.batches import Batch
-from core.compaction.judging import (
+from magnetar.core.compaction import judging
+from magnetar.core.compaction.batches import Batch
+from magnetar.core.compaction.judging import (
     PRODUCER_KEPT_MS,
     Judge,
     Standing,
@@ -14,13 +14,13 @@ from core.compaction.judging import (
     form_of,
     standing_of,
 )
-from core.compaction.latest import Latest
-from core.compaction.rule import KAFKA
-from core.compaction.tests.histories import batch, wrapped
-from core.entry import crossing, header, kafka_form, pulsar_messages
-from core.entry.kafka_batch import CONTROL, TRANSACTIONAL
-from core.entry.record import Record
-from core.testing.entries import entry
+from magnetar.core.compaction.latest import Latest
+from magnetar.core.compaction.rule import KAFKA
+from magnetar.core.compaction.tests.histories import batch, wrapped
+from magnetar.core.entry import crossing, header, kafka_form, pulsar_messages
+from magnetar.core.entry.kafka_batch import CONTROL, TRANSACTIONAL
+from magnetar.core.entry.record import Record
+from magnetar.core.testing.entries import entry
 
 NOW = 10 * PRODUCER_KEPT_MS
 RETENTION = 1000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.compaction import latest
-from core.compaction.latest import Latest, short
+from magnetar.core.compaction import latest
+from magnetar.core.compaction.latest import Latest, short
 
 
 def test_keys() -> None:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.checksum import crc32c
-from core.compaction.messages import Messages
-from core.compaction.rule import Fate, Item
-from core.entry import pulsar_messages
-from core.entry.record import Record
-from core.errors import Corrupted
-from core.testing.entries import entry
-from core.varints import varint
+from magnetar.core.checksum import crc32c
+from magnetar.core.compaction.messages import Messages
+from magnetar.core.compaction.rule import Fate, Item
+from magnetar.core.entry import pulsar_messages
+from magnetar.core.entry.record import Record
+from magnetar.core.errors import Corrupted
+from magnetar.core.testing.entries import entry
+from magnetar.core.varints import varint
 
 RECORDS = st.lists(
     st.tuples(st.one_of(st.none(), st.binary(max_size=9)), st.one_of(st.none(), st.binary())),

@@ -7,7 +7,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.compaction.tests.histories import (
+from magnetar.core.compaction.tests.histories import (
     Message,
     appended,
     batch,
@@ -16,13 +16,13 @@ from core.compaction.tests.histories import (
     messages,
     wrapped,
 )
-from core.entry import header
-from core.errors import BrokerError, StorageFailed
-from core.ledger.chain import START
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.ledger.places import Places
-from core.testing.bench import NO_AGE, Bench, bench, settled
+from magnetar.core.entry import header
+from magnetar.core.errors import BrokerError, StorageFailed
+from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.places import Places
+from magnetar.core.testing.bench import NO_AGE, Bench, bench, settled
 
 FOR_EVER = 10**15
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d" * 40])

@@ -1,6 +1,6 @@
 """What says that a key is gone."""
 
-from core.compaction.rule import KAFKA, Item, Rule
+from magnetar.core.compaction.rule import KAFKA, Item, Rule
 
 
 def test_tombstones() -> None:

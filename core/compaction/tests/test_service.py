@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from core.broker import Broker
-from core.compaction.tests.histories import batch, entries, messages, wrapped
-from core.errors import StorageFailed
-from core.ledger.chain import START
-from core.ledger.listing import MIXED
-from core.names import TopicName
-from core.policies import (
+from magnetar.core.broker import Broker
+from magnetar.core.compaction.tests.histories import batch, entries, messages, wrapped
+from magnetar.core.errors import StorageFailed
+from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.listing import MIXED
+from magnetar.core.names import TopicName
+from magnetar.core.policies import (
     Compaction,
     InactiveTopics,
     LedgerLimits,
@@ -20,9 +20,9 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from core.testing.bench import Told, settled
-from core.testing.broker import Stores, running
-from core.topic.topic import Topic
+from magnetar.core.testing.bench import Told, settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.topic.topic import Topic
 
 A, B = TopicName.parse("a"), TopicName.parse("b")
 KEPT = Retention(-1, -1)

@@ -3,8 +3,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.dispatch import chunks
-from core.dispatch.chunks import Chunk, ChunkOwners, Deal
+from magnetar.core.dispatch import chunks
+from magnetar.core.dispatch.chunks import Chunk, ChunkOwners, Deal
 
 
 @dataclass

@@ -5,9 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from core.dispatch.key_shared import KeyedPlan, KeyShared, Mode
-from core.dispatch.selectors import Division
-from core.errors import HashRangeTaken, SubscriptionBusy
+from magnetar.core.dispatch.key_shared import KeyedPlan, KeyShared, Mode
+from magnetar.core.dispatch.selectors import Division
+from magnetar.core.errors import HashRangeTaken, SubscriptionBusy
 
 ORDERED = Mode()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.dispatch.selectors import (
+from magnetar.core.dispatch.selectors import (
     HASHES,
     RANGES_PER_CONSUMER_MAX,
     Halving,
@@ -15,7 +15,7 @@ from core.dispatch.selectors import (
     Selector,
     Sticky,
 )
-from core.errors import HashRangeTaken
+from magnetar.core.errors import HashRangeTaken
 
 
 @dataclass(eq=False)

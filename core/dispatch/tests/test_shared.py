@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.dispatch.shared import TURN_ENTRIES_MAX, choose
+from magnetar.core.dispatch.shared import TURN_ENTRIES_MAX, choose
 
 
 @dataclass

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.dispatch import single
-from core.names import TopicName
+from magnetar.core.dispatch import single
+from magnetar.core.names import TopicName
 
 
 @dataclass

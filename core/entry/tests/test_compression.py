@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry.compression import (
+from magnetar.core.entry.compression import (
     KAFKA_CODECS,
     SIZE_BYTES_MAX,
     compress_records,
     decompress,
     decompress_records,
 )
-from core.errors import Corrupted
+from magnetar.core.errors import Corrupted
 
 PLAIN = b"hello " * 100
 PACKED = {

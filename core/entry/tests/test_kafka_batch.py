@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from core.checksum import crc32c
-from core.entry import kafka_batch
-from core.entry.record import NO_TIME, Record
-from core.errors import Corrupted
+from magnetar.core.checksum import crc32c
+from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.record import NO_TIME, Record
+from magnetar.core.errors import Corrupted
 
 maybe = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=9).map(str.encode), maybe), max_size=3)
@@ -119,7 +119,7 @@ def test_cut_off_and_damaged(name: str) -> None:
     ],
 )
 def test_a_bomb_is_not_blown_up(codec: int, pack: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.entry.compression.RECORDS_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr("magnetar.core.entry.compression.RECORDS_BYTES_MAX", 1_000_000)
     assert callable(pack)
     with pytest.raises(Corrupted, match="more than 1000000 bytes"):
         kafka_batch.records_of(repacked(BATCH, pack(b"\0" * 20_000_000), codec))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry import kafka_batch, kafka_form, pulsar_metadata
-from core.entry.record import Record
+from magnetar.core.entry import kafka_batch, kafka_form, pulsar_metadata
+from magnetar.core.entry.record import Record
 
 
 @given(st.binary(max_size=200), st.integers(1, 2**31 - 1), st.integers(1, 2**50))

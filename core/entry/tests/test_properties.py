@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry.properties import ALL, headers_of, properties_of
-from core.entry.record import Header
+from magnetar.core.entry.properties import ALL, headers_of, properties_of
+from magnetar.core.entry.record import Header
 
 names = st.text(max_size=5).map(str.encode)
 anything = st.lists(st.tuples(names, st.none() | st.binary(max_size=9)), max_size=5)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry import pulsar_messages, pulsar_metadata
-from core.entry.pulsar_messages import METADATA, Message
-from core.entry.record import NO_TIME, Record
-from core.errors import Corrupted
-from core.testing.entries import entry
-from core.varints import varint
+from magnetar.core.entry import pulsar_messages, pulsar_metadata
+from magnetar.core.entry.pulsar_messages import METADATA, Message
+from magnetar.core.entry.record import NO_TIME, Record
+from magnetar.core.errors import Corrupted
+from magnetar.core.testing.entries import entry
+from magnetar.core.varints import varint
 
 maybe = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=9).map(str.encode), maybe), max_size=3)

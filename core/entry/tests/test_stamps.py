@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry import stamps
-from core.varints import varint
+from magnetar.core.entry import stamps
+from magnetar.core.varints import varint
 
 TIMES = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
 INDEXES = st.one_of(st.integers(0, 300), st.integers(16_000, 17_000), st.integers(0, 1 << 62))
@@ -14,7 +14,9 @@ COUNTS = st.lists(st.one_of(st.just(1), st.integers(1, 300), st.integers(1, 1 <<
 
 @pytest.fixture(scope="module")
 def compiled():
-    return pytest.importorskip("core.entry.compiled", reason="built where there is a C compiler")
+    return pytest.importorskip(
+        "magnetar.core.entry.compiled", reason="built where there is a C compiler"
+    )
 
 
 def test_the_bytes_of_a_header():

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from core.ledger.acks import AckState, Ranges
-from core.ledger.chain import START, Chain, Position, Segment
+from magnetar.core.ledger.acks import AckState, Ranges
+from magnetar.core.ledger.chain import START, Chain, Position, Segment
 
 BATCH = 6
 LEDGERS = st.sampled_from([3, 3, 3, 6, 6, 6, 9, 9, 12, 0, 5, 13])

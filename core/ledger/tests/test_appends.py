@@ -5,9 +5,9 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import StorageFailed
-from core.ledger.appends import GATHERED_BYTES_MAX, Append, joined
-from core.testing.bench import Told
+from magnetar.core.errors import StorageFailed
+from magnetar.core.ledger.appends import GATHERED_BYTES_MAX, Append, joined
+from magnetar.core.testing.bench import Told
 
 RUNS = st.lists(
     st.tuples(st.lists(st.binary(max_size=3), min_size=1, max_size=4), st.booleans()),

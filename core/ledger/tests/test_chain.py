@@ -3,8 +3,8 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.ledger.chain import NOWHERE, START, Chain, Position, Segment
-from core.ledger.kept import Kept
+from magnetar.core.ledger.chain import NOWHERE, START, Chain, Position, Segment
+from magnetar.core.ledger.kept import Kept
 
 
 def chain_of(entries: list[int]) -> Chain:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.ledger import chunked
-from core.testing.bench import Bench, bench, stored
-from core.testing.entries import entry
+from magnetar.core.ledger import chunked
+from magnetar.core.testing.bench import Bench, bench, stored
+from magnetar.core.testing.entries import entry
 
 
 def part(number: int, of: int = 3, uuid: bytes = b"u", payload: bytes | None = None) -> bytes:

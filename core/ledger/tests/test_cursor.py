@@ -6,15 +6,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.errors import Fenced, StorageFailed
-from core.ledger import cursor as module
-from core.ledger import formats
-from core.ledger.chain import START, Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger, State
-from core.ledger.tail_cache import Slice
-from core.ledger.trim import RollLimits
-from core.testing.bench import Bench, Told, bench, settled, stored
+from magnetar.core.errors import Fenced, StorageFailed
+from magnetar.core.ledger import cursor as module
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger, State
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.testing.bench import Bench, Told, bench, settled, stored
 
 NEVER = RollLimits()
 

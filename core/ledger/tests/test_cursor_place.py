@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.errors import Fenced, NotFound, StorageFailed
-from core.ledger import formats
-from core.ledger.cursor_place import CursorPlace
-from core.ledger.managed import ManagedLedger, State
-from core.testing.bench import Bench, bench, settled
+from magnetar.core.errors import Fenced, NotFound, StorageFailed
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.cursor_place import CursorPlace
+from magnetar.core.ledger.managed import ManagedLedger, State
+from magnetar.core.testing.bench import Bench, bench, settled
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 import pytest
 
-from core.entry import header
-from core.errors import BrokerError, StorageFailed
-from core.ledger.chain import START, Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.testing.bench import NO_AGE, Bench, Told, bench, settled, stored
+from magnetar.core.entry import header
+from magnetar.core.errors import BrokerError, StorageFailed
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled, stored
 
 
 async def filled(made: Bench, entries: int = 8) -> tuple[ManagedLedger, list[Position]]:

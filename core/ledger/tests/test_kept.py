@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import Corrupted
-from core.ledger import kept
-from core.ledger.kept import Kept, decoded, encoded, id_entries, place_said
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger import kept
+from magnetar.core.ledger.kept import Kept, decoded, encoded, id_entries, place_said
 
 IDS = st.sets(st.integers(0, 60), min_size=1).map(sorted)
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import Corrupted
-from core.ledger import formats
-from core.ledger.chain import NOWHERE, START, Chain, Segment
-from core.ledger.listing import (
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.chain import NOWHERE, START, Chain, Segment
+from magnetar.core.ledger.listing import (
     BEGIN,
     DOOMED,
     NEXT_INDEX,

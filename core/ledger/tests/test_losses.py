@@ -4,15 +4,15 @@ import pytest
 import trio
 import trio.testing
 
-from core.entry import header
-from core.errors import Corrupted, LedgerNotFound
-from core.ledger.losses import Lost
-from core.ledger.managed import ManagedLedger
-from core.ledger.places import Places
-from core.ledger.sparse import NOTHING
-from core.ledger.trim import RollLimits
-from core.testing.bench import Bench, bench, stored
-from core.topic.seeking import find_by_time
+from magnetar.core.entry import header
+from magnetar.core.errors import Corrupted, LedgerNotFound
+from magnetar.core.ledger.losses import Lost
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.places import Places
+from magnetar.core.ledger.sparse import NOTHING
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.testing.bench import Bench, bench, stored
+from magnetar.core.topic.seeking import find_by_time
 
 COUNT = 10
 

@@ -6,13 +6,13 @@ import pytest
 import trio
 from msgspec import structs
 
-from core.entry import header
-from core.errors import BrokerError, Fenced, StorageFailed, Terminated
-from core.ledger import formats
-from core.ledger.chain import START
-from core.ledger.managed import ManagedLedger, State
-from core.ledger.trim import RollLimits
-from core.testing.bench import NAME, Bench, Told, bench, settled, stored
+from magnetar.core.entry import header
+from magnetar.core.errors import BrokerError, Fenced, StorageFailed, Terminated
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.managed import ManagedLedger, State
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.testing.bench import NAME, Bench, Told, bench, settled, stored
 
 
 @pytest.fixture

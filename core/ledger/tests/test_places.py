@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.entry import header
-from core.ledger.managed import ManagedLedger
-from core.ledger.places import REMEMBERED_MAX, Places
-from core.testing.bench import NO_AGE, Bench, Told, bench, settled
+from magnetar.core.entry import header
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.places import REMEMBERED_MAX, Places
+from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled
 
 COUNTS = [1, 3, 1, 1, 10, 2, 1, 1, 4]
 FIRSTS = [sum(COUNTS[:place]) for place in range(len(COUNTS))]

@@ -1,7 +1,7 @@
 """A few ledgers kept open."""
 
-from core.ledger.readers import READERS_MAX, Readers
-from core.testing.ledgers import MemoryLedgers
+from magnetar.core.ledger.readers import READERS_MAX, Readers
+from magnetar.core.testing.ledgers import MemoryLedgers
 
 
 async def test_the_oldest_goes_first() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.entry import header
-from core.ledger import formats
-from core.ledger.listing import FIRST_INDEX
-from core.ledger.recovery import Found, find
-from core.testing.bench import NAME, Bench, bench
-from core.testing.metadata import overwrite
+from magnetar.core.entry import header
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.listing import FIRST_INDEX
+from magnetar.core.ledger.recovery import Found, find
+from magnetar.core.testing.bench import NAME, Bench, bench
+from magnetar.core.testing.metadata import overwrite
 
 
 async def ledger_with(desk: Bench, *indexes: int, closed: bool) -> int:

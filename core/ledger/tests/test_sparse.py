@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from core.ledger.chain import Segment
-from core.ledger.kept import Kept
-from core.ledger.readers import Readers
-from core.ledger.sparse import Sparse
-from core.testing.bench import bench, settled
+from magnetar.core.ledger.chain import Segment
+from magnetar.core.ledger.kept import Kept
+from magnetar.core.ledger.readers import Readers
+from magnetar.core.ledger.sparse import Sparse
+from magnetar.core.testing.bench import bench, settled
 
 IDS = [0, 1, 2, 7, 9, 10]
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from core.ledger.managed import ManagedLedger
-from core.testing.bench import NAME, Told, bench, settled
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.testing.bench import NAME, Told, bench, settled
 
 
 async def test_appends_are_written_at_once_or_when_the_gatherer_says() -> None:

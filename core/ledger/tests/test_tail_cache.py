@@ -5,7 +5,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ledger.tail_cache import JOIN_ENTRIES_MAX, Slice, Tail, TailCache
+from magnetar.core.ledger.tail_cache import JOIN_ENTRIES_MAX, Slice, Tail, TailCache
 
 
 def run(ledger_id: int, first: int, *payloads: bytes, counts: list[int] | None = None) -> Slice:

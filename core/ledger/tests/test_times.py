@@ -9,14 +9,14 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.entry import kafka_batch, kafka_form
-from core.entry.record import Record
-from core.ledger import times
-from core.ledger.listing import MIXED
-from core.ledger.managed import ManagedLedger
-from core.ledger.times import LATEST, UNKNOWN, Found, Points, Times
-from core.testing.bench import NO_AGE, Bench, Told, bench, settled
-from core.testing.entries import entry
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.record import Record
+from magnetar.core.ledger import times
+from magnetar.core.ledger.listing import MIXED
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.times import LATEST, UNKNOWN, Found, Points, Times
+from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled
+from magnetar.core.testing.entries import entry
 
 BATCHES = st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=3), max_size=14)
 

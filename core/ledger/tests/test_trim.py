@@ -1,8 +1,16 @@
 import pytest
 
-from core.ledger.chain import Position, Segment
-from core.ledger.trim import MEGABYTE, MINUTE_MS, RollLimits, asked, beyond, should_roll, trimmable
-from core.policies import LedgerLimits, LogLimits, Retention
+from magnetar.core.ledger.chain import Position, Segment
+from magnetar.core.ledger.trim import (
+    MEGABYTE,
+    MINUTE_MS,
+    RollLimits,
+    asked,
+    beyond,
+    should_roll,
+    trimmable,
+)
+from magnetar.core.policies import LedgerLimits, LogLimits, Retention
 
 LIMITS = RollLimits(entries_max=100, bytes_max=1000, age_ms_min=10, age_ms_max=50)
 NOW_MS = 1000 * MINUTE_MS

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 from trio.testing import MockClock
 
-from core.errors import StorageFailed
-from core.ledger.chain import START
-from core.ledger.cursor import RETRY_SECONDS, Cursor
-from core.testing.bench import Bench, Told, bench, settled
+from magnetar.core.errors import StorageFailed
+from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.cursor import RETRY_SECONDS, Cursor
+from magnetar.core.testing.bench import Bench, Told, bench, settled
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Buckets of latency and size."""
 
-from core.ledger.write_statistics import LATENCY_SECONDS, SIZE_BYTES, WriteStatistics
+from magnetar.core.ledger.write_statistics import LATENCY_SECONDS, SIZE_BYTES, WriteStatistics
 
 
 def test_nothing_is_counted_at_first() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import trio
 import trio.testing
 
-from core.clock import SystemClock
-from core.errors import WireError
-from core.link.connection import Connection
-from core.link.gathering import Gathering
-from core.link.limits import LinkLimits
-from core.link.loop import Link
-from core.link.tls import TlsWire
+from magnetar.core.clock import SystemClock
+from magnetar.core.errors import WireError
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.gathering import Gathering
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.loop import Link
+from magnetar.core.link.tls import TlsWire
 
 
 class LineWire:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from core.complaints import Complaints
-from core.link.accepting import Accepting, Listener
-from core.link.limits import LinkLimits
-from core.link.poller import READ, new_poller
-from core.testing.clock import FixedClock
+from magnetar.core.complaints import Complaints
+from magnetar.core.link.accepting import Accepting, Listener
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.poller import READ, new_poller
+from magnetar.core.testing.clock import FixedClock
 
 
 @contextmanager

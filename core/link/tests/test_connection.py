@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from core.link.connection import PROOF_BYTES
-from core.link.incoming import ASKING_BYTES
-from core.link.limits import LinkLimits
-from core.link.outgoing import PART_OF_PROVEN, SMALL_BYTES
-from core.link.tests.echo import Bench, receive_exactly, running
+from magnetar.core.link.connection import PROOF_BYTES
+from magnetar.core.link.incoming import ASKING_BYTES
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.outgoing import PART_OF_PROVEN, SMALL_BYTES
+from magnetar.core.link.tests.echo import Bench, receive_exactly, running
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link.gathering import Gathering, GatheringNow
+from magnetar.core.link.gathering import Gathering, GatheringNow
 
 TWINS = list(dict.fromkeys([Gathering, GatheringNow]))
 Pair = tuple[socket.socket, socket.socket]

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from core.link.incoming import Incoming
+from magnetar.core.link.incoming import Incoming
 
 KIB = 1024
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.link.lingering import RECEIVE_BYTES, Lingering
-from core.link.poller import READ, Poller, new_poller
+from magnetar.core.link.lingering import RECEIVE_BYTES, Lingering
+from magnetar.core.link.poller import READ, Poller, new_poller
 
 
 @pytest.fixture

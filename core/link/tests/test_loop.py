@@ -14,10 +14,10 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from core.link.limits import LinkLimits
-from core.link.lingering import LINGER_SECONDS, LINGERING_MAX
-from core.link.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
-from core.link.tests.echo import (
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.lingering import LINGER_SECONDS, LINGERING_MAX
+from magnetar.core.link.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
+from magnetar.core.link.tests.echo import (
     EchoSession,
     LineWire,
     SizedWire,
@@ -25,9 +25,9 @@ from core.link.tests.echo import (
     receive_exactly,
     running,
 )
-from core.link.tests.test_accepting import no_more_descriptors
-from core.testing.bench import settled
-from core.testing.clock import FixedClock
+from magnetar.core.link.tests.test_accepting import no_more_descriptors
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.clock import FixedClock
 
 
 async def test_what_is_sent_in_pieces_comes_back_whole() -> None:

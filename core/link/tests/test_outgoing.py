@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.link.outgoing import PART_OF_PROVEN, SHARE_BYTES_MIN, Outgoing
+from magnetar.core.link.outgoing import PART_OF_PROVEN, SHARE_BYTES_MIN, Outgoing
 
 MIB = 1024 * 1024
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from core.link.pace import (
+from magnetar.core.link.pace import (
     QUICK_SECONDS,
     SHARE_BYTES_LEAST,
     SHARE_BYTES_MIN,

@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 import trio
 import trio.testing
 
-from core.link.gathering import Gathering
-from core.link.limits import LinkLimits
-from core.link.tests.echo import SizedWire, receive_end, receive_exactly, running
+from magnetar.core.link.gathering import Gathering
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.tests.echo import SizedWire, receive_end, receive_exactly, running
 
 KIB = 1024
 TIGHT = LinkLimits(partial_bytes_max=1024 * KIB, stalled_seconds=0.3, silence_seconds=2.0)

@@ -1,6 +1,6 @@
 """Each reason not to read a connection is one of its own."""
 
-from core.link import pauses
+from magnetar.core.link import pauses
 
 
 def test_no_two_reasons_are_one() -> None:

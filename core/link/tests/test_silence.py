@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.link.limits import LinkLimits
-from core.link.silence import Silence
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.silence import Silence
 
 LIMITS = LinkLimits(silence_seconds=30, unread_seconds=120)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.link import sockets
-from core.native import PURE_WANTED
+from magnetar.core.link import sockets
+from magnetar.core.native import PURE_WANTED
 
 SIZE = 512 * 1024
 SMALL = 64 * 1024

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from core.link.incoming import Incoming
-from core.link.outgoing import Outgoing
-from core.link.stalls import RATE_BYTES_MIN, Stalls
+from magnetar.core.link.incoming import Incoming
+from magnetar.core.link.outgoing import Outgoing
+from magnetar.core.link.stalls import RATE_BYTES_MIN, Stalls
 
 
 class Peer:

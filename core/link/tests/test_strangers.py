@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.link.strangers import answer, spoken
+from magnetar.core.link.strangers import answer, spoken
 
 
 @pytest.mark.parametrize(

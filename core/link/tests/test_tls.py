@@ -10,9 +10,9 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from core.link.tests.echo import SizedWire, running
-from core.link.tls import TlsWire
+from magnetar.core.errors import WireError
+from magnetar.core.link.tests.echo import SizedWire, running
+from magnetar.core.link.tls import TlsWire
 
 Contexts = tuple[ssl.SSLContext, ssl.SSLContext]
 

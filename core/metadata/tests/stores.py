@@ -5,10 +5,10 @@ from pathlib import Path
 
 import trio
 
-from core.metadata import history
-from core.metadata.embedded import open_embedded
-from core.metadata.history import Names
-from core.testing.metadata import overwrite
+from magnetar.core.metadata import history
+from magnetar.core.metadata.embedded import open_embedded
+from magnetar.core.metadata.history import Names
+from magnetar.core.testing.metadata import overwrite
 
 Values = dict[str, bytes]
 

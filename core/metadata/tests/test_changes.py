@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.metadata import changes, schema
-from core.metadata.changes import Count, Delete, Put
+from magnetar.core.metadata import changes, schema
+from magnetar.core.metadata.changes import Count, Delete, Put
 
 PATHS = st.text(max_size=5)
 TABLES = ("node", "counter")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.metadata import commit_log
-from core.metadata.commit_log import HEAD_BYTES, Head
+from magnetar.core.metadata import commit_log
+from magnetar.core.metadata.commit_log import HEAD_BYTES, Head
 
 HEAD = Head(3, 10, 77, 4096, 5)
 BODIES = [b"", b"one", b"two" * 9, bytes(17), b"\xff" * 8]

@@ -9,18 +9,18 @@ import pytest
 import trio
 import trio.testing
 
-from core.errors import BadVersion, StorageFailed, StorageFull
-from core.metadata import end_mark, schema
-from core.metadata.embedded import CHILDREN_PER_REST, open_embedded
-from core.metadata.history import Names
-from core.metadata.schema import NUMBERS_RESERVED
-from core.ports.metadata_store import ABSENT, Versioned
-from core.testing.metadata import ignore_loss, overwrite
-from core.testing.turns import counted_turns
+from magnetar.core.errors import BadVersion, StorageFailed, StorageFull
+from magnetar.core.metadata import end_mark, schema
+from magnetar.core.metadata.embedded import CHILDREN_PER_REST, open_embedded
+from magnetar.core.metadata.history import Names
+from magnetar.core.metadata.schema import NUMBERS_RESERVED
+from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.testing.metadata import ignore_loss, overwrite
+from magnetar.core.testing.turns import counted_turns
 
-pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
+pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_metadata_store")
 
-from core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
+from magnetar.core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ async def test_a_mistake_of_ours_leaves_nobody_waiting(path: Path) -> None:
 WRITER = """
 import sys, trio
 from pathlib import Path
-from core.metadata.embedded import open_embedded
+from magnetar.core.metadata.embedded import open_embedded
 
 async def main():
     async with open_embedded(Path(sys.argv[1])) as store:

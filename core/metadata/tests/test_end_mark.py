@@ -1,7 +1,7 @@
 from pathlib import Path
 
-from core.metadata import end_mark
-from core.metadata.end_mark import SLOT_BYTES, End, EndMark
+from magnetar.core.metadata import end_mark
+from magnetar.core.metadata.end_mark import SLOT_BYTES, End, EndMark
 
 
 def test_the_last_that_was_written_counts(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from core.checksum import crc32c
-from core.metadata import files
+from magnetar.core.checksum import crc32c
+from magnetar.core.metadata import files
 
 
 @pytest.mark.parametrize("sync", [True, False])

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from core.errors import StorageFailed, StorageFull
-from core.metadata import files, history
-from core.metadata.embedded import open_embedded
-from core.metadata.history import Names
-from core.metadata.tests.stores import copied, expected, opened, write
-from core.testing.metadata import overwrite
+from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.metadata import files, history
+from magnetar.core.metadata.embedded import open_embedded
+from magnetar.core.metadata.history import Names
+from magnetar.core.metadata.tests.stores import copied, expected, opened, write
+from magnetar.core.testing.metadata import overwrite
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from core.metadata import log_file
-from core.metadata.commit_log import Head
+from magnetar.core.metadata import log_file
+from magnetar.core.metadata.commit_log import Head
 
 HEAD = Head(1, 0, 0, 0, 0)
 

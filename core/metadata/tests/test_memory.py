@@ -2,11 +2,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from core.metadata.memory import MemoryMetadata
+from magnetar.core.metadata.memory import MemoryMetadata
 
-pytest.register_assert_rewrite("core.ports.tests.contract_metadata_store")
+pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_metadata_store")
 
-from core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
+from magnetar.core.ports.tests import contract_metadata_store as contract  # noqa: E402 (after the rewrite)
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)

@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 import trio
 
-from core.errors import Corrupted, StorageFailed
-from core.metadata import end_mark, files, log_file, schema
-from core.metadata.embedded import open_embedded
-from core.metadata.end_mark import SLOT_BYTES
-from core.metadata.history import Names
-from core.metadata.tests.stores import copied, cut, expected, flip, make, opened, with_generations
-from core.testing.metadata import overwrite
+from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.metadata import end_mark, files, log_file, schema
+from magnetar.core.metadata.embedded import open_embedded
+from magnetar.core.metadata.end_mark import SLOT_BYTES
+from magnetar.core.metadata.history import Names
+from magnetar.core.metadata.tests.stores import (
+    copied,
+    cut,
+    expected,
+    flip,
+    make,
+    opened,
+    with_generations,
+)
+from magnetar.core.testing.metadata import overwrite
 
 
 @pytest.fixture

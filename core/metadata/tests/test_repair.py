@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from core.errors import Corrupted
-from core.metadata import log_file, repair
-from core.metadata.embedded import open_embedded
-from core.metadata.history import Names
-from core.metadata.tests.stores import (
+from magnetar.core.errors import Corrupted
+from magnetar.core.metadata import log_file, repair
+from magnetar.core.metadata.embedded import open_embedded
+from magnetar.core.metadata.history import Names
+from magnetar.core.metadata.tests.stores import (
     copied,
     cut,
     expected,
@@ -20,7 +20,7 @@ from core.metadata.tests.stores import (
     with_generations,
     write,
 )
-from core.testing.metadata import overwrite
+from magnetar.core.testing.metadata import overwrite
 
 
 @pytest.fixture

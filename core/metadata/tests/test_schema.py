@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.metadata import schema
+from magnetar.core.metadata import schema
 
 
 @pytest.fixture

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from core import native
-from core.entry import header, stamps
+from magnetar.core import native
+from magnetar.core.entry import header, stamps
 
-ASK = "import core.entry.header, core.native; print(core.native.described())"
+ASK = (
+    "import magnetar.core.entry.header; from magnetar.core import native; print(native.described())"
+)
 
 
 def answer(**environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", ASK],
         env={**os.environ, **environment},
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).resolve().parents[3],
         capture_output=True,
         text=True,
         check=True,
@@ -28,8 +30,8 @@ def answer(**environment: str) -> str:
 
 
 def test_without_a_compiled_module_the_pure_function_runs() -> None:
-    assert native.quickest(stamps.headers, "core.entry.never_built") is stamps.headers
-    reason = native._lacking.pop("core.entry.never_built")  # others ask what is lacking
+    assert native.quickest(stamps.headers, "magnetar.core.entry.never_built") is stamps.headers
+    reason = native._lacking.pop("magnetar.core.entry.never_built")  # others ask what is lacking
     assert reason == "not built" or native.PURE_WANTED
 
 

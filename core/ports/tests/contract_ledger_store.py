@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
-from core.ports.ledger_store import LedgerStore, LedgerWriter
+from magnetar.core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
+from magnetar.core.ports.ledger_store import LedgerStore, LedgerWriter
 
 Check = Callable[[LedgerStore], Awaitable[None]]
 

@@ -7,9 +7,9 @@ import pytest
 import trio
 import trio.testing
 
-from core.errors import AlreadyExists, BadVersion, NotFound
-from core.ports.metadata_store import ABSENT, MetadataStore, Versioned
-from core.testing.metadata import overwrite, remove
+from magnetar.core.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+from magnetar.core.testing.metadata import overwrite, remove
 
 Check = Callable[[MetadataStore], Awaitable[None]]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.errors import Terminated
-from core.testing.bench import NO_AGE, Told, bench, stored
+from magnetar.core.errors import Terminated
+from magnetar.core.testing.bench import NO_AGE, Told, bench, stored
 
 
 def test_told_once() -> None:

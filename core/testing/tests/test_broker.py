@@ -1,11 +1,11 @@
 """A broker for tests: what survives it is in its stores."""
 
-from core.names import TopicName
-from core.testing.bench import settled
-from core.testing.broker import Stores, running
-from core.testing.client import attached
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.client import attached
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
 
 NAME = TopicName.parse("t")
 

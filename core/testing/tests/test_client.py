@@ -1,12 +1,12 @@
 """Clients of a topic that remember what they were told."""
 
-from core.names import TopicName
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from core.testing.bench import bench
-from core.testing.client import ClientProducer, attached, attached_volatile
-from core.topic.producer import AccessMode
-from core.topic.subscription import SubscriptionType
-from core.topic.volatile import VolatileTopic
+from magnetar.core.names import TopicName
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.testing.bench import bench
+from magnetar.core.testing.client import ClientProducer, attached, attached_volatile
+from magnetar.core.topic.producer import AccessMode
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.volatile import VolatileTopic
 
 
 async def test_what_came_and_what_came_again() -> None:

@@ -1,6 +1,6 @@
 """A clock that stands still."""
 
-from core.testing.clock import FixedClock
+from magnetar.core.testing.clock import FixedClock
 
 
 def test_both_times_move_together_and_only_when_told_to() -> None:

@@ -1,7 +1,7 @@
 """What the maker writes, the reader of metadata finds."""
 
-from core.entry import pulsar_metadata
-from core.testing.entries import entry
+from magnetar.core.entry import pulsar_metadata
+from magnetar.core.testing.entries import entry
 
 
 def test_every_field_is_found_again() -> None:

@@ -1,5 +1,5 @@
-from core import errors
-from core.testing.errors import leaves
+from magnetar.core import errors
+from magnetar.core.testing.errors import leaves
 
 
 def test_leaves_are_what_no_other_kind_derives_from() -> None:

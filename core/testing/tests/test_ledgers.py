@@ -4,12 +4,12 @@ import pytest
 import trio
 import trio.testing
 
-from core.errors import StorageFailed, StorageFull
+from magnetar.core.errors import StorageFailed, StorageFull
 
-pytest.register_assert_rewrite("core.ports.tests.contract_ledger_store")
+pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_ledger_store")
 
-from core.ports.tests import contract_ledger_store as contract  # noqa: E402 (after the rewrite)
-from core.testing.ledgers import MemoryLedgers  # noqa: E402
+from magnetar.core.ports.tests import contract_ledger_store as contract  # noqa: E402 (after the rewrite)
+from magnetar.core.testing.ledgers import MemoryLedgers  # noqa: E402
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)

@@ -1,7 +1,7 @@
 import inspect
 
-from core.link.connection import Connection
-from core.testing.line import Line
+from magnetar.core.link.connection import Connection
+from magnetar.core.testing.line import Line
 
 
 def test_a_line_has_nothing_that_a_connection_has_not() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.errors import NotFound
-from core.metadata.memory import MemoryMetadata
-from core.ports.metadata_store import Versioned
-from core.testing.metadata import overwrite, remove
+from magnetar.core.errors import NotFound
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.ports.metadata_store import Versioned
+from magnetar.core.testing.metadata import overwrite, remove
 
 
 async def test_whatever_is_there_is_written_over_and_removed() -> None:

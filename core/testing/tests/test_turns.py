@@ -2,7 +2,7 @@
 
 import trio
 
-from core.testing.turns import counted_turns
+from magnetar.core.testing.turns import counted_turns
 
 
 async def test_each_checkpoint_gives_one() -> None:

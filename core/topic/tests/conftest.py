@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.ledger.trim import RollLimits
-from core.testing.bench import Bench, bench
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.testing.bench import Bench, bench
 
 
 @pytest.fixture

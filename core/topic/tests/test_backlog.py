@@ -1,8 +1,8 @@
 """What holds entries back: durable subscriptions and deduplication, and no reader."""
 
-from core.ledger.chain import START
-from core.testing.bench import Bench
-from core.topic.backlog import backlog_bytes, needed_from, slowest
+from magnetar.core.ledger.chain import START
+from magnetar.core.testing.bench import Bench
+from magnetar.core.topic.backlog import backlog_bytes, needed_from, slowest
 
 
 async def test_the_slowest_durable_subscription_counts(desk: Bench) -> None:

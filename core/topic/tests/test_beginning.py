@@ -1,8 +1,8 @@
 """Whoever had before him what is over goes on behind it."""
 
-from core.ledger.chain import START
-from core.testing.bench import bench, settled
-from core.topic.beginning import begin_at, pass_over
+from magnetar.core.ledger.chain import START
+from magnetar.core.testing.bench import bench, settled
+from magnetar.core.topic.beginning import begin_at, pass_over
 
 
 async def test_subscriptions_go_on_where_the_topic_begins() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.errors import ConsumerBusy, NotAllowed
-from core.names import TopicName
-from core.policies import (
+from magnetar.core.errors import ConsumerBusy, NotAllowed
+from magnetar.core.names import TopicName
+from magnetar.core.policies import (
     BrokerDefaults,
     DelayedDelivery,
     Effective,
@@ -12,9 +12,9 @@ from core.policies import (
     TopicPolicies,
     effective,
 )
-from core.testing.entries import entry
-from core.topic.checks import check_consumer, check_subscriptions, refused
-from core.topic.consumer import Consumer
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.checks import check_consumer, check_subscriptions, refused
+from magnetar.core.topic.consumer import Consumer
 
 
 def policies(size_max: int | None = None, delay_max: int = 0) -> Effective:

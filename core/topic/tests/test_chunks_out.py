@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.ledger.tail_cache import Slice
-from core.testing.entries import entry
-from core.topic import chunks_out
-from core.topic.chunks_out import MEAN_BYTES_MIN, ChunksOut
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic import chunks_out
+from magnetar.core.topic.chunks_out import MEAN_BYTES_MIN, ChunksOut
 
 
 def noted(counted: ChunksOut, *payloads: bytes, counts: list[int] | None = None) -> int:

@@ -1,8 +1,8 @@
 """Permits and what is unacknowledged, as plain arithmetic."""
 
-from core.ledger.tail_cache import Slice
-from core.testing.client import ClientConsumer
-from core.topic.consumer import Consumer, ConsumerRequest
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.testing.client import ClientConsumer
+from magnetar.core.topic.consumer import Consumer, ConsumerRequest
 
 
 def consumer(unacked_max: int = 0) -> Consumer:

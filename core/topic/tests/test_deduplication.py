@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import StorageFailed
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from core.testing.bench import Bench, settled
-from core.testing.client import ClientProducer
-from core.testing.entries import entry
-from core.topic import deduplication
-from core.topic.backlog import needed_from
-from core.topic.deduplication import Books, Verdict, counts
-from core.topic.topic import Topic
+from magnetar.core.errors import StorageFailed
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.testing.bench import Bench, settled
+from magnetar.core.testing.client import ClientProducer
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic import deduplication
+from magnetar.core.topic.backlog import needed_from
+from magnetar.core.topic.deduplication import Books, Verdict, counts
+from magnetar.core.topic.topic import Topic
 
 ON = {"deduplication": True}
 

@@ -5,7 +5,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.topic.delayed import Delayed
+from magnetar.core.topic.delayed import Delayed
 
 POSITIONS = st.tuples(st.integers(0, 2), st.integers(0, 40))
 

@@ -1,9 +1,9 @@
 """The end of a terminated topic."""
 
-from core.testing.bench import Bench
-from core.testing.client import attached
-from core.topic.ending import EndOfTopic
-from core.topic.subscription import SubscriptionType
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.client import attached
+from magnetar.core.topic.ending import EndOfTopic
+from magnetar.core.topic.subscription import SubscriptionType
 
 
 async def test_it_is_told_once_when_all_is_acknowledged(desk: Bench) -> None:

@@ -1,6 +1,6 @@
 """What topics get from the broker."""
 
-from core.testing.bench import Bench
+from magnetar.core.testing.bench import Bench
 
 
 async def test_a_topic_that_nobody_looks_after_may_be_lost(desk: Bench) -> None:

@@ -1,10 +1,10 @@
 """Messages that nobody waits for any longer."""
 
-from core.ledger.chain import START
-from core.testing.bench import Bench
-from core.testing.entries import entry
-from core.topic.backlog import backlog_bytes
-from core.topic.expiry import evict_backlog, expire_before
+from magnetar.core.ledger.chain import START
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.backlog import backlog_bytes
+from magnetar.core.topic.expiry import evict_backlog, expire_before
 
 
 async def test_expiry_goes_by_publish_time(desk: Bench) -> None:

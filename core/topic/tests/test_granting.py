@@ -1,9 +1,9 @@
 """Decisions about producers, carried out: epochs are stored first, and everybody hears."""
 
-from core.errors import ProducerFenced, StorageFailed
-from core.testing.bench import Bench, settled
-from core.testing.client import ClientProducer
-from core.topic.producer import AccessMode, Producer, ProducerRequest
+from magnetar.core.errors import ProducerFenced, StorageFailed
+from magnetar.core.testing.bench import Bench, settled
+from magnetar.core.testing.client import ClientProducer
+from magnetar.core.topic.producer import AccessMode, Producer, ProducerRequest
 
 EXCLUSIVE, WAITS = AccessMode.EXCLUSIVE, AccessMode.WAIT_FOR_EXCLUSIVE
 

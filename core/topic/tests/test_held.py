@@ -5,9 +5,9 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.dispatch.key_shared import KeyShared, Mode
-from core.dispatch.selectors import Division
-from core.topic.held import Held
+from magnetar.core.dispatch.key_shared import KeyShared, Mode
+from magnetar.core.dispatch.selectors import Division
+from magnetar.core.topic.held import Held
 
 Position = tuple[int, int]
 

@@ -10,15 +10,15 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import HashRangeTaken, SubscriptionBusy
-from core.ledger.chain import Position
-from core.ledger.trim import RollLimits
-from core.testing.bench import Bench, bench, settled
-from core.testing.client import ClientConsumer, attached
-from core.testing.entries import entry
-from core.topic.keyed import TURN_ENTRIES_MAX, KeyedDispatcher
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
+from magnetar.core.errors import HashRangeTaken, SubscriptionBusy
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.testing.bench import Bench, bench, settled
+from magnetar.core.testing.client import ClientConsumer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.keyed import TURN_ENTRIES_MAX, KeyedDispatcher
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
 
 KEYED = SubscriptionType.KEY_SHARED
 

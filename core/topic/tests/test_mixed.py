@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from core.entry import kafka_batch, kafka_form
-from core.entry.pulsar_messages import Message
-from core.entry.record import Record
-from core.ledger.chain import Position
-from core.ledger.managed import MIXED
-from core.testing.bench import Bench
-from core.testing.client import attached
-from core.testing.entries import entry
-from core.topic import mixed
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.record import Record
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.managed import MIXED
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.client import attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic import mixed
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
 
 EVERY_TYPE = list(SubscriptionType)
 

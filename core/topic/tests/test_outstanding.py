@@ -1,12 +1,12 @@
 """The books of what is out, for themselves."""
 
-from core.ledger.cursor import Cursor
-from core.ledger.tail_cache import Slice
-from core.testing.bench import Bench
-from core.testing.client import ClientConsumer
-from core.topic.consumer import Consumer, ConsumerRequest
-from core.topic.outstanding import Outstanding, SharedLimits
-from core.topic.replay import Replay
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.client import ClientConsumer
+from magnetar.core.topic.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.outstanding import Outstanding, SharedLimits
+from magnetar.core.topic.replay import Replay
 
 
 async def books(desk: Bench, **limits: int) -> tuple[Outstanding, Consumer]:

@@ -1,8 +1,8 @@
 """A producer's books."""
 
-from core.rates import Inflow
-from core.testing.client import ClientProducer
-from core.topic.producer import AccessMode
+from magnetar.core.rates import Inflow
+from magnetar.core.testing.client import ClientProducer
+from magnetar.core.topic.producer import AccessMode
 
 
 def test_what_it_counts() -> None:

@@ -5,9 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from core.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
-from core.topic.producer import AccessMode, Producer, ProducerRequest
-from core.topic.producers import EPOCH_CLAIMED_MAX, NOTHING, Decision, Producers
+from magnetar.core.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
+from magnetar.core.topic.producer import AccessMode, Producer, ProducerRequest
+from magnetar.core.topic.producers import EPOCH_CLAIMED_MAX, NOTHING, Decision, Producers
 
 SHARED = AccessMode.SHARED
 EXCLUSIVE = AccessMode.EXCLUSIVE

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.topic.replay import Replay
+from magnetar.core.topic.replay import Replay
 
 POSITIONS = st.tuples(st.integers(0, 2), st.integers(0, 9))
 

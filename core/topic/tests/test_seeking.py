@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.ledger.chain import START, Chain, Segment
-from core.testing.bench import Bench
-from core.testing.entries import entry
-from core.topic.seeking import LATEST_LEDGER, find_by_time, mark_before
+from magnetar.core.ledger.chain import START, Chain, Segment
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.seeking import LATEST_LEDGER, find_by_time, mark_before
 
 
 def chain_of(*entries: int) -> Chain:

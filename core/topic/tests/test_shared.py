@@ -3,14 +3,14 @@
 import trio
 from trio.testing import MockClock
 
-from core.ledger.chain import Position
-from core.testing.bench import Bench, Told
-from core.testing.client import ClientConsumer, attached
-from core.testing.entries import entry
-from core.topic.outstanding import SharedLimits
-from core.topic.shared import SharedDispatcher
-from core.topic.subscription import Subscription, SubscriptionType
-from core.topic.topic import Topic
+from magnetar.core.ledger.chain import Position
+from magnetar.core.testing.bench import Bench, Told
+from magnetar.core.testing.client import ClientConsumer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.outstanding import SharedLimits
+from magnetar.core.topic.shared import SharedDispatcher
+from magnetar.core.topic.subscription import Subscription, SubscriptionType
+from magnetar.core.topic.topic import Topic
 
 SHARED = SubscriptionType.SHARED
 

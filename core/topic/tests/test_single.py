@@ -1,11 +1,11 @@
 """Exclusive and Failover: order, permits, rewinds, who is served and who is told."""
 
-from core.dispatch.single import active as choose_active
-from core.ledger.tail_cache import Slice
-from core.testing.bench import Bench, Told, settled
-from core.testing.client import attached
-from core.topic.single import affordable
-from core.topic.subscription import SubscriptionType
+from magnetar.core.dispatch.single import active as choose_active
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.testing.bench import Bench, Told, settled
+from magnetar.core.testing.client import attached
+from magnetar.core.topic.single import affordable
+from magnetar.core.topic.subscription import SubscriptionType
 
 EXCLUSIVE, FAILOVER = SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER
 

@@ -7,10 +7,10 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from core.errors import StorageFailed
-from core.testing.bench import Bench, settled
-from core.topic import source as module
-from core.topic.source import EntrySource
+from magnetar.core.errors import StorageFailed
+from magnetar.core.testing.bench import Bench, settled
+from magnetar.core.topic import source as module
+from magnetar.core.topic.source import EntrySource
 
 
 def nothing(*_hidden: int) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 import trio
 
-from core.broker import Broker, BrokerSettings
-from core.clock import SystemClock
-from core.metadata.memory import MemoryMetadata
-from core.names import TopicName
-from core.testing.ledgers import MemoryLedgers
-from core.topic.consumer import ConsumerRequest
-from core.topic.statistics import statistics
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
+from magnetar.core.broker import Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import TopicName
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.core.topic.consumer import ConsumerRequest
+from magnetar.core.topic.statistics import statistics
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
 
 
 class Taker:

@@ -4,11 +4,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.errors import Overloaded
-from core.testing.clock import FixedClock
-from core.throttle import UNLIMITED, RateLimit
-from core.topic import subscribers
-from core.topic.subscribers import Subscribers
+from magnetar.core.errors import Overloaded
+from magnetar.core.testing.clock import FixedClock
+from magnetar.core.throttle import UNLIMITED, RateLimit
+from magnetar.core.topic import subscribers
+from magnetar.core.topic.subscribers import Subscribers
 
 ME, YOU = ("1.2.3.4", "c", 1), ("1.2.3.4", "c", 2)
 

@@ -5,11 +5,18 @@ import tracemalloc
 import pytest
 import trio
 
-from core.errors import ConsumerBusy, Invalid, NotAllowed, NotReady, StorageFailed, SubscriptionBusy
-from core.ledger.chain import START
-from core.testing.bench import Bench, Told, bench, settled
-from core.testing.client import attached
-from core.topic.subscription import SubscriptionType
+from magnetar.core.errors import (
+    ConsumerBusy,
+    Invalid,
+    NotAllowed,
+    NotReady,
+    StorageFailed,
+    SubscriptionBusy,
+)
+from magnetar.core.ledger.chain import START
+from magnetar.core.testing.bench import Bench, Told, bench, settled
+from magnetar.core.testing.client import attached
+from magnetar.core.topic.subscription import SubscriptionType
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEYED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED

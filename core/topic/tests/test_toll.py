@@ -4,13 +4,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.rates import Inflow
-from core.testing.bench import Bench
-from core.testing.client import ClientConsumer, attached
-from core.testing.entries import entry
-from core.throttle import RateLimit
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
+from magnetar.core.rates import Inflow
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.client import ClientConsumer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.throttle import RateLimit
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
 
 KINDS = [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
 

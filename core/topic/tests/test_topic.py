@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from core.errors import (
+from magnetar.core.errors import (
     NotAllowed,
     NotReady,
     ProducerBusy,
@@ -13,14 +13,14 @@ from core.errors import (
     SubscriptionNotFound,
     Terminated,
 )
-from core.ledger.chain import START
-from core.ledger.managed import State
-from core.testing.bench import Bench, Told, settled
-from core.testing.client import ClientConsumer, ClientProducer, attached
-from core.topic.backlog import slowest
-from core.topic.consumer import ConsumerRequest
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import READER_KEPT_MS, Topic
+from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.managed import State
+from magnetar.core.testing.bench import Bench, Told, settled
+from magnetar.core.testing.client import ClientConsumer, ClientProducer, attached
+from magnetar.core.topic.backlog import slowest
+from magnetar.core.topic.consumer import ConsumerRequest
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import READER_KEPT_MS, Topic
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from core.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
-from core.names import TopicName
-from core.testing.bench import Bench, Told
-from core.testing.client import ClientProducer, attached_volatile
-from core.testing.entries import entry
-from core.topic.subscription import SubscriptionType
-from core.topic.volatile import VolatileTopic
+from magnetar.core.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import Bench, Told
+from magnetar.core.testing.client import ClientProducer, attached_volatile
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.volatile import VolatileTopic
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEYED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED

@@ -8,14 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.broker import Broker
-from core.errors import NotReady, StorageFailed
-from core.names import TopicName
-from core.testing.bench import settled
-from core.testing.broker import Stores, running
-from core.topic.topic import Topic
-from core.transactions.coordinator import Coordinator
-from core.transactions.transaction import Promise, State, Transaction
+from magnetar.core.broker import Broker
+from magnetar.core.errors import NotReady, StorageFailed
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.transaction import Promise, State, Transaction
 
 PATH = "/transactions"
 NAMES = [TopicName.parse(f"t{number}") for number in range(3)]

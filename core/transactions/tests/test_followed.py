@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from core.entry import kafka_batch, kafka_form
-from core.entry.record import Record
-from core.errors import NotReady
-from core.testing.bench import Bench, bench, settled
-from core.testing.metadata import overwrite
-from core.topic.topic import Topic
-from core.transactions import followed
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.record import Record
+from magnetar.core.errors import NotReady
+from magnetar.core.testing.bench import Bench, bench, settled
+from magnetar.core.testing.metadata import overwrite
+from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions import followed
 
 
 def transactional(writer: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.transactions.log import LogTransactions
+from magnetar.core.transactions.log import LogTransactions
 
 WRITERS = 3
 steps = st.lists(

@@ -8,8 +8,8 @@ import pulsar
 import pytest
 from pulsar import ProducerAccessMode
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 from .stock import drain
 

@@ -8,8 +8,8 @@ import pytest
 from pulsar import ConsumerType
 
 from magnetar import standalone
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 REASON = "the server has its maximum of 1 connections"
 

@@ -13,7 +13,7 @@ from pulsar import ConsumerType, InitialPosition, MessageId
 
 from interop_tests.pulsar.python.stock import numbered, readable, refused, until
 from magnetar import standalone
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar.tests import peer
 
 RECEIVE_MS = 15_000
 OFTEN = {"housekeeping_interval_seconds": 0.05}

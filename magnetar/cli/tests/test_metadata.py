@@ -6,12 +6,12 @@ from pathlib import Path
 import trio
 from click.testing import CliRunner, Result
 
-from core.metadata import log_file
-from core.metadata.embedded import open_embedded
-from core.metadata.history import Names, hold
-from core.metadata.tests.stores import flip
-from core.testing.metadata import overwrite
 from magnetar.cli.root import root
+from magnetar.core.metadata import log_file
+from magnetar.core.metadata.embedded import open_embedded
+from magnetar.core.metadata.history import Names, hold
+from magnetar.core.metadata.tests.stores import flip
+from magnetar.core.testing.metadata import overwrite
 from magnetar.data_directory import opened
 from magnetar.trouble import OperatorError
 

@@ -1,10 +1,10 @@
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
-from bookie.statistics import BookieStatistics, Histogram
-from core.link.loop import LinkStatistics
+from magnetar.bookie.statistics import BookieStatistics, Histogram
+from magnetar.core.link.loop import LinkStatistics
 from magnetar.measures.parts import families
-from wire.http.metrics.exposition import text
+from magnetar.wire.http.metrics.exposition import text
 
 LINK = LinkStatistics(3, 5, 1, 1000, 7, 0.004)
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
-from wire.http.asking import Ask
-from wire.http.routes import NotHere, Table
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import NotHere, Table
 
 ANY: Final = "GET PUT POST DELETE"
 

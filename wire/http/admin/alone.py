@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
-from core.errors import NotFound
-from core.listing import topics_of
-from core.names import TopicName
-from wire.http.admin.reaching import each_stored, having
-from wire.http.asking import Ask
-from wire.http.lookup import check_bundle
-from wire.http.routes import Handler, Table, not_here
+from magnetar.core.errors import NotFound
+from magnetar.core.listing import topics_of
+from magnetar.core.names import TopicName
+from magnetar.wire.http.admin.reaching import each_stored, having
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.lookup import check_bundle
+from magnetar.wire.http.routes import Handler, Table, not_here
 
 
 def refuses(reason: str) -> Handler:

@@ -12,14 +12,14 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from core.broker import AnyTopic
-from core.rates import Inflow
-from core.topic.topic import Topic
-from wire.http.admin.topic_stats import described
-from wire.http.asking import Ask
-from wire.http.health import health, readyz
-from wire.http.lookup import BUNDLE
-from wire.http.routes import JSON, Table, not_here, plain_text
+from magnetar.core.broker import AnyTopic
+from magnetar.core.rates import Inflow
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.topic_stats import described
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.health import health, readyz
+from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.routes import JSON, Table, not_here, plain_text
 
 TOPICS_PER_REST: Final = 20
 """Topics described before the loop gets its turn."""

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from core.errors import AlreadyExists, Invalid
-from wire.http.asking import Ask, parsed
-from wire.http.routes import JSON, Table
+from magnetar.core.errors import AlreadyExists, Invalid
+from magnetar.wire.http.asking import Ask, parsed
+from magnetar.wire.http.routes import JSON, Table
 
 
 async def listed(ask: Ask) -> list[str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from core import administration
-from core.dates import iso_date
-from core.ledger.chain import Position
-from core.topic.statistics import statistics
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from wire.http.admin.reaching import each_stored, stored
-from wire.http.asking import Ask
-from wire.http.routes import Table
+from magnetar.core import administration
+from magnetar.core.dates import iso_date
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic.statistics import statistics
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.reaching import each_stored, stored
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
 

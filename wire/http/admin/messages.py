@@ -16,20 +16,20 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from core.dates import iso_date
-from core.entry import crossing
-from core.entry.compression import CODECS, decompress
-from core.entry.header import read as read_header
-from core.entry.kafka_form import batch_in
-from core.entry.pulsar_metadata import message_count
-from core.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
-from core.ledger.chain import START, Position
-from core.topic.seeking import find_by_time, mark_before
-from core.topic.topic import Topic
-from wire.http.admin.reaching import MessageId, Target, message_id, stored
-from wire.http.asking import Ask
-from wire.http.front import MessageMetadata, StoredMessage
-from wire.http.routes import Table, not_here
+from magnetar.core.dates import iso_date
+from magnetar.core.entry import crossing
+from magnetar.core.entry.compression import CODECS, decompress
+from magnetar.core.entry.header import read as read_header
+from magnetar.core.entry.kafka_form import batch_in
+from magnetar.core.entry.pulsar_metadata import message_count
+from magnetar.core.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.topic.seeking import find_by_time, mark_before
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.reaching import MessageId, Target, message_id, stored
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.front import MessageMetadata, StoredMessage
+from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
 """Positions stepped over before the loop gets its turn."""

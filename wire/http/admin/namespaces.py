@@ -14,16 +14,16 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from core import administration
-from core.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
-from core.listing import topics_of
-from core.names import TopicName
-from core.policies import AuthPolicies, Bundles, NamespacePolicies
-from core.topic.topic import Topic
-from wire.http.admin.policies.namespaces import changed, shown, taken
-from wire.http.asking import Ask
-from wire.http.lookup import check_bundle
-from wire.http.routes import Table, alone, not_here, plain_text
+from magnetar.core import administration
+from magnetar.core.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
+from magnetar.core.listing import topics_of
+from magnetar.core.names import TopicName
+from magnetar.core.policies import AuthPolicies, Bundles, NamespacePolicies
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.policies.namespaces import changed, shown, taken
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.lookup import check_bundle
+from magnetar.wire.http.routes import Table, alone, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
     "PERSISTENT": "persistent://",

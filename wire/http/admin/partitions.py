@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from core import administration
-from core.errors import Invalid
-from wire.http.admin import topic_properties
-from wire.http.asking import Ask, plain
-from wire.http.routes import Table, alone
+from magnetar.core import administration
+from magnetar.core.errors import Invalid
+from magnetar.wire.http.admin import topic_properties
+from magnetar.wire.http.asking import Ask, plain
+from magnetar.wire.http.routes import Table, alone
 
 
 class PartitionedTopic(Struct, frozen=True, rename="camel"):

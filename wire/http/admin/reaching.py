@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from core import administration
-from core.broker import AnyTopic
-from core.errors import SubscriptionNotFound
-from core.ledger.chain import Position
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from wire.http.asking import Ask
-from wire.http.routes import not_here
+from magnetar.core import administration
+from magnetar.core.broker import AnyTopic
+from magnetar.core.errors import SubscriptionNotFound
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import not_here
 
 
 class MessageId(Struct, frozen=True, rename="camel"):

@@ -11,11 +11,11 @@ from typing import Final
 
 import trio
 
-from core.attaching import attach
-from core.broker import AnyTopic
-from core.entry.header import read as read_header
-from core.entry.pulsar_metadata import message_count
-from core.errors import (
+from magnetar.core.attaching import attach
+from magnetar.core.broker import AnyTopic
+from magnetar.core.entry.header import read as read_header
+from magnetar.core.entry.pulsar_metadata import message_count
+from magnetar.core.errors import (
     AlreadyExists,
     Corrupted,
     EntryNotFound,
@@ -23,12 +23,12 @@ from core.errors import (
     NotAllowed,
     SubscriptionNotFound,
 )
-from core.ledger.chain import Position
-from core.topic.consumer import PartialAck
-from core.topic.seeking import find_by_time, mark_before
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from wire.http.admin.reaching import (
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic.consumer import PartialAck
+from magnetar.core.topic.seeking import find_by_time, mark_before
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.reaching import (
     Target,
     each,
     each_stored,
@@ -37,8 +37,8 @@ from wire.http.admin.reaching import (
     stored,
     subscription_of,
 )
-from wire.http.asking import Ask
-from wire.http.routes import Table, not_here
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
 """Entries skipped before the loop gets its turn."""

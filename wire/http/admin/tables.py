@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wire.http.admin import (
+from magnetar.wire.http.admin import (
     absent,
     alone,
     brokers,
@@ -19,9 +19,9 @@ from wire.http.admin import (
     topic_stats,
     topics,
 )
-from wire.http.admin.policies import namespaces as namespace_policies
-from wire.http.admin.policies import topics as topic_policies
-from wire.http.routes import Table
+from magnetar.wire.http.admin.policies import namespaces as namespace_policies
+from magnetar.wire.http.admin.policies import topics as topic_policies
+from magnetar.wire.http.routes import Table
 
 TOPICS: Final[Table] = (
     *topics.TABLE,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from core import administration
-from core.catalog import Tenant
-from core.errors import AlreadyExists
-from wire.http.asking import Ask
-from wire.http.routes import Table
+from magnetar.core import administration
+from magnetar.core.catalog import Tenant
+from magnetar.core.errors import AlreadyExists
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table
 
 
 async def listed(ask: Ask) -> list[str]:

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from core.catalog import PARTITIONED
-from core.errors import Invalid, TopicNotFound
-from wire.http.admin.reaching import stored
-from wire.http.asking import Ask
-from wire.http.routes import Table, not_here
+from magnetar.core.catalog import PARTITIONED
+from magnetar.core.errors import Invalid, TopicNotFound
+from magnetar.wire.http.admin.reaching import stored
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table, not_here
 
 OURS: Final = "magnetar."
 """Properties that begin so are the broker's own."""

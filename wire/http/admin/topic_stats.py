@@ -11,26 +11,26 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from core import administration
-from core.broker import AnyTopic
-from core.dates import iso_date
-from core.entry.header import read as read_header
-from core.entry.pulsar_metadata import publish_time
-from core.ledger.acks import AckState
-from core.ledger.formats import CursorSnapshot, encode_snapshot
-from core.rates import Outflow
-from core.topic.backlog import backlog_bytes
-from core.topic.consumer import Consumer
-from core.topic.producer import Producer
-from core.topic.statistics import SubscriptionStatistics, statistics
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileSubscription, VolatileTopic
-from wire.http.admin.reaching import one
-from wire.http.admin.summing import Sum
-from wire.http.asking import Ask
-from wire.http.last_times import LastTimes
-from wire.http.routes import Table, not_here
+from magnetar.core import administration
+from magnetar.core.broker import AnyTopic
+from magnetar.core.dates import iso_date
+from magnetar.core.entry.header import read as read_header
+from magnetar.core.entry.pulsar_metadata import publish_time
+from magnetar.core.ledger.acks import AckState
+from magnetar.core.ledger.formats import CursorSnapshot, encode_snapshot
+from magnetar.core.rates import Outflow
+from magnetar.core.topic.backlog import backlog_bytes
+from magnetar.core.topic.consumer import Consumer
+from magnetar.core.topic.producer import Producer
+from magnetar.core.topic.statistics import SubscriptionStatistics, statistics
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileSubscription, VolatileTopic
+from magnetar.wire.http.admin.reaching import one
+from magnetar.wire.http.admin.summing import Sum
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.last_times import LastTimes
+from magnetar.wire.http.routes import Table, not_here
 
 Json = dict[str, Any]
 

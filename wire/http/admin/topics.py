@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from core import administration
-from core.listing import topics_of
-from core.policies import AuthPolicies
-from wire.http.admin import topic_properties
-from wire.http.admin.policies.namespaces import changed
-from wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored
-from wire.http.asking import Ask
-from wire.http.routes import Table, alone, not_here
+from magnetar.core import administration
+from magnetar.core.listing import topics_of
+from magnetar.core.policies import AuthPolicies
+from magnetar.wire.http.admin import topic_properties
+from magnetar.wire.http.admin.policies.namespaces import changed
+from magnetar.wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Table, alone, not_here
 
 
 class LongWork(Struct, frozen=True, rename="camel"):

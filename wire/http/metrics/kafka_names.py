@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.names import DEFAULT_NAMESPACE, TopicName
-from core.topic.topic import Topic
-from wire.http.metrics.exposition import Family, gauge, label_text
+from magnetar.core.names import DEFAULT_NAMESPACE, TopicName
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.metrics.exposition import Family, gauge, label_text
 
 OFFSET: Final = "kafka_topic_partition_current_offset"
 OLDEST: Final = "kafka_topic_partition_oldest_offset"

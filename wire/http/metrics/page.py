@@ -16,21 +16,28 @@ from typing import Final
 import trio
 from starlette.responses import Response, StreamingResponse
 
-from core.broker import AnyTopic
-from core.ledger.write_statistics import WriteStatistics
-from core.rates import Outflow
-from core.topic.backlog import backlog_bytes
-from core.topic.statistics import statistics
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileSubscription
-from wire.http.asking import Ask
-from wire.http.front import HttpOptions
-from wire.http.last_times import LastTimes
-from wire.http.metrics import kafka_names
-from wire.http.metrics.exposition import CONTENT_TYPE, Family, counter, gauge, label_text, pieces
-from wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
-from wire.http.routes import Table
+from magnetar.core.broker import AnyTopic
+from magnetar.core.ledger.write_statistics import WriteStatistics
+from magnetar.core.rates import Outflow
+from magnetar.core.topic.backlog import backlog_bytes
+from magnetar.core.topic.statistics import statistics
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileSubscription
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.front import HttpOptions
+from magnetar.wire.http.last_times import LastTimes
+from magnetar.wire.http.metrics import kafka_names
+from magnetar.wire.http.metrics.exposition import (
+    CONTENT_TYPE,
+    Family,
+    counter,
+    gauge,
+    label_text,
+    pieces,
+)
+from magnetar.wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
+from magnetar.wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
 """Topics gathered before the loop gets its turn: about a millisecond."""

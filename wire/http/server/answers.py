@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wire.http.memory import FREE_BYTES, NO_ROOM, Memory
-from wire.http.routes import refusal
+from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM, Memory
+from magnetar.wire.http.routes import refusal
 
 
 class Bounded:

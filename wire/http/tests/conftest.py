@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from wire.http.tests.visitor import Visitor, visiting
+from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 
 @pytest.fixture

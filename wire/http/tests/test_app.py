@@ -15,15 +15,15 @@ import httpx
 import pytest
 import trio
 
-from core.broker import Broker, BrokerSettings
-from core.clock import SystemClock
-from core.metadata.memory import MemoryMetadata
-from core.testing.ledgers import MemoryLedgers
-from wire.http.app import serve_http
-from wire.http.front import HttpOptions
-from wire.http.metrics.exposition import gauge
+from magnetar.core.broker import Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.wire.http.app import serve_http
+from magnetar.wire.http.front import HttpOptions
+from magnetar.wire.http.metrics.exposition import gauge
 
-HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "wire.http.stack")
+HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "magnetar.wire.http.stack")
 
 
 def door() -> socket.socket:
@@ -54,7 +54,7 @@ async def serving(
 
 def test_the_door_imports_nothing_heavy() -> None:
     """In a fresh interpreter, since this one has imported everything already."""
-    program = f"import sys, wire.http.app; print([m for m in {HEAVY} if m in sys.modules])"
+    program = f"import sys, magnetar.wire.http.app; print([m for m in {HEAVY} if m in sys.modules])"
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -63,12 +63,12 @@ def test_the_door_imports_nothing_heavy() -> None:
 
 LAZY = """
 import socket, sys, trio
-from core.broker import Broker, BrokerSettings
-from core.clock import SystemClock
-from core.metadata.memory import MemoryMetadata
-from core.testing.ledgers import MemoryLedgers
-from wire.http.app import serve_http
-from wire.http.front import HttpOptions
+from magnetar.core.broker import Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.wire.http.app import serve_http
+from magnetar.wire.http.front import HttpOptions
 
 async def main():
     sock = socket.create_server(("127.0.0.1", 0))

@@ -6,10 +6,10 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from core.errors import Invalid, InvalidName
-from wire.http.asking import DISCONNECTED, Ask, plain
-from wire.http.front import Front
-from wire.http.tests.visitor import OPTIONS, Visitor
+from magnetar.core.errors import Invalid, InvalidName
+from magnetar.wire.http.asking import DISCONNECTED, Ask, plain
+from magnetar.wire.http.front import Front
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
 def ask_of(visitor: Visitor, messages: list[Any], query: bytes = b"", **params: str) -> Ask:

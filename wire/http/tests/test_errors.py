@@ -1,8 +1,8 @@
 """The table of errors is total."""
 
-from core import errors
-from core.testing.errors import leaves
-from wire.http.errors import STATUS, status_of
+from magnetar.core import errors
+from magnetar.core.testing.errors import leaves
+from magnetar.wire.http.errors import STATUS, status_of
 
 
 def test_every_leaf_has_a_status() -> None:

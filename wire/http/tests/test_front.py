@@ -1,7 +1,7 @@
 """What HTTP is given."""
 
-from wire.http.front import HttpOptions, always_ready
-from wire.pulsar.metadata import Entry, read
+from magnetar.wire.http.front import HttpOptions, always_ready
+from magnetar.wire.pulsar.metadata import Entry, read
 
 
 def test_a_broker_is_called_by_its_address() -> None:

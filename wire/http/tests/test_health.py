@@ -2,7 +2,7 @@
 
 import msgspec
 
-from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 
 async def test_a_server_that_is_well(visitor: Visitor) -> None:

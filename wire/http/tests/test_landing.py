@@ -2,7 +2,7 @@
 
 import msgspec
 
-from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 
 async def test_people_see_a_page(visitor: Visitor) -> None:

@@ -1,10 +1,10 @@
 """What consumers did last."""
 
-from core.names import TopicName
-from core.topic.consumer import Consumer, ConsumerRequest
-from core.topic.volatile import VolatileTopic
-from wire.http.last_times import LastTimes
-from wire.http.tests.visitor import Visitor
+from magnetar.core.names import TopicName
+from magnetar.core.topic.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.wire.http.last_times import LastTimes
+from magnetar.wire.http.tests.visitor import Visitor
 
 
 async def test_never_is_0(visitor: Visitor) -> None:

@@ -1,9 +1,9 @@
 """HTTP lookup."""
 
-from core.cluster.ownership import OwnershipTable, Peer
-from core.names import TopicName
-from wire.http.lookup import BUNDLE
-from wire.http.tests.visitor import Visitor, visiting
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.names import TopicName
+from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 HERE = "/lookup/v2/topic/persistent/public/default"
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from core.testing.clock import FixedClock
-from wire.http.pauses import Pauses
+from magnetar.core.testing.clock import FixedClock
+from magnetar.wire.http.pauses import Pauses
 
 
 async def works(clock: FixedClock, *seconds: float) -> str:

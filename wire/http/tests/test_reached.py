@@ -3,10 +3,10 @@
 import pytest
 from starlette.requests import Request
 
-from wire.http.front import HttpOptions
-from wire.http.reached import as_reached
-from wire.http.server.guard import HostNames
-from wire.http.tests.visitor import visiting
+from magnetar.wire.http.front import HttpOptions
+from magnetar.wire.http.reached import as_reached
+from magnetar.wire.http.server.guard import HostNames
+from magnetar.wire.http.tests.visitor import visiting
 
 EVERYWHERE = HttpOptions(
     broker_url="pulsar://0.0.0.0:6650",

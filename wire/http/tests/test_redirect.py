@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from starlette.requests import Request
 
-from core.cluster.ownership import OwnershipTable, Peer
-from core.errors import NotOwned
-from core.names import TopicName
-from wire.http.redirect import location
-from wire.http.tests.visitor import visiting
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.errors import NotOwned
+from magnetar.core.names import TopicName
+from magnetar.wire.http.redirect import location
+from magnetar.wire.http.tests.visitor import visiting
 
 STATS = "/admin/v2/persistent/public/default/theirs%2Fx/stats"
 

@@ -11,9 +11,9 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from core.testing.bench import settled
-from wire.http import room as module
-from wire.http.room import REFUSAL, Room
+from magnetar.core.testing.bench import settled
+from magnetar.wire.http import room as module
+from magnetar.wire.http.room import REFUSAL, Room
 
 
 def pair() -> tuple[trio.SocketStream, socket.socket]:

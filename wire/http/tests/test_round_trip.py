@@ -3,11 +3,11 @@
 import trio
 import trio.testing
 
-from core.errors import StorageFailed
-from core.testing.ledgers import MemoryLedgers
-from wire.http.round_trip import TOPIC, HealthCheck, message
-from wire.http.tests.visitor import Visitor, visiting
-from wire.pulsar.metadata import read
+from magnetar.core.errors import StorageFailed
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.wire.http.round_trip import TOPIC, HealthCheck, message
+from magnetar.wire.http.tests.visitor import Visitor, visiting
+from magnetar.wire.pulsar.metadata import read
 
 HEALTH = "/admin/v2/brokers/health"
 

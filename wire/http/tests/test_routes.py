@@ -3,10 +3,10 @@
 import pytest
 from starlette.responses import Response
 
-from wire.http.asking import Ask
-from wire.http.front import Front
-from wire.http.routes import answer, mounted, not_here, refusal, routes
-from wire.http.tests.visitor import OPTIONS, Visitor
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.front import Front
+from magnetar.wire.http.routes import answer, mounted, not_here, refusal, routes
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
 async def nothing(_ask: Ask) -> None:

@@ -9,11 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from wire.http.asking import BODY_SECONDS_MAX
-from wire.http.front import Front
-from wire.http.server.http1 import REQUEST_SECONDS_MAX
-from wire.http.stack import application, serve
-from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+from magnetar.wire.http.asking import BODY_SECONDS_MAX
+from magnetar.wire.http.front import Front
+from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
+from magnetar.wire.http.stack import application, serve
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
 

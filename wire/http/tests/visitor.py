@@ -9,18 +9,18 @@ from typing import Any
 import httpx
 import trio
 
-from core.broker import ALONE, Broker, BrokerSettings
-from core.clock import SystemClock
-from core.cluster.ownership import Ownership
-from core.metadata.memory import MemoryMetadata
-from core.names import TopicName
-from core.testing.ledgers import MemoryLedgers
-from core.topic.topic import Topic
-from wire.http.front import Front, HttpOptions
-from wire.http.metrics.exposition import Family
-from wire.http.round_trip import HealthCheck
-from wire.http.server.guard import HostNames
-from wire.http.stack import application
+from magnetar.core.broker import ALONE, Broker, BrokerSettings
+from magnetar.core.clock import SystemClock
+from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.names import TopicName
+from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.front import Front, HttpOptions
+from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.http.round_trip import HealthCheck
+from magnetar.wire.http.server.guard import HostNames
+from magnetar.wire.http.stack import application
 
 OPTIONS = HttpOptions(
     version="Magnetar 1",

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from wire.kafka.codec.declare import Field, Kind, Message
-from wire.kafka.codec.source import (
+from magnetar.wire.kafka.codec.declare import Field, Kind, Message
+from magnetar.wire.kafka.codec.source import (
     Source,
     codes,
     element_of,

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from core.errors import WireError
-from wire.kafka.codec import reading, writing
-from wire.kafka.codec.declare import Field, Kind, Message, fields_of
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.codec import reading, writing
+from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
 
 INDENT: Final = "    "
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from wire.kafka import configs
-from wire.kafka.configs import INT32_MAX, Config, Kind
-from wire.kafka.errors import INVALID_CONFIG, Refused
-from wire.kafka.groups.consumer.words import Timing
-from wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.configs import INT32_MAX, Config, Kind
+from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.options import GroupOptions
 
 SESSION_MS: Final = "consumer.session.timeout.ms"
 HEARTBEAT_MS: Final = "consumer.heartbeat.interval.ms"

@@ -19,14 +19,14 @@ from urllib.parse import quote, unquote
 import msgspec
 import trio
 
-from core.cluster.owned import OwnedRecord
-from core.errors import BadVersion, Fenced
-from core.ports.metadata_store import MetadataStore
-from wire.kafka.errors import POLICY_VIOLATION, Refused
-from wire.kafka.groups import configs
-from wire.kafka.groups.consumer.words import Timing
-from wire.kafka.groups.options import GroupOptions
-from wire.kafka.groups.room import Room
+from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.errors import BadVersion, Fenced
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.wire.kafka.errors import POLICY_VIOLATION, Refused
+from magnetar.wire.kafka.groups import configs
+from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.groups.room import Room
 
 CONFIGS: Final = "/magnetar/kafka/group-configs"
 BYTES_MAX: Final = 16 * 1024 * 1024

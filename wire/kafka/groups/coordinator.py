@@ -24,10 +24,10 @@ from typing import Final, TypeVar
 
 import trio
 
-from core.clock import Clock
-from core.errors import BrokerError, NotCoordinator
-from core.waiting import Waiting
-from wire.kafka.errors import (
+from magnetar.core.clock import Clock
+from magnetar.core.errors import BrokerError, NotCoordinator
+from magnetar.core.waiting import Waiting
+from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     INCONSISTENT_GROUP_PROTOCOL,
@@ -37,17 +37,17 @@ from wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     Refused,
 )
-from wire.kafka.groups.configured import Configured
-from wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
-from wire.kafka.groups.consumer.words import Topics
-from wire.kafka.groups.group import Group
-from wire.kafka.groups.keeper import Keeper
-from wire.kafka.groups.kept import AnyKept, Done, Kept, unheard
-from wire.kafka.groups.member import Joined, Joining, resumed
-from wire.kafka.groups.options import GroupOptions
-from wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
-from wire.kafka.groups.room import GROUP_BYTES, Room
-from wire.kafka.groups.rounds import Rules
+from magnetar.wire.kafka.groups.configured import Configured
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
+from magnetar.wire.kafka.groups.consumer.words import Topics
+from magnetar.wire.kafka.groups.group import Group
+from magnetar.wire.kafka.groups.keeper import Keeper
+from magnetar.wire.kafka.groups.kept import AnyKept, Done, Kept, unheard
+from magnetar.wire.kafka.groups.member import Joined, Joining, resumed
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
+from magnetar.wire.kafka.groups.room import GROUP_BYTES, Room
+from magnetar.wire.kafka.groups.rounds import Rules
 
 log = logging.getLogger(__name__)
 
@@ -231,7 +231,7 @@ class Groups:
         """Somebody comes by the newer protocol: all who are in this classic group are in one of
         that from now on. Its record says so already.
         """
-        from wire.kafka.groups import migration
+        from magnetar.wire.kafka.groups import migration
 
         kept = migration.moved_over(group, topics)
         if kept is None or len(group.members) >= self._rules.size_max:
@@ -254,7 +254,7 @@ class Groups:
         """
         if not group.is_left_to_classic or group.id in self._expected:
             return False
-        from wire.kafka.groups import migration
+        from magnetar.wire.kafka.groups import migration
 
         kept, now = migration.moved_back(group), self.now()
         older = self._begin(Group(group.id, self._rules, self._room))
@@ -314,7 +314,7 @@ class Groups:
 
     def topics_wanted(self, group_id: str) -> set[str] | None:
         """Topics that somebody in the group subscribes to; None if that cannot be known."""
-        from wire.kafka.groups.wanted import topics_wanted
+        from magnetar.wire.kafka.groups.wanted import topics_wanted
 
         group, found = self._groups.get(group_id), set[str]()
         if isinstance(group, ConsumerGroup):

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from core.errors import BrokerError
-from wire.kafka.errors import NONE
-from wire.kafka.groups.commit import NEVER_MS, Commit
-from wire.kafka.groups.records import Record
+from magnetar.core.errors import BrokerError
+from magnetar.wire.kafka.errors import NONE
+from magnetar.wire.kafka.groups.commit import NEVER_MS, Commit
+from magnetar.wire.kafka.groups.records import Record
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
-    from wire.kafka.groups.subscriptions import Partition
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.groups.subscriptions import Partition
 
 log = logging.getLogger(__name__)
 

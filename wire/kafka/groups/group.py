@@ -31,8 +31,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from core.errors import BrokerError
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError
+from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
@@ -43,9 +43,9 @@ from wire.kafka.errors import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from wire.kafka.groups import protocols
-from wire.kafka.groups.kept import Done, Kept, unheard
-from wire.kafka.groups.member import (
+from magnetar.wire.kafka.groups import protocols
+from magnetar.wire.kafka.groups.kept import Done, Kept, unheard
+from magnetar.wire.kafka.groups.member import (
     NEVER,
     Joined,
     Joining,
@@ -55,9 +55,9 @@ from wire.kafka.groups.member import (
     resumed,
     size_of_member,
 )
-from wire.kafka.groups.room import Room
-from wire.kafka.groups.roster import Roster
-from wire.kafka.groups.rounds import Round, Rules, begun
+from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.roster import Roster
+from magnetar.wire.kafka.groups.rounds import Round, Rules, begun
 
 ID_SECONDS: Final = 60.0
 """Who is given an id comes back with it at once, or not at all."""

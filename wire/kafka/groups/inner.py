@@ -9,11 +9,11 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
-from core.errors import WireError
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
-from wire.kafka.messages.parts import TopicPartitions
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 CONSUMER: Final = "consumer"
 """The protocol type under which the bytes are these."""

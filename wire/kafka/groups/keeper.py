@@ -19,12 +19,12 @@ from urllib.parse import quote, unquote
 
 import trio
 
-from core.cluster.owned import OwnedRecord
-from core.cluster.ownership import Ownership
-from core.errors import BrokerError, Fenced, NotCoordinator
-from core.ports.metadata_store import MetadataStore
-from core.waiting import Waiting
-from wire.kafka.groups.kept import AnyKept, Done, decode, encode
+from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.errors import BrokerError, Fenced, NotCoordinator
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.waiting import Waiting
+from magnetar.wire.kafka.groups.kept import AnyKept, Done, decode, encode
 
 log = logging.getLogger(__name__)
 

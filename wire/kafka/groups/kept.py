@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from core.errors import BrokerError
+from magnetar.core.errors import BrokerError
 
 
 class KeptMember(Struct, frozen=True, array_like=True):

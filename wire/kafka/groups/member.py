@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from wire.kafka.errors import REBALANCE_IN_PROGRESS
-from wire.kafka.groups.kept import KeptMember
-from wire.kafka.groups.room import MEMBER_BYTES, size_of
+from magnetar.wire.kafka.errors import REBALANCE_IN_PROGRESS
+from magnetar.wire.kafka.groups.kept import KeptMember
+from magnetar.wire.kafka.groups.room import MEMBER_BYTES, size_of
 
 NEVER: Final = float("inf")
 NEWCOMER_SECONDS: Final = 300.0

@@ -7,14 +7,19 @@ one group is told in `consumer/classic.py`.
 
 from __future__ import annotations
 
-from wire.kafka.groups import inner
-from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.consumer.classic import assignment_of, known, speaking, subscription_of
-from wire.kafka.groups.consumer.group import ConsumerGroup
-from wire.kafka.groups.consumer.words import Topics
-from wire.kafka.groups.group import Group
-from wire.kafka.groups.kept import Kept, KeptMember, KeptReader, KeptReaders
-from wire.kafka.groups.member import Member
+from magnetar.wire.kafka.groups import inner
+from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.classic import (
+    assignment_of,
+    known,
+    speaking,
+    subscription_of,
+)
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
+from magnetar.wire.kafka.groups.consumer.words import Topics
+from magnetar.wire.kafka.groups.group import Group
+from magnetar.wire.kafka.groups.kept import Kept, KeptMember, KeptReader, KeptReaders
+from magnetar.wire.kafka.groups.member import Member
 
 
 def moved_over(group: Group, topics: Topics) -> KeptReaders | None:

@@ -23,8 +23,8 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from core.broker import Broker
-from core.errors import (
+from magnetar.core.broker import Broker
+from magnetar.core.errors import (
     BrokerError,
     Corrupted,
     Fenced,
@@ -35,12 +35,12 @@ from core.errors import (
     SubscriptionNotFound,
     TopicNotFound,
 )
-from core.ledger.chain import START, Position
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.names import check_subscription
-from core.topic.subscription import Subscription
-from wire.kafka.errors import (
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.names import check_subscription
+from magnetar.core.topic.subscription import Subscription
+from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     INVALID_GROUP_ID,
@@ -49,10 +49,10 @@ from wire.kafka.errors import (
     Refused,
     code_of,
 )
-from wire.kafka.groups.commit import Commit, committed, is_committed, stored
-from wire.kafka.groups.records import Record, Records
-from wire.kafka.groups.subscriptions import Partition
-from wire.kafka.session.logs import Log, Logs
+from magnetar.wire.kafka.groups.commit import Commit, committed, is_committed, stored
+from magnetar.wire.kafka.groups.records import Record, Records
+from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.session.logs import Log, Logs
 
 OWN: Final = "kafka.group"
 """A property of subscriptions that were made for a group."""

@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from core.transactions.coordinator import Coordinator
-from core.transactions.transaction import State
-from wire.kafka.groups.commit import Commit
-from wire.kafka.groups.subscriptions import Partition
+from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.transaction import State
+from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.subscriptions import Partition
 
 Promised = list[tuple[str, int, Commit]]
 """Topic, partition, and what to commit."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from wire.kafka.groups.member import Joining, Member
-from wire.kafka.groups.roster import Roster
+from magnetar.wire.kafka.groups.member import Joining, Member
+from magnetar.wire.kafka.groups.roster import Roster
 
 
 def common(members: Iterable[Member]) -> set[str]:

@@ -18,9 +18,9 @@ import msgspec
 import trio
 from msgspec import Struct
 
-from core.cluster.owned import OwnedRecord
-from core.errors import Fenced, NotCoordinator
-from core.ports.metadata_store import MetadataStore
+from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.errors import Fenced, NotCoordinator
+from magnetar.core.ports.metadata_store import MetadataStore
 
 GROUPS: Final = "/magnetar/kafka/groups"
 CLASSIC: Final = "classic"

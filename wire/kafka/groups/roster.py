@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from wire.kafka.groups.member import NEVER, Joining, Member, size_of_member
-from wire.kafka.groups.room import ID_BYTES, Room
+from magnetar.wire.kafka.groups.member import NEVER, Joining, Member, size_of_member
+from magnetar.wire.kafka.groups.room import ID_BYTES, Room
 
 
 class Roster:

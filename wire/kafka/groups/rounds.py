@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from wire.kafka.groups.kept import Keep
+from magnetar.wire.kafka.groups.kept import Keep
 
 
 class Rules(Struct, frozen=True):

@@ -15,11 +15,11 @@ from urllib.parse import unquote
 
 import trio
 
-from core.broker import Broker
-from core.errors import BrokerError
-from core.names import RESERVED_SUBSCRIPTION_PREFIX, RESERVED_SUBSCRIPTIONS, TopicName
-from core.topic.consumer import Consumer
-from wire.kafka.names import called
+from magnetar.core.broker import Broker
+from magnetar.core.errors import BrokerError
+from magnetar.core.names import RESERVED_SUBSCRIPTION_PREFIX, RESERVED_SUBSCRIPTIONS, TopicName
+from magnetar.core.topic.consumer import Consumer
+from magnetar.wire.kafka.names import called
 
 LOGS: Final = "/managed-ledgers"
 DEPTH: Final = 4

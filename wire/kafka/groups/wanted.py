@@ -5,8 +5,8 @@ Apart from `protocols`, so that nobody has to import the messages who has no use
 
 from __future__ import annotations
 
-from wire.kafka.groups.inner import CONSUMER, subscription_in
-from wire.kafka.groups.member import Member
+from magnetar.wire.kafka.groups.inner import CONSUMER, subscription_in
+from magnetar.wire.kafka.groups.member import Member
 
 
 def topics_wanted(member: Member) -> set[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.kafka.codec.declare import Int8, Int16, Int32, Message, Request, Response, String
+from magnetar.wire.kafka.codec.declare import Int8, Int16, Int32, Message, Request, Response, String
 
 LITERAL = 3
 """A rule for what is called exactly so."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.codec.declare import (
     Bool,
     Int8,
     Int16,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from wire.kafka.codec.declare import Bytes, Int32, Message, String, since
-from wire.kafka.messages.parts import TopicPartitions
+from magnetar.wire.kafka.codec.declare import Bytes, Int32, Message, String, since
+from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 
 class ConsumerSubscription(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Bool,
     Int16,
@@ -19,7 +19,7 @@ from wire.kafka.codec.declare import (
     since,
     until,
 )
-from wire.kafka.messages.parts import PartitionError, TopicErrors
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
 
 
 class CommitPartition(Message):

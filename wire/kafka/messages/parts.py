@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wire.kafka.codec.declare import Int16, Int32, Message, String
+from magnetar.wire.kafka.codec.declare import Int16, Int32, Message, String
 
 
 class LeaderIdAndEpoch(Message):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.codec.declare import (
     Bool,
     Int8,
     Int16,
@@ -16,7 +16,7 @@ from wire.kafka.codec.declare import (
     String,
     since,
 )
-from wire.kafka.messages.parts import PartitionError, TopicIndexes, TopicPartitions
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicIndexes, TopicPartitions
 
 
 class ReassignedPartition(Message):

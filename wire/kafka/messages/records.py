@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Int8,
     Int16,
@@ -21,7 +21,7 @@ from wire.kafka.codec.declare import (
     tagged,
     until,
 )
-from wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
+from magnetar.wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
 
 
 class ProducePartition(Message):

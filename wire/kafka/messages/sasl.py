@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.codec.declare import (
     Bytes,
     Int16,
     Int64,

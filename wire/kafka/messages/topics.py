@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Bool,
     Int8,
@@ -20,7 +20,7 @@ from wire.kafka.codec.declare import (
     tagged,
     until,
 )
-from wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.messages.parts import ConfigValue
 
 
 class CreateAssignment(Message):

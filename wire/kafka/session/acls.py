@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from wire.kafka.errors import SECURITY_DISABLED
-from wire.kafka.messages.acls import (
+from magnetar.wire.kafka.errors import SECURITY_DISABLED
+from magnetar.wire.kafka.messages.acls import (
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
@@ -21,8 +21,8 @@ from wire.kafka.messages.acls import (
 )
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 REASON: Final = "No Authorizer is configured."
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.cluster.ownership import Peer
-from core.errors import BrokerError
-from core.names import TopicName
-from wire.kafka.addresses import parsed
-from wire.kafka.errors import LISTENER_NOT_FOUND, NONE
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.messages.basics import FoundBroker, FoundPartition
+from magnetar.core.cluster.ownership import Peer
+from magnetar.core.errors import BrokerError
+from magnetar.core.names import TopicName
+from magnetar.wire.kafka.addresses import parsed
+from magnetar.wire.kafka.errors import LISTENER_NOT_FOUND, NONE
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.messages.basics import FoundBroker, FoundPartition
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.session.session import KafkaSession
 
 NOBODY = -1
 """The id of a leader that cannot be named."""

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from core.resting import Resting
-from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
     INVALID_REQUEST,
@@ -24,12 +24,12 @@ from wire.kafka.errors import (
     UNSUPPORTED_VERSION,
     Refused,
 )
-from wire.kafka.groups.commit import NEVER_MS, Commit
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.groups.promised import unstable
-from wire.kafka.groups.records import Record
-from wire.kafka.groups.subscriptions import Partition
-from wire.kafka.messages.offsets import (
+from magnetar.wire.kafka.groups.commit import NEVER_MS, Commit
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.promised import unstable
+from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
     CommittedTopic,
     FetchedOffsetsGroup,
@@ -42,15 +42,15 @@ from wire.kafka.messages.offsets import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from wire.kafka.messages.parts import PartitionError
-from wire.kafka.messages.transactions import TxnCommitPartition
-from wire.kafka.names import topic_of
-from wire.kafka.session.brokers import ready
+from magnetar.wire.kafka.messages.parts import PartitionError
+from magnetar.wire.kafka.messages.transactions import TxnCommitPartition
+from magnetar.wire.kafka.names import topic_of
+from magnetar.wire.kafka.session.brokers import ready
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 NOTE_BYTES_MAX: Final = 4096
 PARTITIONS_MAX: Final = 50_000

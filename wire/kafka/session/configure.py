@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from core.resting import Resting
-from wire.kafka import configs
-from wire.kafka.configs import Config, Kind
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.configs import Config, Kind
+from magnetar.wire.kafka.errors import (
     INVALID_CONFIG,
     INVALID_REQUEST,
     NONE,
@@ -26,7 +26,7 @@ from wire.kafka.errors import (
     code_of,
     told_of,
 )
-from wire.kafka.messages.configs import (
+from magnetar.wire.kafka.messages.configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlteredResource,
@@ -45,8 +45,8 @@ from wire.kafka.messages.configs import (
     ListConfigResourcesResponse,
     ListedResource,
 )
-from wire.kafka.session.long_lists import FEW, long_list
-from wire.kafka.session.resources import (
+from magnetar.wire.kafka.session.long_lists import FEW, long_list
+from magnetar.wire.kafka.session.resources import (
     FROM_DEFAULT,
     RESOURCES,
     Change,
@@ -56,8 +56,8 @@ from wire.kafka.session.resources import (
 )
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError
+from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     INVALID_REGULAR_EXPRESSION,
@@ -22,14 +22,14 @@ from wire.kafka.errors import (
     UNSUPPORTED_ASSIGNOR,
     Refused,
 )
-from wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
-from wire.kafka.groups.consumer.group import ConsumerGroup, State
-from wire.kafka.groups.consumer.member import Member
-from wire.kafka.groups.consumer.patterns import BadPattern, compiled
-from wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.groups.records import CONSUMER
-from wire.kafka.messages.consumer_groups import (
+from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.member import Member
+from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
+from magnetar.wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.records import CONSUMER
+from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatRequest,
@@ -41,13 +41,13 @@ from wire.kafka.messages.consumer_groups import (
     HeldAssignment,
     TopicIdPartitions,
 )
-from wire.kafka.session.brokers import ready
-from wire.kafka.session.tools import described
+from magnetar.wire.kafka.session.brokers import ready
+from magnetar.wire.kafka.session.tools import described
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 OWN_ID_VERSION: Final = 1
 """From here on members choose their ids themselves."""

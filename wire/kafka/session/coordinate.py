@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.resting import Resting
-from core.waiting import Waiting
-from wire.kafka.errors import (
+from magnetar.core.resting import Resting
+from magnetar.core.waiting import Waiting
+from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     INVALID_GROUP_ID,
     INVALID_REQUEST,
@@ -22,16 +22,16 @@ from wire.kafka.errors import (
     NONE,
     UNKNOWN_MEMBER_ID,
 )
-from wire.kafka.groups.consumer import classic
-from wire.kafka.groups.group import Group
-from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.messages.basics import (
+from magnetar.wire.kafka.groups.consumer import classic
+from magnetar.wire.kafka.groups.group import Group
+from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.messages.basics import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FoundBroker,
     FoundCoordinator,
 )
-from wire.kafka.messages.groups import (
+from magnetar.wire.kafka.messages.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinedMember,
@@ -44,11 +44,11 @@ from wire.kafka.messages.groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from wire.kafka.session import brokers, mixed
+from magnetar.wire.kafka.session import brokers, mixed
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 ID_REQUIRED_VERSION: Final = 4
 """From here on a newcomer comes again with the id it is given."""

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from core import administration
-from core.errors import AlreadyExists
-from core.names import TopicName
-from core.policies import InactiveTopics, TopicPolicies
-from wire.kafka import configs
-from wire.kafka.names import called
-from wire.kafka.session import internal
+from magnetar.core import administration
+from magnetar.core.errors import AlreadyExists
+from magnetar.core.names import TopicName
+from magnetar.core.policies import InactiveTopics, TopicPolicies
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.names import called
+from magnetar.wire.kafka.session import internal
 
 if TYPE_CHECKING:
-    from core.broker import Broker
-    from wire.kafka.front import KafkaFront
+    from magnetar.core.broker import Broker
+    from magnetar.wire.kafka.front import KafkaFront
 
 
 async def is_there(broker: Broker, name: TopicName) -> bool:

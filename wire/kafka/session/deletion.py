@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from core.resting import Resting
-from core.topic.beginning import begin_at
-from wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, Refused, code_of
-from wire.kafka.messages.records import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.core.topic.beginning import begin_at
+from magnetar.wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, Refused, code_of
+from magnetar.wire.kafka.messages.records import (
     DeletedRecordsPartition,
     DeletedRecordsTopic,
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
 )
-from wire.kafka.session import internal
+from magnetar.wire.kafka.session import internal
 
 if TYPE_CHECKING:
-    from wire.kafka.session.logs import Log
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.logs import Log
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 ALL: Final = -1
 """Up to the end, wherever that is."""

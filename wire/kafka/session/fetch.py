@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from core.errors import BrokerError, Corrupted
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError, Corrupted
+from magnetar.wire.kafka.errors import (
     CORRUPT_MESSAGE,
     NONE,
     NOT_LEADER,
@@ -28,7 +28,7 @@ from wire.kafka.errors import (
     Refused,
     code_of,
 )
-from wire.kafka.messages.records import (
+from magnetar.wire.kafka.messages.records import (
     AbortedTransaction,
     FetchedPartition,
     FetchedTopic,
@@ -37,13 +37,13 @@ from wire.kafka.messages.records import (
     FetchResponse,
     FetchTopic,
 )
-from wire.kafka.session import internal
-from wire.kafka.session.gathering import Gathering
-from wire.kafka.session.logs import EPOCH, Log
+from magnetar.wire.kafka.session import internal
+from magnetar.wire.kafka.session.gathering import Gathering
+from magnetar.wire.kafka.session.logs import EPOCH, Log
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 BYTES_MAX: Final = 55 * 1024 * 1024
 """Of one response."""

@@ -14,13 +14,13 @@ from typing import Final
 
 import trio
 
-from core.entry import crossing, kafka_batch
-from core.entry.pulsar_metadata import chunk
-from core.entry.record import Record
-from core.errors import Corrupted
-from core.ledger import chunked
-from core.ledger.chain import Position
-from core.ledger.managed import ManagedLedger
+from magnetar.core.entry import crossing, kafka_batch
+from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.entry.record import Record
+from magnetar.core.errors import Corrupted
+from magnetar.core.ledger import chunked
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.managed import ManagedLedger
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from core.entry import kafka_batch, kafka_form
-from core.errors import StorageFailed
-from core.ledger.chain import Position
-from core.ledger.tail_cache import Slice
-from wire.kafka.session.foreign import Foreign
-from wire.kafka.session.logs import Log
+from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.errors import StorageFailed
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.wire.kafka.session.foreign import Foreign
+from magnetar.wire.kafka.session.logs import Log
 
 READ_ENTRIES_MAX: Final = 5_000
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from core.names import TopicName
-from core.resting import Resting
-from core.transactions.transaction import State, Transaction
-from wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
-from wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
-from wire.kafka.messages.transactions import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.names import TopicName
+from magnetar.core.resting import Resting
+from magnetar.core.transactions.transaction import State, Transaction
+from magnetar.wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
+from magnetar.wire.kafka.messages.transactions import (
     DescribedProducer,
     DescribedProducersPartition,
     DescribedProducersTopic,
@@ -28,13 +28,13 @@ from wire.kafka.messages.transactions import (
     WriteTxnMarkersResponse,
     WrittenMarker,
 )
-from wire.kafka.names import called
-from wire.kafka.session import internal
-from wire.kafka.session.long_lists import long_list
+from magnetar.wire.kafka.names import called
+from magnetar.wire.kafka.session import internal
+from magnetar.wire.kafka.session.long_lists import long_list
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 STATES: Final[Mapping[State, str]] = {
     State.EMPTY: "Empty",

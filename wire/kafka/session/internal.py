@@ -12,13 +12,13 @@ import uuid
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from core.errors import TopicNotFound
-from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.configs import CLEANUP_POLICY, COMPRESSION_TYPE, SEGMENT_BYTES
-from wire.kafka.errors import INVALID_TOPIC, Refused
+from magnetar.core.errors import TopicNotFound
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.configs import CLEANUP_POLICY, COMPRESSION_TYPE, SEGMENT_BYTES
+from magnetar.wire.kafka.errors import INVALID_TOPIC, Refused
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.session.session import KafkaSession
 
 OFFSETS: Final = "__consumer_offsets"
 PARTITIONS: Final = 50

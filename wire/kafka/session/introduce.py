@@ -6,12 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from wire.kafka.errors import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
-from wire.kafka.messages.basics import ApiVersionsRequest, ApiVersionsResponse, SupportedApi
+from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
+from magnetar.wire.kafka.messages.basics import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedApi,
+)
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 NAMED_VERSION: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII)

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError, TopicNotFound
-from core.ledger import listing
-from core.names import TopicName
-from core.resting import Resting
-from core.topic.topic import Topic
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError, TopicNotFound
+from magnetar.core.ledger import listing
+from magnetar.core.names import TopicName
+from magnetar.core.resting import Resting
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.errors import (
     ELECTION_NOT_NEEDED,
     INVALID_REPLICA_ASSIGNMENT,
     LOG_DIR_NOT_FOUND,
@@ -25,8 +25,8 @@ from wire.kafka.errors import (
     code_of,
     told_of,
 )
-from wire.kafka.messages.parts import PartitionError, TopicPartitions
-from wire.kafka.messages.places import (
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicPartitions
+from magnetar.wire.kafka.messages.places import (
     AlteredDirResult,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -46,12 +46,12 @@ from wire.kafka.messages.places import (
     ReassignmentPartition,
     ReassignmentTopic,
 )
-from wire.kafka.names import topic_of
-from wire.kafka.session.topics import all_names
+from magnetar.wire.kafka.names import topic_of
+from magnetar.wire.kafka.session.topics import all_names
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 
 async def on_describe_log_dirs(session: KafkaSession, asked: Asked) -> DescribeLogDirsResponse:

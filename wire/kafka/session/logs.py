@@ -14,17 +14,17 @@ from typing import Final
 
 import trio
 
-from core.broker import Broker
-from core.errors import NotReady, TopicNotFound
-from core.ledger.managed import MIXED
-from core.ledger.places import Places
-from core.names import TopicName
-from core.topic.topic import Topic
-from wire.kafka.configs import Rules, rules
-from wire.kafka.errors import UNKNOWN_TOPIC_ID, Refused
-from wire.kafka.names import called, topic_of
-from wire.kafka.producers import Census, Producers
-from wire.kafka.session.recall import Recall
+from magnetar.core.broker import Broker
+from magnetar.core.errors import NotReady, TopicNotFound
+from magnetar.core.ledger.managed import MIXED
+from magnetar.core.ledger.places import Places
+from magnetar.core.names import TopicName
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.configs import Rules, rules
+from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, Refused
+from magnetar.wire.kafka.names import called, topic_of
+from magnetar.wire.kafka.producers import Census, Producers
+from magnetar.wire.kafka.session.recall import Recall
 
 EPOCH: Final = 0
 """Of every leader: logs never lose their end, so there is nothing to tell epochs apart by."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from core.resting import Resting
-from wire.kafka.apis import encode_listed, encode_parts
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.apis import encode_listed, encode_parts
 
 if TYPE_CHECKING:
-    from wire.kafka.codec.declare import Message, Response
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.codec.declare import Message, Response
+    from magnetar.wire.kafka.wire import Asked
 
 Thing = TypeVar("Thing")
 

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core import administration
-from core.errors import BrokerError
-from core.resting import Resting
-from wire.kafka import configs
-from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.errors import (
+from magnetar.core import administration
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.errors import (
     INVALID_PARTITIONS,
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
@@ -23,7 +23,7 @@ from wire.kafka.errors import (
     Refused,
     told_of,
 )
-from wire.kafka.messages.topics import (
+from magnetar.wire.kafka.messages.topics import (
     CreatedConfig,
     CreatedPartitionsTopic,
     CreatedTopic,
@@ -38,12 +38,12 @@ from wire.kafka.messages.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from wire.kafka.names import new_topic_of, topic_of
-from wire.kafka.session import creation, internal, resources
+from magnetar.wire.kafka.names import new_topic_of, topic_of
+from magnetar.wire.kafka.session import creation, internal, resources
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 DEFAULT: Final = -1
 PARTITIONS_MAX: Final = 10_000

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.errors import BrokerError
-from wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, Refused
-from wire.kafka.groups.consumer import classic
-from wire.kafka.groups.consumer.group import ConsumerGroup
-from wire.kafka.groups.consumer.words import Beat
-from wire.kafka.groups.coordinator import new_id
-from wire.kafka.groups.member import Joined, Joining
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.session.consumer_groups import NAMES_MAX, looked
+from magnetar.core.errors import BrokerError
+from magnetar.wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, Refused
+from magnetar.wire.kafka.groups.consumer import classic
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
+from magnetar.wire.kafka.groups.consumer.words import Beat
+from magnetar.wire.kafka.groups.coordinator import new_id
+from magnetar.wire.kafka.groups.member import Joined, Joining
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.session.consumer_groups import NAMES_MAX, looked
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.front import KafkaFront
 
 PROTOCOLS_MAX: Final = 16
 

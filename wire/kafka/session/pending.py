@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from wire.kafka import hot
+from magnetar.wire.kafka import hot
 
 if TYPE_CHECKING:
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import Asked
 
 
 class Pending:

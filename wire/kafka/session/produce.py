@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.entry.compression import Oversized
-from core.entry.kafka_batch import CODEC, BatchHeader
-from core.errors import BrokerError
-from core.resting import Resting
-from wire.kafka.batches import BadRecords, checked, for_the_loop, prepared
-from wire.kafka.configs import Rules
-from wire.kafka.errors import (
+from magnetar.core.entry.compression import Oversized
+from magnetar.core.entry.kafka_batch import CODEC, BatchHeader
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.batches import BadRecords, checked, for_the_loop, prepared
+from magnetar.wire.kafka.configs import Rules
+from magnetar.wire.kafka.errors import (
     INVALID_REQUIRED_ACKS,
     NONE,
     NOT_ENOUGH_REPLICAS,
@@ -31,8 +31,8 @@ from wire.kafka.errors import (
     code_of,
     told_of,
 )
-from wire.kafka.hot import BY_ID_VERSION
-from wire.kafka.messages.records import (
+from magnetar.wire.kafka.hot import BY_ID_VERSION
+from magnetar.wire.kafka.messages.records import (
     ProducedPartition,
     ProducedTopic,
     ProducePartition,
@@ -40,13 +40,13 @@ from wire.kafka.messages.records import (
     ProduceResponse,
     RefusedRecord,
 )
-from wire.kafka.session import internal
-from wire.kafka.session.logs import Log
-from wire.kafka.session.storing import Storing, check_transaction
+from magnetar.wire.kafka.session import internal
+from magnetar.wire.kafka.session.logs import Log
+from magnetar.wire.kafka.session.storing import Storing, check_transaction
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 ZSTD: Final = 4
 ZSTD_VERSION: Final = 7

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError, NotReady
-from core.resting import Resting
-from core.transactions.transaction import Promise, State
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError, NotReady
+from magnetar.core.resting import Resting
+from magnetar.core.transactions.transaction import Promise, State
+from magnetar.wire.kafka.errors import (
     ILLEGAL_GENERATION,
     INVALID_PRODUCER_EPOCH,
     INVALID_TXN_STATE,
@@ -18,22 +18,22 @@ from wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     Refused,
 )
-from wire.kafka.groups.commit import Commit
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.groups.promised import Promised, decode, encode
-from wire.kafka.groups.subscriptions import Partition
-from wire.kafka.messages.parts import PartitionError, TopicErrors
-from wire.kafka.messages.transactions import (
+from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.promised import Promised, decode, encode
+from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
+from magnetar.wire.kafka.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from wire.kafka.session import transact
-from wire.kafka.session.commits import TRIED_AGAIN, commit_of, kept, note_refusal
+from magnetar.wire.kafka.session import transact
+from magnetar.wire.kafka.session.commits import TRIED_AGAIN, commit_of, kept, note_refusal
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 log = logging.getLogger(__name__)
 

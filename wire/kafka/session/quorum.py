@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.resting import Resting
-from wire.kafka.errors import NONE, UNKNOWN_TOPIC
-from wire.kafka.messages.quorum import (
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.errors import NONE, UNKNOWN_TOPIC
+from magnetar.wire.kafka.messages.quorum import (
     AskedQuorumTopic,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -21,11 +21,11 @@ from wire.kafka.messages.quorum import (
     QuorumReplica,
     QuorumTopic,
 )
-from wire.kafka.session.logs import EPOCH
+from magnetar.wire.kafka.session.logs import EPOCH
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 LOG: Final = "__cluster_metadata"
 END: Final = 0

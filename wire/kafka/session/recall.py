@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from core.cluster.owned import OwnedRecord, RecordState
-from core.entry import kafka_form
-from core.entry.kafka_batch import header_of
-from core.ledger.chain import START, Position
-from core.ports.metadata_store import MetadataStore
-from wire.kafka.producers import Known
+from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import header_of
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.wire.kafka.producers import Known
 
 if TYPE_CHECKING:
-    from wire.kafka.session.logs import Log
+    from magnetar.wire.kafka.session.logs import Log
 
 NOTES: Final = "/magnetar/kafka/producers"
 RECALLED_ENTRIES: Final = 20_000

@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from core.errors import TopicNotFound
-from core.names import TopicName
-from core.policies import TopicPolicies
-from wire.kafka import configs
-from wire.kafka.configs import Config, Kind
-from wire.kafka.errors import INVALID_REQUEST, Refused
-from wire.kafka.groups.configs import GROUP, of_all
-from wire.kafka.names import topic_of
-from wire.kafka.session import internal
-from wire.kafka.session.creation import is_there
-from wire.kafka.session.topics import all_names
+from magnetar.core.errors import TopicNotFound
+from magnetar.core.names import TopicName
+from magnetar.core.policies import TopicPolicies
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.configs import Config, Kind
+from magnetar.wire.kafka.errors import INVALID_REQUEST, Refused
+from magnetar.wire.kafka.groups.configs import GROUP, of_all
+from magnetar.wire.kafka.names import topic_of
+from magnetar.wire.kafka.session import internal
+from magnetar.wire.kafka.session.creation import is_there
+from magnetar.wire.kafka.session.topics import all_names
 
 if TYPE_CHECKING:
-    from wire.kafka.front import KafkaFront
-    from wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
 
 FROM_TOPIC: Final = 1
 FROM_SERVER: Final = 4

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from core.access import Access, Action, Kind
-from wire.kafka.codec.declare import NO_UUID, Request
+from magnetar.core.access import Access, Action, Kind
+from magnetar.wire.kafka.codec.declare import NO_UUID, Request
 
 
 class Right(NamedTuple):

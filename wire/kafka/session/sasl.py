@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import Unauthenticated
-from wire.kafka.errors import (
+from magnetar.core.errors import Unauthenticated
+from magnetar.wire.kafka.errors import (
     ILLEGAL_SASL_STATE,
     NONE,
     SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM,
 )
-from wire.kafka.messages.sasl import (
+from magnetar.wire.kafka.messages.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
@@ -24,8 +24,8 @@ from wire.kafka.messages.sasl import (
 )
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 
 async def on_sasl_handshake(session: KafkaSession, asked: Asked) -> SaslHandshakeResponse:

@@ -19,15 +19,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from core.access import ANYBODY, Conversation
-from core.debts import Debts
-from core.errors import Unauthorized
-from core.link.connection import Connection
-from core.link.pauses import PAUSE_LATER, PAUSE_PUBLISHES
-from wire.kafka import hot
-from wire.kafka.codec.declare import Response
-from wire.kafka.inspectors import Account
-from wire.kafka.session import (
+from magnetar.core.access import ANYBODY, Conversation
+from magnetar.core.debts import Debts
+from magnetar.core.errors import Unauthorized
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.pauses import PAUSE_LATER, PAUSE_PUBLISHES
+from magnetar.wire.kafka import hot
+from magnetar.wire.kafka.codec.declare import Response
+from magnetar.wire.kafka.inspectors import Account
+from magnetar.wire.kafka.session import (
     acls,
     commits,
     configure,
@@ -50,13 +50,13 @@ from wire.kafka.session import (
     transact,
     whereabouts,
 )
-from wire.kafka.session.news import News
-from wire.kafka.session.pending import Pending
-from wire.kafka.wire import Asked, AskedAgain, KafkaWire
+from magnetar.wire.kafka.session.news import News
+from magnetar.wire.kafka.session.pending import Pending
+from magnetar.wire.kafka.wire import Asked, AskedAgain, KafkaWire
 
 if TYPE_CHECKING:
-    from wire.kafka.addresses import Address
-    from wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.addresses import Address
+    from magnetar.wire.kafka.front import KafkaFront
 
 log = logging.getLogger(__name__)
 

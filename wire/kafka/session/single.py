@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from core.entry import kafka_form
-from core.entry.kafka_batch import BatchHeader
-from core.errors import BrokerError
-from wire.kafka.batches import checked, for_the_loop
-from wire.kafka.errors import NONE, Refused
-from wire.kafka.hot import answer_now
-from wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
-from wire.kafka.session.logs import Log
-from wire.kafka.session.storing import Storing, check_transaction
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import BatchHeader
+from magnetar.core.errors import BrokerError
+from magnetar.wire.kafka.batches import checked, for_the_loop
+from magnetar.wire.kafka.errors import NONE, Refused
+from magnetar.wire.kafka.hot import answer_now
+from magnetar.wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
+from magnetar.wire.kafka.session.logs import Log
+from magnetar.wire.kafka.session.storing import Storing, check_transaction
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import AskedAgain
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import AskedAgain
 
 WAITING_ACKS: Final = (-1, 1)
 

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.entry import kafka_form
-from core.entry.kafka_batch import TRANSACTIONAL, BatchHeader
-from core.errors import BrokerError
-from core.ledger.chain import Position
-from wire.kafka.errors import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, NONE, Refused, code_of
-from wire.kafka.producers import Remembered
-from wire.kafka.session.logs import Log
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import TRANSACTIONAL, BatchHeader
+from magnetar.core.errors import BrokerError
+from magnetar.core.ledger.chain import Position
+from magnetar.wire.kafka.errors import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    NONE,
+    Refused,
+    code_of,
+)
+from magnetar.wire.kafka.producers import Remembered
+from magnetar.wire.kafka.session.logs import Log
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.session.session import KafkaSession
 
 
 def check_transaction(session: KafkaSession, log: Log, header: BatchHeader) -> None:

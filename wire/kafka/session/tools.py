@@ -7,11 +7,11 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from core.errors import BrokerError
-from core.resting import Resting
-from core.topic.consumer import Consumer
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.core.topic.consumer import Consumer
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.errors import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
     INVALID_REQUEST,
@@ -20,17 +20,17 @@ from wire.kafka.errors import (
     POLICY_VIOLATION,
     Refused,
 )
-from wire.kafka.groups.coordinator import kind_of
-from wire.kafka.groups.expiry import forget_if_unused
-from wire.kafka.groups.group import Group, State
-from wire.kafka.groups.inner import CONSUMER
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.groups.records import CLASSIC
-from wire.kafka.groups.records import CONSUMER as NEWER
-from wire.kafka.groups.subscriptions import Partition
-from wire.kafka.messages.consumer_groups import DescribedConsumerGroup
-from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
-from wire.kafka.messages.groups import (
+from magnetar.wire.kafka.groups.coordinator import kind_of
+from magnetar.wire.kafka.groups.expiry import forget_if_unused
+from magnetar.wire.kafka.groups.group import Group, State
+from magnetar.wire.kafka.groups.inner import CONSUMER
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.records import CLASSIC
+from magnetar.wire.kafka.groups.records import CONSUMER as NEWER
+from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.messages.consumer_groups import DescribedConsumerGroup
+from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.groups import (
     DeletedGroup,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
@@ -42,13 +42,13 @@ from wire.kafka.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from wire.kafka.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
-from wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
-from wire.kafka.session.brokers import ready
+from magnetar.wire.kafka.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
+from magnetar.wire.kafka.session.brokers import ready
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
 """Before it, a group that nobody knows is described as a dead one."""

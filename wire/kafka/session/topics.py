@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from core import listing
-from core.errors import AlreadyExists, BrokerError, TopicNotFound
-from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
-from core.resting import Resting
-from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.errors import INVALID_REQUEST, NONE, Refused, code_of
-from wire.kafka.messages.basics import (
+from magnetar.core import listing
+from magnetar.core.errors import AlreadyExists, BrokerError, TopicNotFound
+from magnetar.core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, Refused, code_of
+from magnetar.wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribedBroker,
@@ -26,13 +26,13 @@ from wire.kafka.messages.basics import (
     MetadataResponse,
     TopicCursor,
 )
-from wire.kafka.names import called, new_topic_of, topic_of
-from wire.kafka.session import brokers, creation, internal
-from wire.kafka.session.logs import EPOCH
+from magnetar.wire.kafka.names import called, new_topic_of, topic_of
+from magnetar.wire.kafka.session import brokers, creation, internal
+from magnetar.wire.kafka.session.logs import EPOCH
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 IDS_VERSION: Final = 12
 """Of Metadata: the first in which a topic may be asked for by its id."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from core.resting import Resting
-from core.transactions.coordinator import Place
-from core.transactions.transaction import State, Transaction
-from wire.kafka.errors import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.core.transactions.coordinator import Place
+from magnetar.core.transactions.transaction import State, Transaction
+from magnetar.wire.kafka.errors import (
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
@@ -29,8 +29,8 @@ from wire.kafka.errors import (
     PRODUCER_FENCED,
     Refused,
 )
-from wire.kafka.groups.offsets import commit_code
-from wire.kafka.messages.transactions import (
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.messages.transactions import (
     AddedPartition,
     AddedTopic,
     AddOffsetsToTxnRequest,
@@ -44,8 +44,8 @@ from wire.kafka.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError
-from core.resting import Resting
-from wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
-from wire.kafka.messages.records import (
+from magnetar.core.errors import BrokerError
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
+from magnetar.wire.kafka.messages.records import (
     EndedEpochPartition,
     EndedEpochTopic,
     EndEpochPartition,
@@ -20,12 +20,12 @@ from wire.kafka.messages.records import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from wire.kafka.session import internal
-from wire.kafka.session.logs import EPOCH, Log
+from magnetar.wire.kafka.session import internal
+from magnetar.wire.kafka.session.logs import EPOCH, Log
 
 if TYPE_CHECKING:
-    from wire.kafka.session.session import KafkaSession
-    from wire.kafka.wire import Asked
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
 
 READ_COMMITTED: Final = 1
 LATEST: Final = -1

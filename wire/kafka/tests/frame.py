@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 
-from core.link.gathering import GatheringNow
-from wire.kafka.apis import APIS
-from wire.kafka.codec.declare import Request
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.wire import KafkaWire
+from magnetar.core.link.gathering import GatheringNow
+from magnetar.wire.kafka.apis import APIS
+from magnetar.wire.kafka.codec.declare import Request
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.wire import KafkaWire
 
 
 def framed(request: Request, version: int, number: int = 1, client_id: bytes = b"me") -> bytes:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire.kafka.addresses import Address, parsed
+from magnetar.wire.kafka.addresses import Address, parsed
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,21 @@ import sys
 import kio.index
 import pytest
 
-from core.errors import WireError
-from wire.kafka import apis
-from wire.kafka.apis import APIS, Header, decode_header, decode_request, encode_response
-from wire.kafka.messages.basics import ApiVersionsRequest, ApiVersionsResponse, SupportedApi
-from wire.kafka.messages.configs import (
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka import apis
+from magnetar.wire.kafka.apis import APIS, Header, decode_header, decode_request, encode_response
+from magnetar.wire.kafka.messages.basics import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SupportedApi,
+)
+from magnetar.wire.kafka.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedResource,
 )
-from wire.kafka.messages.groups import HeartbeatRequest, HeartbeatResponse
-from wire.kafka.messages.sasl import SaslHandshakeResponse
+from magnetar.wire.kafka.messages.groups import HeartbeatRequest, HeartbeatResponse
+from magnetar.wire.kafka.messages.sasl import SaslHandshakeResponse
 
 KNOWN = [
     pytest.param(api, version, id=f"{api.name}-v{version}")
@@ -140,8 +144,8 @@ def test_api_versions_in_a_version_that_we_know_is_read():
 
 def test_nothing_is_compiled_before_it_is_needed():
     script = (
-        "from wire.kafka import apis\n"
-        "from wire.kafka.codec.decoding import decoder\n"
+        "from magnetar.wire.kafka import apis\n"
+        "from magnetar.wire.kafka.codec.decoding import decoder\n"
         "apis.decode_request(12, 3, bytes.fromhex('000167000000050001 6dffff'), 0)\n"
         "print(decoder.cache_info().currsize)\n"
     )

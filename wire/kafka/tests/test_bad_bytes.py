@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from wire.kafka.apis import APIS, decode_header, decode_request
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.tests.samples import full
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.apis import APIS, decode_header, decode_request
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.tests.samples import full
 
 VERSIONS = [
     pytest.param(side, version, api.is_flexible(version), id=f"{side.__name__}-v{version}")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.checksum import crc32c
-from core.entry import kafka_batch
-from core.errors import Corrupted
-from wire.kafka import batches
-from wire.kafka.errors import CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, Refused
-from wire.kafka.tests.batch import batch
+from magnetar.core.checksum import crc32c
+from magnetar.core.entry import kafka_batch
+from magnetar.core.errors import Corrupted
+from magnetar.wire.kafka import batches
+from magnetar.wire.kafka.errors import CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, Refused
+from magnetar.wire.kafka.tests.batch import batch
 
 
 def checked(data: bytes) -> kafka_batch.BatchHeader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.policies import (
+from magnetar.core.policies import (
     BrokerDefaults,
     Compaction,
     LedgerLimits,
@@ -14,8 +14,8 @@ from core.policies import (
     TopicPolicies,
     effective,
 )
-from wire.kafka import configs
-from wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
 
 DEFAULTS = {"retention.ms": "5000", "max.message.bytes": "777"}
 

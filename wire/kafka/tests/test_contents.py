@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.entry import kafka_batch
-from core.entry.compression import KAFKA_CODECS, Oversized, compress_records
-from core.entry.kafka_batch import HEADER_BYTES, zigzag
-from core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from wire.kafka import batches, contents, errors
-from wire.kafka.configs import Rules, rules
-from wire.kafka.errors import Refused
-from wire.kafka.tests.batch import batch, headed, record
+from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.compression import KAFKA_CODECS, Oversized, compress_records
+from magnetar.core.entry.kafka_batch import HEADER_BYTES, zigzag
+from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.wire.kafka import batches, contents, errors
+from magnetar.wire.kafka.configs import Rules, rules
+from magnetar.wire.kafka.errors import Refused
+from magnetar.wire.kafka.tests.batch import batch, headed, record
 
 NOW_MS = 1_700_000_000_000
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from wire.kafka.apis import APIS
-from wire.kafka.configs import TOPIC
-from wire.kafka.groups.configs import GROUP
-from wire.kafka.session.introduce import SERVED
-from wire.kafka.session.session import HANDLERS
+from magnetar.wire.kafka.apis import APIS
+from magnetar.wire.kafka.configs import TOPIC
+from magnetar.wire.kafka.groups.configs import GROUP
+from magnetar.wire.kafka.session.introduce import SERVED
+from magnetar.wire.kafka.session.session import HANDLERS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "kafka.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "kafka.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_apis_is_what_is_served() -> None:

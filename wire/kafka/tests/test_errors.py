@@ -1,8 +1,8 @@
 """Our errors as Kafka's codes: every one of them."""
 
-from core import errors
-from core.testing.errors import leaves
-from wire.kafka.errors import (
+from magnetar.core import errors
+from magnetar.core.testing.errors import leaves
+from magnetar.wire.kafka.errors import (
     CODES,
     INVALID_CONFIG,
     INVALID_REQUEST,

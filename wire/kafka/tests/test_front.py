@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from core.testing.broker import Stores, running
-from core.testing.line import Line
-from wire.kafka.addresses import Address
-from wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.line import Line
+from magnetar.wire.kafka.addresses import Address
+from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
 
 
 @pytest.mark.parametrize(

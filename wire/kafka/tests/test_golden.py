@@ -6,10 +6,10 @@ differs; a client named `golden` that sends one record to `orders`, and fetches 
 
 import pytest
 
-from wire.kafka.apis import decode_header, decode_request
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.basics import ApiVersionsRequest, FindTopic, MetadataRequest
-from wire.kafka.messages.records import (
+from magnetar.wire.kafka.apis import decode_header, decode_request
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.records import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
@@ -17,7 +17,7 @@ from wire.kafka.messages.records import (
     ProduceRequest,
     ProduceTopic,
 )
-from wire.kafka.messages.transactions import InitProducerIdRequest
+from magnetar.wire.kafka.messages.transactions import InitProducerIdRequest
 
 BATCH = bytes.fromhex(
     "00000000000000000000003e0000000002021a0f340000000000000000018bcfe568000000018bcfe568000000"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry import kafka_form
-from core.errors import WireError
-from wire.kafka import apis, hot
-from wire.kafka.hot import Shapes
-from wire.kafka.messages.records import (
+from magnetar.core.entry import kafka_form
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka import apis, hot
+from magnetar.wire.kafka.hot import Shapes
+from magnetar.wire.kafka.messages.records import (
     ProducedPartition,
     ProducedTopic,
     ProducePartition,
@@ -21,9 +21,9 @@ from wire.kafka.messages.records import (
     ProduceResponse,
     ProduceTopic,
 )
-from wire.kafka.tests.batch import batch
-from wire.kafka.tests.frame import feed_large, framed
-from wire.kafka.wire import KafkaWire
+from magnetar.wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.tests.frame import feed_large, framed
+from magnetar.wire.kafka.wire import KafkaWire
 
 names = st.text(min_size=1, max_size=200)
 requests = st.builds(

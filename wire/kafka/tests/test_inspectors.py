@@ -8,8 +8,8 @@ from collections.abc import Callable
 import trio
 import trio.testing
 
-from core.clock import SystemClock
-from wire.kafka.inspectors import Account, Inspectors
+from magnetar.core.clock import SystemClock
+from magnetar.wire.kafka.inspectors import Account, Inspectors
 
 
 class Stage:

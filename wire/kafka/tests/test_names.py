@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import InvalidName
-from wire.kafka.names import called, new_topic_of, topic_of
+from magnetar.core.errors import InvalidName
+from magnetar.wire.kafka.names import called, new_topic_of, topic_of
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from collections import OrderedDict
 
 import pytest
 
-from core.entry.kafka_batch import BatchHeader, header_of
-from wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
-from wire.kafka.producers import (
+from magnetar.core.entry.kafka_batch import BatchHeader, header_of
+from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
+from magnetar.wire.kafka.producers import (
     PRODUCERS_IN_ALL_MAX,
     PRODUCERS_MAX,
     PRODUCERS_MIN,
@@ -16,7 +16,7 @@ from wire.kafka.producers import (
     Producers,
     Remembered,
 )
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.tests.batch import batch
 
 NOW_MS = 1_700_000_000_000
 

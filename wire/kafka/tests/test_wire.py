@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from wire.kafka.messages.basics import ApiVersionsResponse
-from wire.kafka.messages.groups import HeartbeatResponse
-from wire.kafka.wire import FRAME_BYTES_MAX, WORDS_BYTES_MAX, KafkaWire
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.messages.basics import ApiVersionsResponse
+from magnetar.wire.kafka.messages.groups import HeartbeatResponse
+from magnetar.wire.kafka.wire import FRAME_BYTES_MAX, WORDS_BYTES_MAX, KafkaWire
 
 API_VERSIONS, HEARTBEAT = 18, 12
 

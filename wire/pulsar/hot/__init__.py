@@ -18,19 +18,19 @@ with the same signature in `compiled/`, and which one is taken is settled below 
 `bench/codec.py` measures both. Begin with `sends`; the others are variations.
 """
 
-from core.native import quickest
-from wire.pulsar.hot import acks as _acks
-from wire.pulsar.hot import messages as _messages
-from wire.pulsar.hot import receipts as _receipts
-from wire.pulsar.hot import sends as _sends
-from wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
-from wire.pulsar.hot.contents import malformed
-from wire.pulsar.hot.messages import Suffix, suffix_of
-from wire.pulsar.hot.receipts import receipts_without_id
-from wire.pulsar.hot.sends import SEND_HEAD, Limits, echo_of, sequence_of
+from magnetar.core.native import quickest
+from magnetar.wire.pulsar.hot import acks as _acks
+from magnetar.wire.pulsar.hot import messages as _messages
+from magnetar.wire.pulsar.hot import receipts as _receipts
+from magnetar.wire.pulsar.hot import sends as _sends
+from magnetar.wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
+from magnetar.wire.pulsar.hot.contents import malformed
+from magnetar.wire.pulsar.hot.messages import Suffix, suffix_of
+from magnetar.wire.pulsar.hot.receipts import receipts_without_id
+from magnetar.wire.pulsar.hot.sends import SEND_HEAD, Limits, echo_of, sequence_of
 
-_READING = "wire.pulsar.hot.compiled.reading"
-_WRITING = "wire.pulsar.hot.compiled.writing"
+_READING = "magnetar.wire.pulsar.hot.compiled.reading"
+_WRITING = "magnetar.wire.pulsar.hot.compiled.writing"
 
 parse_sends = quickest(_sends.parse_sends, _READING)
 parse_acks = quickest(_acks.parse_acks, _READING)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from core.varints import number_at, stretches, varint_end
-from wire.pulsar.events import Acks, Flow
-from wire.pulsar.frames import SIZES
-from wire.pulsar.hot.sends import Limits
-from wire.pulsar.varints import MORE_FOLLOWS
+from magnetar.core.varints import number_at, stretches, varint_end
+from magnetar.wire.pulsar.events import Acks, Flow
+from magnetar.wire.pulsar.frames import SIZES
+from magnetar.wire.pulsar.hot.sends import Limits
+from magnetar.wire.pulsar.varints import MORE_FOLLOWS
 
 ACK_HEAD: Final = b"\x08\x0a\x52"  # type ACK, field ack
 FLOW_HEAD: Final = b"\x08\x0b\x5a"

@@ -17,12 +17,12 @@ from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from core.entry.compression import CODECS, decompress
-from core.errors import Corrupted
-from core.native import quickest
-from core.varints import number_at, varint_end
+from magnetar.core.entry.compression import CODECS, decompress
+from magnetar.core.errors import Corrupted
+from magnetar.core.native import quickest
+from magnetar.core.varints import number_at, varint_end
 
-HOME: Final = "wire.pulsar.hot.compiled.reading"
+HOME: Final = "magnetar.wire.pulsar.hot.compiled.reading"
 UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024
 """What has more is stored as it came: twice what stock clients put into a batch by themselves."""
 UNCOMPRESSED_BYTES_MIN: Final = 4 * 1024

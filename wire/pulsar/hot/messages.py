@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import Final, NamedTuple
 
-from core.varints import stretches, varint
-from wire.pulsar.frames import BROKER_PART, CHECKSUM_PART, SIZE, tail_to_store
+from magnetar.core.varints import stretches, varint
+from magnetar.wire.pulsar.frames import BROKER_PART, CHECKSUM_PART, SIZE, tail_to_store
 
 UNSIGNED: Final = (1 << 64) - 1
 COPY_BYTES_MAX: Final = 2048

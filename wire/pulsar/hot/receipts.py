@@ -10,8 +10,8 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import Final
 
-from core.varints import ONE_BYTE, stretches, varint
-from wire.pulsar.frames import SIZES
+from magnetar.core.varints import ONE_BYTE, stretches, varint
+from magnetar.wire.pulsar.frames import SIZES
 
 UNSIGNED: Final = (1 << 64) - 1
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from core.checksum import crc32c
-from core.varints import number_at, varint, varint_end
-from wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Sends
-from wire.pulsar.frames import CHECKED_BYTES, SIZE, TAIL_BYTES_MIN
-from wire.pulsar.varints import all_varints
+from magnetar.core.checksum import crc32c
+from magnetar.core.varints import number_at, varint, varint_end
+from magnetar.wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Sends
+from magnetar.wire.pulsar.frames import CHECKED_BYTES, SIZE, TAIL_BYTES_MIN
+from magnetar.wire.pulsar.varints import all_varints
 
 SEND_HEAD: Final = b"\x08\x06\x32"  # type SEND, field send
 CHECKSUM_MARK: Final = 0x0E01

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from core.attaching import ATTACH_SECONDS
-from core.errors import BrokerError, ConsumerNotFound, NotReady
+from magnetar.core.attaching import ATTACH_SECONDS
+from magnetar.core.errors import BrokerError, ConsumerNotFound, NotReady
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.consume import Attached
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.consume import Attached
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 AWAY_MAX: Final = 1_000
 """Remembered per connection, the last ones."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from core.errors import NotAllowed
-from wire.pulsar import events, replies
-from wire.pulsar.errors import code_of
-from wire.pulsar.wire import State
+from magnetar.core.errors import NotAllowed
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.errors import code_of
+from magnetar.wire.pulsar.wire import State
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 PROTOCOL_VERSION: Final = 21
 

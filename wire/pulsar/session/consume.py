@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.errors import BrokerError, Invalid, NotAllowed, NotReady
-from core.ledger.tail_cache import Slice
-from core.topic.consumer import NOTHING_NOTED, Consumer
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events, replies
-from wire.pulsar.wire import Recipient
+from magnetar.core.errors import BrokerError, Invalid, NotAllowed, NotReady
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.topic.consumer import NOTHING_NOTED, Consumer
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.wire import Recipient
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 log = logging.getLogger(__name__)
 

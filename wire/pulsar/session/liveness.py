@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 ANSWER_SECONDS: Final = 5.0
 

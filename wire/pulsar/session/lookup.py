@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from core.checksum import crc32c
-from core.cluster.ownership import Peer
-from core.errors import (
+from magnetar.core.checksum import crc32c
+from magnetar.core.cluster.ownership import Peer
+from magnetar.core.errors import (
     InvalidName,
     NamespaceNotFound,
     NotOwned,
@@ -18,12 +18,12 @@ from core.errors import (
     Overloaded,
     TopicNotFound,
 )
-from core.listing import topics_of
-from core.names import NamespaceName, TopicName
-from wire.pulsar import events, replies
+from magnetar.core.listing import topics_of
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 
 Asked = TypeVar("Asked")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.attaching import attach
-from core.entry.pulsar_metadata import has_encryption_keys
-from core.errors import (
+from magnetar.core.attaching import attach
+from magnetar.core.entry.pulsar_metadata import has_encryption_keys
+from magnetar.core.errors import (
     BrokerError,
     ChecksumMismatch,
     Invalid,
@@ -16,20 +16,20 @@ from core.errors import (
     NotReady,
     ProducerBusy,
 )
-from core.ledger.chain import START
-from core.names import check_length
-from core.topic.checks import check_properties
-from core.topic.producer import AccessMode, Producer, ProducerRequest
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
-from wire.pulsar import events, hot, replies
-from wire.pulsar.session import liveness
-from wire.pulsar.session.attached import NOBODY, check_attached
-from wire.pulsar.session.lookup import topic_name
-from wire.pulsar.session.publishing import Attached
+from magnetar.core.ledger.chain import START
+from magnetar.core.names import check_length
+from magnetar.core.topic.checks import check_properties
+from magnetar.core.topic.producer import AccessMode, Producer, ProducerRequest
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.wire.pulsar import events, hot, replies
+from magnetar.wire.pulsar.session import liveness
+from magnetar.wire.pulsar.session.attached import NOBODY, check_attached
+from magnetar.wire.pulsar.session.lookup import topic_name
+from magnetar.wire.pulsar.session.publishing import Attached
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 MODES: Final[Mapping[events.AccessMode, AccessMode]] = {
     events.AccessMode.SHARED: AccessMode.SHARED,

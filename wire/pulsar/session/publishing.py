@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
-from core.ledger.chain import Position
-from core.topic import checks, deduplication
-from core.topic.deduplication import Verdict
-from core.topic.producer import Producer
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
-from wire.pulsar import events, hot, replies
-from wire.pulsar.errors import code_of, spares_connection
+from magnetar.core.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
+from magnetar.core.ledger.chain import Position
+from magnetar.core.topic import checks, deduplication
+from magnetar.core.topic.deduplication import Verdict
+from magnetar.core.topic.producer import Producer
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.wire.pulsar import events, hot, replies
+from magnetar.wire.pulsar.errors import code_of, spares_connection
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 PRODUCERS_LEFT_MAX: Final = 1_000
 """Remembered per connection, the last ones."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.dates import iso_date
-from core.errors import NotAllowed, TopicNotFound
-from wire.pulsar import events, refusals, replies
-from wire.pulsar.session.away import ask
-from wire.pulsar.session.consume import Attached
+from magnetar.core.dates import iso_date
+from magnetar.core.errors import NotAllowed, TopicNotFound
+from magnetar.wire.pulsar import events, refusals, replies
+from magnetar.wire.pulsar.session.away import ask
+from magnetar.wire.pulsar.session.consume import Attached
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 
 async def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats) -> None:

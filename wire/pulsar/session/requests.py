@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import trio
 from msgspec import Struct
 
-from core.link.pauses import PAUSE_REQUESTS
-from wire.pulsar import events
+from magnetar.core.link.pauses import PAUSE_REQUESTS
+from magnetar.wire.pulsar import events
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 REQUESTS_MAX: Final = 200
 """Of one connection. Clients ask for a few things at a time, or for all their topics at once."""

@@ -7,19 +7,19 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.entry.pulsar_metadata import message_count
-from core.errors import Corrupted, Invalid, NotAllowed, NotReady
-from core.ledger.chain import START, Position
-from core.topic.consumer import PartialAck
-from core.topic.seeking import find_by_time, mark_before
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from wire.pulsar import events, replies
-from wire.pulsar.session.away import ask
-from wire.pulsar.session.consume import Attached
+from magnetar.core.entry.pulsar_metadata import message_count
+from magnetar.core.errors import Corrupted, Invalid, NotAllowed, NotReady
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.topic.consumer import PartialAck
+from magnetar.core.topic.seeking import find_by_time, mark_before
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.session.away import ask
+from magnetar.wire.pulsar.session.consume import Attached
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 
 async def on_seek(session: PulsarSession, event: events.Seek) -> None:

@@ -18,19 +18,19 @@ from typing import Any, Final
 import trio
 from msgspec import Struct
 
-from core.broker import Broker
-from core.debts import Debts
-from core.errors import BrokerError, Invalid
-from core.link.connection import Connection
-from core.link.pauses import PAUSE_PUBLISHES
-from wire.pulsar import events, refusals, replies
-from wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
-from wire.pulsar.session.away import Away
-from wire.pulsar.session.produce import HANDLERS as PRODUCE
-from wire.pulsar.session.produce import detach_all as detach_producers
-from wire.pulsar.session.publishing import Attached as AttachedProducer
-from wire.pulsar.session.requests import Answer, Requests, Turns
-from wire.pulsar.wire import PulsarWire, WireOptions
+from magnetar.core.broker import Broker
+from magnetar.core.debts import Debts
+from magnetar.core.errors import BrokerError, Invalid
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.pauses import PAUSE_PUBLISHES
+from magnetar.wire.pulsar import events, refusals, replies
+from magnetar.wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
+from magnetar.wire.pulsar.session.away import Away
+from magnetar.wire.pulsar.session.produce import HANDLERS as PRODUCE
+from magnetar.wire.pulsar.session.produce import detach_all as detach_producers
+from magnetar.wire.pulsar.session.publishing import Attached as AttachedProducer
+from magnetar.wire.pulsar.session.requests import Answer, Requests, Turns
+from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from core.attaching import attach
-from core.errors import (
+from magnetar.core.attaching import attach
+from magnetar.core.errors import (
     BrokerError,
     ConsumerBusy,
     ConsumerNotFound,
@@ -15,22 +15,22 @@ from core.errors import (
     NotReady,
     SubscriptionNotFound,
 )
-from core.ledger.chain import START, Position
-from core.names import check_length, check_subscription
-from core.topic.checks import check_properties
-from core.topic.consumer import Attachment, ConsumerRequest
-from core.topic.seeking import find_by_time, mark_before
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
-from core.topic.volatile import VolatileTopic
-from wire.pulsar import events, replies
-from wire.pulsar.session import liveness
-from wire.pulsar.session.attached import NOBODY, check_attached
-from wire.pulsar.session.consume import Attached
-from wire.pulsar.session.lookup import topic_name
+from magnetar.core.ledger.chain import START, Position
+from magnetar.core.names import check_length, check_subscription
+from magnetar.core.topic.checks import check_properties
+from magnetar.core.topic.consumer import Attachment, ConsumerRequest
+from magnetar.core.topic.seeking import find_by_time, mark_before
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.session import liveness
+from magnetar.wire.pulsar.session.attached import NOBODY, check_attached
+from magnetar.wire.pulsar.session.consume import Attached
+from magnetar.wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
-    from wire.pulsar.session.session import PulsarSession
+    from magnetar.wire.pulsar.session.session import PulsarSession
 
 TYPES: Final[Mapping[events.SubscriptionType, SubscriptionType]] = {
     events.SubscriptionType.EXCLUSIVE: SubscriptionType.EXCLUSIVE,

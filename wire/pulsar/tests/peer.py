@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from struct import pack, unpack_from
 from typing import Any, NamedTuple
 
-from core.checksum import crc32c
-from wire.pulsar import commands_pb2 as pb
+from magnetar.core.checksum import crc32c
+from magnetar.wire.pulsar import commands_pb2 as pb
 
 EARLIEST = (1 << 64) - 1
 FIELDS = {

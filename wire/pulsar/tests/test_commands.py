@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.errors import WireError
-from wire.pulsar import commands, events
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands, events
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 PAIR = [pb.KeyValue(key="a", value="b")]
 SCHEMA = pb.Schema(name="s", schema_data=b"null", type=pb.Schema.STRING, properties=PAIR)

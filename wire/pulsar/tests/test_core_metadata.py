@@ -5,9 +5,9 @@ import base64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.entry import pulsar_metadata as reader
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.tests import peer
+from magnetar.core.entry import pulsar_metadata as reader
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.tests import peer
 
 LONG = st.integers(-(1 << 63), (1 << 63) - 1)
 UNSIGNED = st.integers(0, (1 << 64) - 1)

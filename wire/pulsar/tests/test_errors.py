@@ -2,10 +2,10 @@
 
 import pytest
 
-from core import errors
-from core.testing.errors import leaves
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.errors import CODES, code_of, spares_connection
+from magnetar.core import errors
+from magnetar.core.testing.errors import leaves
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.errors import CODES, code_of, spares_connection
 
 
 def test_the_table_is_total():

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from wire.pulsar import events
+from magnetar.wire.pulsar import events
 
 STRUCTS = [
     kind

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.checksum import crc32c
-from core.errors import WireError
-from wire.pulsar.frames import (
+from magnetar.core.checksum import crc32c
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar.frames import (
     Tail,
     checksum_fits,
     command_end,

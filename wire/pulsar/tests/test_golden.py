@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.ledger.tail_cache import Slice
-from wire.pulsar import events
-from wire.pulsar.wire import PulsarWire, Recipient
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.wire import PulsarWire, Recipient
 
 TOPIC = "persistent://public/default/t"
 ENCODED_TOPIC = TOPIC.encode().hex()

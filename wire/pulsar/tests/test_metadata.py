@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.metadata import Metadata, read
-from wire.pulsar.tests import peer
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.metadata import Metadata, read
+from magnetar.wire.pulsar.tests import peer
 
 
 def test_little_metadata():

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import parts, values
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import parts, values
 
 UNSIGNED = st.integers(0, (1 << 64) - 1)
 

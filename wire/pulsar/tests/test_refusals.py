@@ -2,10 +2,10 @@
 
 import pytest
 
-from core import errors
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events, refusals
-from wire.pulsar.tests import peer
+from magnetar.core import errors
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events, refusals
+from magnetar.wire.pulsar.tests import peer
 
 
 def heard(frame: bytes) -> peer.Heard:

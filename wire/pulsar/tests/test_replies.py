@@ -1,9 +1,9 @@
 """What a broker says, as clients read it: required fields present."""
 
-from core import errors
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events, replies
-from wire.pulsar.tests import peer
+from magnetar.core import errors
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.tests import peer
 
 HERE = replies.Address("pulsar://here:6650", "pulsar+ssl://here:6651")
 NOBODY = (1 << 64) - 1

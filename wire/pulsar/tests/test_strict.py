@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.strict import parse
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.strict import parse
 
 
 def test_a_complete_message():

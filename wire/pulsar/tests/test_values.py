@@ -2,8 +2,8 @@
 
 import pytest
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import values
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import values
 
 MODES = pb.CommandGetTopicsOfNamespace
 

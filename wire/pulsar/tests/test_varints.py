@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.varints import stretches, varint, varint_end
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.varints import all_varints
+from magnetar.core.varints import stretches, varint, varint_end
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.varints import all_varints
 
 NUMBERS = st.one_of(st.integers(0, 40_000), st.integers(0, (1 << 63) - 1))
 

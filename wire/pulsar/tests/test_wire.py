@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from core.ledger.tail_cache import Slice
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events, replies
-from wire.pulsar.hot import sequence_of
-from wire.pulsar.tests import peer
-from wire.pulsar.wire import ALLOWED, PulsarWire, Recipient, State, WireOptions
+from magnetar.core.errors import WireError
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events, replies
+from magnetar.wire.pulsar.hot import sequence_of
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.wire import ALLOWED, PulsarWire, Recipient, State, WireOptions
 
 EVERYDAY = [
     peer.connect(),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from core.throttle import RateLimit
-from wire.http.admin.policies.limits import Persistence
-from wire.http.admin.policies.namespaces import STORED, decided
-from wire.http.asking import Ask
+from magnetar.core.throttle import RateLimit
+from magnetar.wire.http.admin.policies.limits import Persistence
+from magnetar.wire.http.admin.policies.namespaces import STORED, decided
+from magnetar.wire.http.asking import Ask
 
 UNDEFINED: Final = "UNDEFINED"
 """What a namespace says that leaves the compatibility of schemas to the broker."""

@@ -14,17 +14,17 @@ import msgspec
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 
-from core.errors import Invalid
-from core.policies import (
+from magnetar.core.errors import Invalid
+from magnetar.core.policies import (
     SUBSCRIPTION_TYPES,
     AutoTopicCreation,
     BacklogQuota,
     QuotaType,
     Retention,
 )
-from core.rate_policies import DispatchRate, PublishRate, SubscribeRate
-from wire.http.asking import Ask
-from wire.http.routes import not_here
+from magnetar.core.rate_policies import DispatchRate, PublishRate, SubscribeRate
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import not_here
 
 MEBIBYTE: Final = 1024 * 1024
 INT_MAX: Final = (1 << 31) - 1

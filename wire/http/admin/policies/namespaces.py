@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from core.errors import Invalid
-from core.policies import (
+from magnetar.core.errors import Invalid
+from magnetar.core.policies import (
     AutoSubscriptionCreation,
     AutoTopicCreation,
     BacklogQuota,
@@ -28,9 +28,9 @@ from core.policies import (
     Retention,
     decode,
 )
-from wire.http.admin.policies.limits import check, check_auto_creation, check_retention
-from wire.http.asking import Ask
-from wire.http.routes import Handler, Table, changing, plain_text
+from magnetar.wire.http.admin.policies.limits import check, check_auto_creation, check_retention
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Handler, Table, changing, plain_text
 
 MEBIBYTE: Final = 1024 * 1024
 DEFAULTS: Final = NamespacePolicies()

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from core.errors import TopicNotFound
-from core.policies import (
+from magnetar.core.errors import TopicNotFound
+from magnetar.core.policies import (
     AutoSubscriptionCreation,
     BacklogQuota,
     DelayedDelivery,
@@ -22,11 +22,11 @@ from core.policies import (
     Retention,
     TopicPolicies,
 )
-from wire.http.admin.policies.applied import of_namespace_or_broker
-from wire.http.admin.policies.limits import check_of_topic, check_retention
-from wire.http.admin.policies.namespaces import quota_type, rows_of
-from wire.http.asking import Ask
-from wire.http.routes import Handler, Table, changing
+from magnetar.wire.http.admin.policies.applied import of_namespace_or_broker
+from magnetar.wire.http.admin.policies.limits import check_of_topic, check_retention
+from magnetar.wire.http.admin.policies.namespaces import quota_type, rows_of
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Handler, Table, changing
 
 DEFAULTS: Final = TopicPolicies()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.tests.visitor import Visitor
 
 
 async def test_no_topic_has_a_schema(visitor: Visitor) -> None:

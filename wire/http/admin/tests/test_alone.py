@@ -4,8 +4,8 @@ import zlib
 
 import pytest
 
-from wire.http.lookup import BUNDLE
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.tests.visitor import Visitor
 
 CLUSTER = "/admin/v2/clusters/standalone"
 SPACE = "/admin/v2/namespaces/public/default"

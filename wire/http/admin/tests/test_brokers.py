@@ -1,9 +1,9 @@
 """This server, as the cluster it is."""
 
-from core.names import TopicName
-from wire.http.admin.brokers import TOPICS_PER_REST
-from wire.http.lookup import BUNDLE
-from wire.http.tests.visitor import Visitor
+from magnetar.core.names import TopicName
+from magnetar.wire.http.admin.brokers import TOPICS_PER_REST
+from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/brokers"
 

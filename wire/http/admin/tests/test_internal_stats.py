@@ -1,6 +1,6 @@
 """Ledgers and cursors of a topic."""
 
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
 

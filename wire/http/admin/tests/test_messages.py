@@ -10,7 +10,7 @@ import cramjam
 import msgspec
 import pytest
 
-from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 HERE = "/admin/v2/persistent/public/default/a"
 PUBLISHED_MS = 1_700_000_000_000

@@ -1,7 +1,7 @@
 """Namespaces: their life, what is in them, permissions and properties."""
 
-from wire.http.lookup import BUNDLE
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/n"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.errors import SubscriptionNotFound
-from wire.http.admin.reaching import Target, having, message_id, subscription_of
-from wire.http.tests.visitor import Visitor
+from magnetar.core.errors import SubscriptionNotFound
+from magnetar.wire.http.admin.reaching import Target, having, message_id, subscription_of
+from magnetar.wire.http.tests.visitor import Visitor
 
 
 async def test_what_is_there_and_what_is_not(visitor: Visitor) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.tests.visitor import Visitor
 
 SPACE = "/admin/v2/namespaces/public/default"
 TOPIC = "/admin/v2/persistent/public/default/a"

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from core.topic.consumer import ConsumerRequest
-from core.topic.subscription import Subscription, SubscriptionType
-from core.topic.topic import Topic
-from wire.http.tests.visitor import Visitor
+from magnetar.core.topic.consumer import ConsumerRequest
+from magnetar.core.topic.subscription import Subscription, SubscriptionType
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
 S = f"{HERE}/a/subscription/s"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire.http.admin.tables import TABLES
+from magnetar.wire.http.admin.tables import TABLES
 
 EXPECTED = {
     "/admin/v2/clusters": ["", "/{cluster}"],

@@ -1,6 +1,6 @@
 """Tenants."""
 
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/tenants"
 

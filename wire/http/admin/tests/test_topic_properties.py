@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 
-from core.errors import Invalid
-from wire.http.admin.topic_properties import checked
-from wire.http.tests.visitor import Visitor
+from magnetar.core.errors import Invalid
+from magnetar.wire.http.admin.topic_properties import checked
+from magnetar.wire.http.tests.visitor import Visitor
 
 
 def test_properties_are_texts() -> None:

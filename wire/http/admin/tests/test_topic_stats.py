@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from core import sampling
-from core.names import TopicName
-from core.testing.clock import FixedClock
-from core.testing.entries import entry
-from core.topic.consumer import Consumer, ConsumerRequest
-from core.topic.producer import Producer, ProducerRequest
-from core.topic.subscription import SubscriptionType
-from core.topic.volatile import VolatileTopic
-from wire.http.tests.visitor import Visitor
+from magnetar.core import sampling
+from magnetar.core.names import TopicName
+from magnetar.core.testing.clock import FixedClock
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.producer import Producer, ProducerRequest
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
 

@@ -1,6 +1,6 @@
 """Topics come, grow and go."""
 
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
 FULL = "persistent://public/default"

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from wire.http.tests.visitor import Visitor, visiting
+from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 
 @pytest.fixture

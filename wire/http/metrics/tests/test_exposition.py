@@ -2,7 +2,15 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from wire.http.metrics.exposition import Family, counter, gauge, histogram, label_text, pieces, text
+from magnetar.wire.http.metrics.exposition import (
+    Family,
+    counter,
+    gauge,
+    histogram,
+    label_text,
+    pieces,
+    text,
+)
 
 
 def read(*families: Family) -> dict[str, list[tuple[str, dict[str, str], float]]]:

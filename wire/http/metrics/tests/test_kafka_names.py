@@ -3,11 +3,17 @@
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from core.ledger.cursor import Cursor
-from core.ledger.managed import ManagedLedger
-from core.names import TopicName
-from wire.http.metrics.kafka_names import GROUP_LAG, GROUP_OFFSET, OF_PARTITIONS, OFFSET, labels_of
-from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+from magnetar.core.ledger.cursor import Cursor
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.names import TopicName
+from magnetar.wire.http.metrics.kafka_names import (
+    GROUP_LAG,
+    GROUP_OFFSET,
+    OF_PARTITIONS,
+    OFFSET,
+    labels_of,
+)
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 
 async def test_partitions_have_offsets_and_traffic(visitor: Visitor) -> None:

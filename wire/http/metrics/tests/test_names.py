@@ -1,6 +1,6 @@
 """The names that `/metrics` may use."""
 
-from wire.http.metrics.names import OF_SUBSCRIPTIONS, OF_TOPICS, SUMMED
+from magnetar.wire.http.metrics.names import OF_SUBSCRIPTIONS, OF_TOPICS, SUMMED
 
 
 def test_a_name_is_there_once() -> None:

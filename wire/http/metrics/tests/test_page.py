@@ -5,12 +5,12 @@ import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
-from core import sampling
-from core.names import TopicName
-from core.testing.turns import counted_turns
-from wire.http.metrics.names import LATENCIES
-from wire.http.metrics.page import TOPICS_PER_REST
-from wire.http.tests.visitor import OPTIONS, Visitor, visiting
+from magnetar.core import sampling
+from magnetar.core.names import TopicName
+from magnetar.core.testing.turns import counted_turns
+from magnetar.wire.http.metrics.names import LATENCIES
+from magnetar.wire.http.metrics.page import TOPICS_PER_REST
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 TOPIC = {
     "cluster": "standalone",

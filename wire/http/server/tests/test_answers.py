@@ -5,8 +5,8 @@ from typing import Any
 import trio
 import trio.testing
 
-from wire.http.memory import FREE_BYTES, Memory
-from wire.http.server.answers import Bounded
+from magnetar.wire.http.memory import FREE_BYTES, Memory
+from magnetar.wire.http.server.answers import Bounded
 
 LARGE = 90_000
 

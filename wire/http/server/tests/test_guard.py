@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from wire.http.server.guard import HostNames, foreign, form, headers_of
-from wire.http.tests.visitor import Visitor, visiting
+from magnetar.wire.http.server.guard import HostNames, foreign, form, headers_of
+from magnetar.wire.http.tests.visitor import Visitor, visiting
 
 CLEAR = "/admin/v2/namespaces/public/default/clearBacklog"
 TOPIC = "/admin/v2/persistent/public/default/a"

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from wire.kafka.apis import APIS
-from wire.kafka.codec.declare import (
+from magnetar.wire.kafka.apis import APIS
+from magnetar.wire.kafka.codec.declare import (
     LATEST,
     Bytes,
     Field,

@@ -4,11 +4,11 @@ import tracemalloc
 
 import pytest
 
-from core.errors import WireError
-from wire.kafka.codec.decoding import decoder, source_of
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.basics import ApiVersionsRequest, MetadataRequest
-from wire.kafka.messages.records import (
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.codec.decoding import decoder, source_of
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, MetadataRequest
+from magnetar.wire.kafka.messages.records import (
     FetchPartition,
     FetchRequest,
     FetchTopic,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder, source_of
-from wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
-from wire.kafka.messages.records import (
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder, source_of
+from magnetar.wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
+from magnetar.wire.kafka.messages.records import (
     FetchedPartition,
     FetchedTopic,
     FetchResponse,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from core.errors import WireError
-from wire.kafka.codec import reading
+from magnetar.core.errors import WireError
+from magnetar.wire.kafka.codec import reading
 
 
 @pytest.mark.parametrize(

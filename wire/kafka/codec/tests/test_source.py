@@ -2,8 +2,17 @@
 
 from typing import Annotated
 
-from wire.kafka.codec.declare import NO_UUID, Int8, Int32, Message, String, Uuid, since, tagged
-from wire.kafka.codec.source import (
+from magnetar.wire.kafka.codec.declare import (
+    NO_UUID,
+    Int8,
+    Int32,
+    Message,
+    String,
+    Uuid,
+    since,
+    tagged,
+)
+from magnetar.wire.kafka.codec.source import (
     Source,
     codes,
     element_of,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.kafka.codec import reading, writing
+from magnetar.wire.kafka.codec import reading, writing
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from wire.kafka.errors import (
+from magnetar.wire.kafka.errors import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL,
@@ -25,15 +25,15 @@ from wire.kafka.errors import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from wire.kafka.groups import inner
-from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.consumer.group import ConsumerGroup
-from wire.kafka.groups.consumer.member import NEVER, Member, Step
-from wire.kafka.groups.consumer.words import JOIN, Beat, Topics, by_topic
-from wire.kafka.groups.kept import Classic
-from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.messages.embedded import ConsumerSubscription
-from wire.kafka.messages.parts import TopicPartitions
+from magnetar.wire.kafka.groups import inner
+from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
+from magnetar.wire.kafka.groups.consumer.member import NEVER, Member, Step
+from magnetar.wire.kafka.groups.consumer.words import JOIN, Beat, Topics, by_topic
+from magnetar.wire.kafka.groups.kept import Classic
+from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 
 def subscription_of(request: Joining) -> ConsumerSubscription | None:

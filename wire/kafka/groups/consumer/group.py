@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from wire.kafka.errors import (
+from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     FENCED_INSTANCE_ID,
     FENCED_MEMBER_EPOCH,
@@ -43,9 +43,9 @@ from wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
 )
-from wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
-from wire.kafka.groups.consumer.member import NEVER, Member, Step, resumed
-from wire.kafka.groups.consumer.words import (
+from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
+from magnetar.wire.kafka.groups.consumer.member import NEVER, Member, Step, resumed
+from magnetar.wire.kafka.groups.consumer.words import (
     JOIN,
     LEAVE,
     LEAVE_FOR_NOW,
@@ -54,8 +54,8 @@ from wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from wire.kafka.groups.kept import Classic, KeptReader, KeptReaders
-from wire.kafka.groups.room import MEMBER_BYTES, Room
+from magnetar.wire.kafka.groups.kept import Classic, KeptReader, KeptReaders
+from magnetar.wire.kafka.groups.room import MEMBER_BYTES, Room
 
 PARTITION_BYTES: Final = 250
 """Of one partition that is given to somebody."""

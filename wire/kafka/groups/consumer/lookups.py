@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final
 
-from core import listing
-from core.broker import Broker
-from core.errors import InvalidName
-from core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
-from core.resting import Resting
-from wire.kafka.groups.consumer.patterns import compiled
-from wire.kafka.groups.consumer.words import Topics
-from wire.kafka.names import called, topic_of
+from magnetar.core import listing
+from magnetar.core.broker import Broker
+from magnetar.core.errors import InvalidName
+from magnetar.core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.resting import Resting
+from magnetar.wire.kafka.groups.consumer.patterns import compiled
+from magnetar.wire.kafka.groups.consumer.words import Topics
+from magnetar.wire.kafka.names import called, topic_of
 
 LISTED_SECONDS: Final = 2.0
 """For so long a list of all topics is good enough."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
+from magnetar.wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
 
 PATTERN_LETTERS_MAX: Final = 1_000
 DEPTH_MAX: Final = 50

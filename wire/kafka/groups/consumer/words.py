@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from wire.kafka.errors import NONE
-from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.kept import Classic
+from magnetar.wire.kafka.errors import NONE
+from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.kept import Classic
 
 JOIN: Final = 0
 LEAVE: Final = -1

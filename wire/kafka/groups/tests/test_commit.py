@@ -1,6 +1,6 @@
 """Commits as a cursor keeps them."""
 
-from wire.kafka.groups.commit import Commit, committed, stored
+from magnetar.wire.kafka.groups.commit import Commit, committed, stored
 
 
 def test_there_and_back() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from wire.kafka.configs import check
-from wire.kafka.errors import INVALID_CONFIG, Refused
-from wire.kafka.groups import configs
-from wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
-from wire.kafka.groups.consumer.words import Timing
-from wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.configs import check
+from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.groups import configs
+from magnetar.wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
+from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.options import GroupOptions
 
 OPTIONS = GroupOptions()
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from core.errors import StorageFailed
-from core.metadata.memory import MemoryMetadata
-from wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, Refused
-from wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
-from wire.kafka.groups.configured import CONFIGS, GROUP_BYTES, Configs, Configured
-from wire.kafka.groups.consumer.words import Timing
-from wire.kafka.groups.options import GroupOptions
+from magnetar.core.errors import StorageFailed
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, Refused
+from magnetar.wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
+from magnetar.wire.kafka.groups.configured import CONFIGS, GROUP_BYTES, Configs, Configured
+from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.options import GroupOptions
 
 
 def to(**own: str) -> Callable[[Configs], Configs]:

@@ -7,23 +7,23 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from core.cluster.ownership import OwnershipTable
-from core.errors import StorageFailed
-from core.metadata.memory import MemoryMetadata
-from core.testing.bench import settled
-from core.testing.clock import FixedClock
-from core.waiting import Waiting
-from wire.kafka import errors
-from wire.kafka.errors import Refused
-from wire.kafka.groups.configured import Configured
-from wire.kafka.groups.consumer.words import Beat
-from wire.kafka.groups.coordinator import Groups
-from wire.kafka.groups.group import Group
-from wire.kafka.groups.keeper import Keeper
-from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.groups.options import GroupOptions
-from wire.kafka.groups.records import Record, Records
-from wire.kafka.groups.room import Room
+from magnetar.core.cluster.ownership import OwnershipTable
+from magnetar.core.errors import StorageFailed
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.clock import FixedClock
+from magnetar.core.waiting import Waiting
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.errors import Refused
+from magnetar.wire.kafka.groups.configured import Configured
+from magnetar.wire.kafka.groups.consumer.words import Beat
+from magnetar.wire.kafka.groups.coordinator import Groups
+from magnetar.wire.kafka.groups.group import Group
+from magnetar.wire.kafka.groups.keeper import Keeper
+from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.groups.records import Record, Records
+from magnetar.wire.kafka.groups.room import Room
 
 
 class Desk:

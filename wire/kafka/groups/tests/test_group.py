@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from core.errors import StorageFailed
-from wire.kafka import errors
-from wire.kafka.groups.group import Group, State
-from wire.kafka.groups.kept import Done, Kept, decode, encode
-from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.groups.room import Room
-from wire.kafka.groups.rounds import Rules
+from magnetar.core.errors import StorageFailed
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.group import Group, State
+from magnetar.wire.kafka.groups.kept import Done, Kept, decode, encode
+from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.rounds import Rules
 
 NEWER = (("range", b"newer"),)
 

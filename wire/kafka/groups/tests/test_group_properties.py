@@ -9,13 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from core.errors import StorageFailed
-from wire.kafka import errors
-from wire.kafka.groups.group import Group, State
-from wire.kafka.groups.kept import Done, Kept
-from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.groups.room import Room
-from wire.kafka.groups.rounds import Rules
+from magnetar.core.errors import StorageFailed
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.group import Group, State
+from magnetar.wire.kafka.groups.kept import Done, Kept
+from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.rounds import Rules
 
 INSTANCES = st.sampled_from([None, None, "a", "b"])
 PROTOCOLS = st.sampled_from(

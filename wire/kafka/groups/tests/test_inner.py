@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wire.kafka.groups import inner
+from magnetar.wire.kafka.groups import inner
 
 
 @pytest.mark.parametrize("version", range(4))

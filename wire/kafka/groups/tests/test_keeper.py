@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from core.cluster.ownership import AloneHere, OwnershipTable, Peer
-from core.errors import BrokerError, NotCoordinator, StorageFailed
-from core.metadata.memory import MemoryMetadata
-from core.ports.metadata_store import Versioned
-from core.testing.metadata import overwrite
-from core.waiting import Waiting
-from wire.kafka.groups.keeper import MEMBERS, Keeper
-from wire.kafka.groups.kept import AnyKept, Kept, encode
+from magnetar.core.cluster.ownership import AloneHere, OwnershipTable, Peer
+from magnetar.core.errors import BrokerError, NotCoordinator, StorageFailed
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.ports.metadata_store import Versioned
+from magnetar.core.testing.metadata import overwrite
+from magnetar.core.waiting import Waiting
+from magnetar.wire.kafka.groups.keeper import MEMBERS, Keeper
+from magnetar.wire.kafka.groups.kept import AnyKept, Kept, encode
 
 
 class Gate(MemoryMetadata):

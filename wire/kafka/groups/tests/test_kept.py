@@ -1,6 +1,6 @@
 """What is kept of a group comes back as it was."""
 
-from wire.kafka.groups.kept import Kept, KeptMember, decode, encode
+from magnetar.wire.kafka.groups.kept import Kept, KeptMember, decode, encode
 
 
 def test_round_trip() -> None:

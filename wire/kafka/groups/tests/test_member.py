@@ -2,8 +2,15 @@
 
 from typing import Any
 
-from wire.kafka import errors
-from wire.kafka.groups.member import NEVER, NEWCOMER_SECONDS, Joined, Joining, Member, Synced
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.member import (
+    NEVER,
+    NEWCOMER_SECONDS,
+    Joined,
+    Joining,
+    Member,
+    Synced,
+)
 
 REQUEST = Joining("", None, "c", "/h", 10.0, 1.0, "consumer", (("a", b"1"), ("b", b"2")), False)
 

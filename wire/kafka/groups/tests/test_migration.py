@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from wire.kafka.groups import inner, migration
-from wire.kafka.groups.consumer.group import ConsumerGroup, State
-from wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
-from wire.kafka.groups.consumer.words import Beat, Timing
-from wire.kafka.groups.group import Group
-from wire.kafka.groups.group import State as ClassicState
-from wire.kafka.groups.kept import Classic, Kept, KeptMember
-from wire.kafka.groups.room import Room
-from wire.kafka.groups.rounds import Rules
+from magnetar.wire.kafka.groups import inner, migration
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
+from magnetar.wire.kafka.groups.consumer.words import Beat, Timing
+from magnetar.wire.kafka.groups.group import Group
+from magnetar.wire.kafka.groups.group import State as ClassicState
+from magnetar.wire.kafka.groups.kept import Classic, Kept, KeptMember
+from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.rounds import Rules
 
 
 def member(name: str, task: bytes, *, instance: str | None = None, version: int = 1) -> KeptMember:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
-from core.topic.topic import Topic
-from wire.kafka import errors
-from wire.kafka.groups.commit import Commit
-from wire.kafka.groups.offsets import (
+from magnetar.core.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.offsets import (
     OWN,
     Offsets,
     commit_code,
     committed_offset,
     committed_to,
 )
-from wire.kafka.groups.records import Record
-from wire.kafka.session.tests.conftest import Stage, stage
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.session.tests.conftest import Stage, stage
+from magnetar.wire.kafka.tests.batch import batch
 
 __all__ = ["stage"]
 

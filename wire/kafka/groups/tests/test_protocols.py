@@ -1,9 +1,9 @@
 """Which protocol a group takes."""
 
-from wire.kafka.groups.member import Joining, Member
-from wire.kafka.groups.protocols import common, elected, fits
-from wire.kafka.groups.room import Room
-from wire.kafka.groups.roster import Roster
+from magnetar.wire.kafka.groups.member import Joining, Member
+from magnetar.wire.kafka.groups.protocols import common, elected, fits
+from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.roster import Roster
 
 
 def request(*names: str, kind: str = "consumer") -> Joining:

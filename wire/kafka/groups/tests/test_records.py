@@ -2,9 +2,9 @@
 
 import pytest
 
-from core.errors import NotCoordinator
-from core.metadata.memory import MemoryMetadata
-from wire.kafka.groups.records import GROUPS, Record, Records
+from magnetar.core.errors import NotCoordinator
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.wire.kafka.groups.records import GROUPS, Record, Records
 
 
 async def test_from_the_first_commit_to_the_end() -> None:

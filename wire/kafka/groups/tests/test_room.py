@@ -2,7 +2,7 @@
 
 import pytest
 
-from wire.kafka.groups.room import Room, size_of
+from magnetar.wire.kafka.groups.room import Room, size_of
 
 
 def test_room() -> None:

@@ -1,8 +1,8 @@
 """Who is in, and what that takes."""
 
-from wire.kafka.groups.member import NEVER, Joining, Member
-from wire.kafka.groups.room import Room
-from wire.kafka.groups.roster import Roster
+from magnetar.wire.kafka.groups.member import NEVER, Joining, Member
+from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.roster import Roster
 
 
 def request(instance: str | None = None, data: bytes = b"") -> Joining:

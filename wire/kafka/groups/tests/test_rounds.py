@@ -1,6 +1,6 @@
 """How long a round lasts."""
 
-from wire.kafka.groups.rounds import begun
+from magnetar.wire.kafka.groups.rounds import begun
 
 
 def test_a_round_of_those_who_are_known() -> None:

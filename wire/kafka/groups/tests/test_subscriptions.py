@@ -1,10 +1,10 @@
 """Subscriptions of all topics, loaded or not."""
 
-from core.names import NamespaceName, TopicName
-from core.policies import NamespacePolicies
-from core.testing.broker import Stores, running
-from core.topic.topic import Topic
-from wire.kafka.groups.subscriptions import Subscriptions
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import NamespacePolicies
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.groups.subscriptions import Subscriptions
 
 
 async def test_they_come_and_go() -> None:

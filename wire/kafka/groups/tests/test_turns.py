@@ -2,8 +2,8 @@
 
 import trio
 
-from core.testing.bench import settled
-from wire.kafka.groups.turns import Turns
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka.groups.turns import Turns
 
 
 async def test_order() -> None:

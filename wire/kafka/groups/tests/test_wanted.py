@@ -2,11 +2,11 @@
 
 import pytest
 
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.groups.inner import BYTES_MAX
-from wire.kafka.groups.member import Joining, Member
-from wire.kafka.groups.wanted import topics_wanted
-from wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.groups.inner import BYTES_MAX
+from magnetar.wire.kafka.groups.member import Joining, Member
+from magnetar.wire.kafka.groups.wanted import topics_wanted
+from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 
 
 def member(*metadata: bytes, kind: str = "consumer") -> Member:

@@ -21,11 +21,11 @@ from hypothesis.strategies import SearchStrategy
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from wire.kafka.apis import APIS, Api
-from wire.kafka.codec.declare import Field, Kind, Message, fields_of
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.tests.samples import full, sparse
+from magnetar.wire.kafka.apis import APIS, Api
+from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.tests.samples import full, sparse
 
 INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 TIMES = st.integers(1, 2**30)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wire.kafka.codec.declare import Field, Kind, Message, fields_of
+from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
 
 PLAIN = {
     "bool": True,

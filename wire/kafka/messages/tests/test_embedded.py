@@ -5,11 +5,16 @@ from importlib import import_module
 import pytest
 from hypothesis import example, given
 
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
-from wire.kafka.messages.tests.oracle import FEW, compare_nulls_with_kio, compare_with_kio, values
-from wire.kafka.messages.tests.samples import full, sparse
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.tests.oracle import (
+    FEW,
+    compare_nulls_with_kio,
+    compare_with_kio,
+    values,
+)
+from magnetar.wire.kafka.messages.tests.samples import full, sparse
 
 VERSIONS = [
     *((ConsumerSubscription, "subscription", version) for version in range(4)),

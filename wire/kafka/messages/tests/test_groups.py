@@ -2,8 +2,8 @@
 
 import pytest
 
-from wire.kafka.messages import groups
-from wire.kafka.messages.tests.oracle import check, name_of, versions_of
+from magnetar.wire.kafka.messages import groups
+from magnetar.wire.kafka.messages.tests.oracle import check, name_of, versions_of
 
 
 @pytest.mark.parametrize(("api", "side", "version"), versions_of(groups), ids=name_of)

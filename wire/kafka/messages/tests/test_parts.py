@@ -2,9 +2,9 @@
 
 import pytest
 
-from wire.kafka.apis import APIS
-from wire.kafka.codec.declare import Kind, Message, fields_of
-from wire.kafka.messages import embedded, parts
+from magnetar.wire.kafka.apis import APIS
+from magnetar.wire.kafka.codec.declare import Kind, Message, fields_of
+from magnetar.wire.kafka.messages import embedded, parts
 
 SHARED = [
     each for each in vars(parts).values() if getattr(each, "__module__", "") == parts.__name__

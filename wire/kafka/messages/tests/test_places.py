@@ -2,8 +2,8 @@
 
 import pytest
 
-from wire.kafka.messages import places
-from wire.kafka.messages.tests.oracle import check, name_of, versions_of
+from magnetar.wire.kafka.messages import places
+from magnetar.wire.kafka.messages.tests.oracle import check, name_of, versions_of
 
 
 @pytest.mark.parametrize(("api", "side", "version"), versions_of(places), ids=name_of)

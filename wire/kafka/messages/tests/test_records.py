@@ -2,8 +2,8 @@
 
 import pytest
 
-from wire.kafka.messages import records
-from wire.kafka.messages.tests.oracle import check, name_of, versions_of
+from magnetar.wire.kafka.messages import records
+from magnetar.wire.kafka.messages.tests.oracle import check, name_of, versions_of
 
 
 @pytest.mark.parametrize(("api", "side", "version"), versions_of(records), ids=name_of)

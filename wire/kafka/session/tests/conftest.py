@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from core.broker import Broker
-from core.testing.bench import settled
-from core.testing.broker import Stores, running
-from core.testing.line import Line
-from wire.kafka import apis
-from wire.kafka.codec.declare import Request, Response
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.front import KafkaFront, KafkaOptions
-from wire.kafka.messages.basics import FindTopic, MetadataRequest
-from wire.kafka.messages.records import (
+from magnetar.core.broker import Broker
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.line import Line
+from magnetar.wire.kafka import apis
+from magnetar.wire.kafka.codec.declare import Request, Response
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.records import (
     FetchedPartition,
     FetchPartition,
     FetchRequest,
@@ -27,7 +27,7 @@ from wire.kafka.messages.records import (
     ProduceRequest,
     ProduceTopic,
 )
-from wire.kafka.tests.frame import feed_large, framed
+from magnetar.wire.kafka.tests.frame import feed_large, framed
 
 
 class Client:

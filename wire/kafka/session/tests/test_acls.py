@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from wire.kafka.errors import SECURITY_DISABLED
-from wire.kafka.messages.acls import (
+from magnetar.wire.kafka.errors import SECURITY_DISABLED
+from magnetar.wire.kafka.messages.acls import (
     AclCreation,
     CreateAclsRequest,
     DeleteAclsFilter,
     DeleteAclsRequest,
     DescribeAclsRequest,
 )
-from wire.kafka.session.tests.conftest import Stage
+from magnetar.wire.kafka.session.tests.conftest import Stage
 
 ANY = {"principal_filter": None, "host_filter": None, "operation": 1, "permission_type": 1}
 

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from core.broker import Broker
-from core.cluster.ownership import OwnershipTable, Peer
-from core.names import TopicName
-from core.testing.broker import Stores, running
-from core.topic.topic import Topic
-from wire.kafka.errors import (
+from magnetar.core.broker import Broker
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.names import TopicName
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
     LISTENER_NOT_FOUND,
@@ -20,7 +20,7 @@ from wire.kafka.errors import (
     NOT_LEADER,
     UNKNOWN_MEMBER_ID,
 )
-from wire.kafka.messages.basics import (
+from magnetar.wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeTopic,
     DescribeTopicPartitionsRequest,
@@ -28,11 +28,11 @@ from wire.kafka.messages.basics import (
     FindTopic,
     MetadataRequest,
 )
-from wire.kafka.messages.consumer_groups import (
+from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
 )
-from wire.kafka.messages.groups import (
+from magnetar.wire.kafka.messages.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -42,7 +42,7 @@ from wire.kafka.messages.groups import (
     LeaveMember,
     SyncGroupRequest,
 )
-from wire.kafka.messages.offsets import (
+from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
     CommitTopic,
     FetchOffsetsGroup,
@@ -50,9 +50,9 @@ from wire.kafka.messages.offsets import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
 )
-from wire.kafka.messages.transactions import AddOffsetsToTxnRequest, InitProducerIdRequest
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.messages.transactions import AddOffsetsToTxnRequest, InitProducerIdRequest
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.tests.batch import batch
 
 PEER = Peer(7, {"kafka": "[::1]:1234", "pulsar": "b:6650"})
 SILENT = Peer(8, {"kafka_tls": "b:9093"})

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import StorageFailed
-from core.ledger.chain import START
-from core.names import TopicName
-from core.testing.bench import settled
-from core.testing.client import attached
-from core.topic.subscription import SubscriptionType
-from core.topic.topic import Topic
-from wire.kafka import errors
-from wire.kafka.messages.offsets import (
+from magnetar.core.errors import StorageFailed
+from magnetar.core.ledger.chain import START
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.client import attached
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
     CommitTopic,
     FetchOffsetsGroup,
@@ -20,9 +20,9 @@ from wire.kafka.messages.offsets import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_groups import commit, committed, member
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_groups import commit, committed, member
+from magnetar.wire.kafka.tests.batch import batch
 
 
 def loaded(stage: Stage) -> Topic:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.names import TopicName
-from wire.kafka import configs, errors
-from wire.kafka.messages.configs import (
+from magnetar.core.names import TopicName
+from magnetar.wire.kafka import configs, errors
+from magnetar.wire.kafka.messages.configs import (
     AlterConfigsRequest,
     AlterResource,
     ChangeConfig,
@@ -19,10 +19,10 @@ from wire.kafka.messages.configs import (
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
-from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.session import long_lists, resources
-from wire.kafka.session.tests.conftest import Client, Stage, settled
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.session import long_lists, resources
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, settled
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def described(

@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 import trio
 
-from core import administration
-from core.errors import StorageFailed
-from core.names import TopicName
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.groups.consumer.words import Topics
-from wire.kafka.groups.records import Record
-from wire.kafka.messages.consumer_groups import (
+from magnetar.core import administration
+from magnetar.core.errors import StorageFailed
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.consumer.words import Topics
+from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     TopicIdPartitions,
 )
-from wire.kafka.messages.groups import (
+from magnetar.wire.kafka.messages.groups import (
     DescribeGroupsRequest,
     HeartbeatRequest,
     ListGroupsRequest,
 )
-from wire.kafka.messages.offsets import (
+from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
     CommitTopic,
     FetchOffsetsGroup,
@@ -33,8 +33,8 @@ from wire.kafka.messages.offsets import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_groups import commit, committed, join, member
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_groups import commit, committed, join, member
 
 
 class Reader:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from core.ledger.chain import START
-from core.names import TopicName
-from core.testing.broker import running
-from core.topic.topic import Topic
-from wire.kafka import errors
-from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.messages.records import (
+from magnetar.core.ledger.chain import START
+from magnetar.core.names import TopicName
+from magnetar.core.testing.broker import running
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.messages.records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from wire.kafka.messages.topics import CreateTopic, CreateTopicsRequest
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.messages.topics import CreateTopic, CreateTopicsRequest
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def deleted(client: Client, offset: int, topic: str = "t") -> tuple[int, int]:

@@ -6,16 +6,16 @@ from typing import Any
 
 import trio
 
-from core.entry import kafka_batch
-from core.names import TopicName
-from core.testing.bench import settled, stored
-from core.testing.entries import entry
-from core.topic.topic import Topic
-from wire.kafka import batches, errors
-from wire.kafka.messages.records import FetchedPartition
-from wire.kafka.session.fetch import AT_ONCE_PARTITIONS_MAX
-from wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
-from wire.kafka.tests.batch import batch
+from magnetar.core.entry import kafka_batch
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled, stored
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka import batches, errors
+from magnetar.wire.kafka.messages.records import FetchedPartition
+from magnetar.wire.kafka.session.fetch import AT_ONCE_PARTITIONS_MAX
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
+from magnetar.wire.kafka.tests.batch import batch
 
 
 def given(part: FetchedPartition) -> list[tuple[int, int]]:

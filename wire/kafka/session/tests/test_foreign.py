@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from core.entry import kafka_batch
-from core.entry.record import Record
-from core.names import TopicName
-from core.testing.bench import settled
-from core.testing.entries import entry
-from core.topic.topic import Topic
-from wire.kafka.messages.records import FetchedPartition
-from wire.kafka.session import foreign
-from wire.kafka.session.tests.conftest import Stage
-from wire.kafka.tests.batch import batch
+from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.record import Record
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.messages.records import FetchedPartition
+from magnetar.wire.kafka.session import foreign
+from magnetar.wire.kafka.session.tests.conftest import Stage
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def topic_of(stage: Stage) -> Topic:

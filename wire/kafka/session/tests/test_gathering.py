@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from core.checksum import crc32c
-from core.entry import kafka_batch
-from core.names import TopicName
-from core.testing.bench import settled, stored
-from core.testing.entries import entry
-from core.topic.topic import Topic
-from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.messages.records import FetchedPartition
-from wire.kafka.messages.topics import CreateTopic, CreateTopicsRequest
-from wire.kafka.session.tests.conftest import Client, Stage, fetch_request
-from wire.kafka.tests.batch import batch, record
+from magnetar.core.checksum import crc32c
+from magnetar.core.entry import kafka_batch
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled, stored
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.messages.records import FetchedPartition
+from magnetar.wire.kafka.messages.topics import CreateTopic, CreateTopicsRequest
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, fetch_request
+from magnetar.wire.kafka.tests.batch import batch, record
 
 T = TopicName.parse("t")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.basics import FindCoordinatorRequest
-from wire.kafka.messages.embedded import ConsumerSubscription
-from wire.kafka.messages.groups import (
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.basics import FindCoordinatorRequest
+from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     HeartbeatRequest,
@@ -20,7 +20,7 @@ from wire.kafka.messages.groups import (
     SyncAssignment,
     SyncGroupRequest,
 )
-from wire.kafka.messages.offsets import (
+from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
     CommitTopic,
     FetchOffsetsGroup,
@@ -28,7 +28,7 @@ from wire.kafka.messages.offsets import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
 
 WANTS_T = b"\0\0" + b"".join(
     encoder(ConsumerSubscription, 0, False)(ConsumerSubscription(topics=["t"]))

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from wire.kafka import errors
-from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.messages.basics import (
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.messages.basics import (
     DescribeTopic,
     DescribeTopicPartitionsRequest,
     FindTopic,
     MetadataRequest,
 )
-from wire.kafka.messages.configs import (
+from magnetar.wire.kafka.messages.configs import (
     ChangeConfig,
     ChangeResource,
     DescribeConfigsRequest,
     DescribeResource,
     IncrementalAlterConfigsRequest,
 )
-from wire.kafka.messages.parts import TopicIndexes
-from wire.kafka.messages.records import (
+from magnetar.wire.kafka.messages.parts import TopicIndexes
+from magnetar.wire.kafka.messages.records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
@@ -34,7 +34,7 @@ from wire.kafka.messages.records import (
     ListOffsetsTopic,
     OffsetForLeaderEpochRequest,
 )
-from wire.kafka.messages.topics import (
+from magnetar.wire.kafka.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
     CreateTopic,
@@ -42,11 +42,11 @@ from wire.kafka.messages.topics import (
     DeleteTopic,
     DeleteTopicsRequest,
 )
-from wire.kafka.messages.transactions import DescribeProducersRequest
-from wire.kafka.session import internal
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_commits import commit
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.messages.transactions import DescribeProducersRequest
+from magnetar.wire.kafka.session import internal
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_commits import commit
+from magnetar.wire.kafka.tests.batch import batch
 
 NAME = internal.OFFSETS
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from wire.kafka import errors
-from wire.kafka.messages.basics import ApiVersionsRequest
-from wire.kafka.session.introduce import SERVED
-from wire.kafka.session.tests.conftest import Stage
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.basics import ApiVersionsRequest
+from magnetar.wire.kafka.session.introduce import SERVED
+from magnetar.wire.kafka.session.tests.conftest import Stage
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.testing.broker import running
-from wire.kafka import errors
-from wire.kafka.messages.parts import TopicPartitions
-from wire.kafka.messages.places import (
+from magnetar.core.testing.broker import running
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.parts import TopicPartitions
+from magnetar.wire.kafka.messages.places import (
     AlteredDir,
     AlteredDirTopic,
     AlterPartitionReassignmentsRequest,
@@ -17,8 +17,8 @@ from wire.kafka.messages.places import (
     ReassignedPartition,
     ReassignedTopic,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def sizes(client: Client, topics: list[TopicPartitions] | None = None) -> dict[str, int]:

@@ -2,14 +2,14 @@
 
 import pytest
 
-from wire.kafka import apis
-from wire.kafka.messages.transactions import (
+from magnetar.wire.kafka import apis
+from magnetar.wire.kafka.messages.transactions import (
     DescribedTransaction,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
-from wire.kafka.session.long_lists import FEW, long_list
-from wire.kafka.wire import Asked
+from magnetar.wire.kafka.session.long_lists import FEW, long_list
+from magnetar.wire.kafka.wire import Asked
 
 
 def described(name: str) -> DescribedTransaction:

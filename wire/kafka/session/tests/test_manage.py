@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from core.names import TopicName
-from core.policies import LogLimits
-from wire.kafka import errors
-from wire.kafka.codec.declare import NO_UUID
-from wire.kafka.messages.basics import (
+from magnetar.core.names import TopicName
+from magnetar.core.policies import LogLimits
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeTopic,
     DescribeTopicPartitionsRequest,
     FindTopic,
     MetadataRequest,
 )
-from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.messages.topics import (
+from magnetar.wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.messages.topics import (
     CreateAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -27,8 +27,8 @@ from wire.kafka.messages.topics import (
     DeleteTopic,
     DeleteTopicsRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def create(client: Client, *, validate_only: bool = False, **fields: Any) -> tuple[int, int]:

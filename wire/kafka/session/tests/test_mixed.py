@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.groups import inner
-from wire.kafka.groups.coordinator import Groups
-from wire.kafka.messages.groups import (
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups import inner
+from magnetar.wire.kafka.groups.coordinator import Groups
+from magnetar.wire.kafka.messages.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
     JoinProtocol,
@@ -18,10 +18,10 @@ from wire.kafka.messages.groups import (
     SyncAssignment,
     SyncGroupRequest,
 )
-from wire.kafka.session.mixed import PROTOCOLS_MAX
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_consumer_groups import Reader, describe, made
-from wire.kafka.session.tests.test_groups import commit, join
+from magnetar.wire.kafka.session.mixed import PROTOCOLS_MAX
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_consumer_groups import Reader, describe, made
+from magnetar.wire.kafka.session.tests.test_groups import commit, join
 
 
 class Older:

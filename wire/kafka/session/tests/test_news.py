@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from wire.kafka.session.news import News
+from magnetar.wire.kafka.session.news import News
 
 
 async def test_news_that_came_before_the_wait() -> None:

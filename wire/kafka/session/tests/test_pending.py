@@ -3,9 +3,9 @@
 import random
 from collections import deque
 
-from wire.kafka import hot
-from wire.kafka.session.pending import Pending
-from wire.kafka.wire import Asked
+from magnetar.wire.kafka import hot
+from magnetar.wire.kafka.session.pending import Pending
+from magnetar.wire.kafka.wire import Asked
 
 METADATA = 3
 

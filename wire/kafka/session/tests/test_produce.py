@@ -8,23 +8,23 @@ import pytest
 import trio
 import trio.lowlevel
 
-from core import administration
-from core.entry import kafka_batch
-from core.entry.compression import compress_records
-from core.errors import StorageFailed
-from core.names import TopicName
-from core.policies import TopicPolicies
-from core.testing.bench import settled
-from wire.kafka import batches, errors
-from wire.kafka.configs import applied as apply_configs
-from wire.kafka.messages.records import (
+from magnetar.core import administration
+from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.compression import compress_records
+from magnetar.core.errors import StorageFailed
+from magnetar.core.names import TopicName
+from magnetar.core.policies import TopicPolicies
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import batches, errors
+from magnetar.wire.kafka.configs import applied as apply_configs
+from magnetar.wire.kafka.messages.records import (
     ProducedPartition,
     ProducePartition,
     ProduceRequest,
     ProduceTopic,
 )
-from wire.kafka.session.tests.conftest import Client, Stage, produce_request
-from wire.kafka.tests.batch import batch, headed, record
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, produce_request
+from magnetar.wire.kafka.tests.batch import batch, headed, record
 
 WAYS = ["first", "again", "large"]
 

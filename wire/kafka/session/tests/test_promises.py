@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from core.errors import StorageFailed
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.messages.offsets import FetchOffsetsTopic, OffsetFetchRequest
-from wire.kafka.messages.transactions import (
+from magnetar.core.errors import StorageFailed
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.offsets import FetchOffsetsTopic, OffsetFetchRequest
+from magnetar.wire.kafka.messages.transactions import (
     AddOffsetsToTxnRequest,
     TxnCommitPartition,
     TxnCommitTopic,
     TxnOffsetCommitRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_consumer_groups import Reader
-from wire.kafka.session.tests.test_transact import Producer
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_consumer_groups import Reader
+from magnetar.wire.kafka.session.tests.test_transact import Producer
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def began(stage: Stage) -> Producer:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from wire.kafka.errors import UNKNOWN_TOPIC
-from wire.kafka.messages.quorum import (
+from magnetar.wire.kafka.errors import UNKNOWN_TOPIC
+from magnetar.wire.kafka.messages.quorum import (
     AskedQuorumPartition,
     AskedQuorumTopic,
     DescribeQuorumRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
 
 
 async def asked(client: Client, name: str, index: int, version: int = 2) -> tuple[Any, Any]:

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from core import administration
-from core.broker import Broker
-from core.entry import kafka_batch
-from core.ledger.managed import ManagedLedger
-from core.names import TopicName
-from core.testing.broker import running
-from core.testing.metadata import overwrite
-from wire.kafka import errors
-from wire.kafka.session import recall
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.tests.batch import batch
+from magnetar.core import administration
+from magnetar.core.broker import Broker
+from magnetar.core.entry import kafka_batch
+from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.names import TopicName
+from magnetar.core.testing.broker import running
+from magnetar.core.testing.metadata import overwrite
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.session import recall
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.tests.batch import batch
 
 NAME = TopicName.parse("t-partition-0")
 

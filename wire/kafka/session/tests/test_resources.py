@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from wire.kafka import errors
-from wire.kafka.front import KafkaFront, KafkaOptions
-from wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
-from wire.kafka.groups.options import GroupOptions
-from wire.kafka.messages.configs import AlterConfigsRequest, AlterResource
-from wire.kafka.messages.groups import DeleteGroupsRequest
-from wire.kafka.messages.parts import ConfigValue
-from wire.kafka.session.configure import RESOURCES_MAX
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_configure import changed, described
-from wire.kafka.session.tests.test_consumer_groups import Reader, made
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
+from magnetar.wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.messages.configs import AlterConfigsRequest, AlterResource
+from magnetar.wire.kafka.messages.groups import DeleteGroupsRequest
+from magnetar.wire.kafka.messages.parts import ConfigValue
+from magnetar.wire.kafka.session.configure import RESOURCES_MAX
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_configure import changed, described
+from magnetar.wire.kafka.session.tests.test_consumer_groups import Reader, made
 
 
 async def configured(client: Client, *changes: tuple[str, int, str | None], **more: Any) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.errors import Unauthenticated
-from wire.kafka import errors
-from wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from wire.kafka.session.tests.conftest import Stage
+from magnetar.core.errors import Unauthenticated
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from magnetar.wire.kafka.session.tests.conftest import Stage
 
 
 class Password:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from core.testing.bench import settled
-from wire.kafka.messages.basics import FindTopic, MetadataRequest
-from wire.kafka.messages.records import (
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
@@ -15,10 +15,10 @@ from wire.kafka.messages.records import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from wire.kafka.session import produce, rights
-from wire.kafka.session.session import WAITING_MAX
-from wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session import produce, rights
+from magnetar.wire.kafka.session.session import WAITING_MAX
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
+from magnetar.wire.kafka.tests.batch import batch
 
 BEGINNING, END = -2, -1
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from core.entry import kafka_form
-from core.names import TopicName
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.session import produce
-from wire.kafka.session.tests.conftest import Stage, produce_request
-from wire.kafka.tests.batch import batch
-from wire.kafka.tests.frame import feed_large, framed
-from wire.kafka.wire import AskedAgain
+from magnetar.core.entry import kafka_form
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.session import produce
+from magnetar.wire.kafka.session.tests.conftest import Stage, produce_request
+from magnetar.wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.tests.frame import feed_large, framed
+from magnetar.wire.kafka.wire import AskedAgain
 
 
 async def test_words_that_have_come_before_take_the_short_way(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.errors import StorageFailed
-from core.testing.bench import settled
-from wire.kafka.session.tests.conftest import Stage, produce_request
-from wire.kafka.tests.batch import batch
+from magnetar.core.errors import StorageFailed
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka.session.tests.conftest import Stage, produce_request
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def test_a_batch_that_was_not_stored_may_come_again(slow_stage: Stage) -> None:

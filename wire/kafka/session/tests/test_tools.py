@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from core.names import TopicName
-from core.testing.bench import settled
-from core.testing.client import attached
-from core.topic.subscription import SubscriptionType
-from wire.kafka import errors
-from wire.kafka.codec.decoding import decoder
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
-from wire.kafka.messages.groups import (
+from magnetar.core.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.client import attached
+from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     LeaveGroupRequest,
     LeaveMember,
     ListGroupsRequest,
 )
-from wire.kafka.messages.offsets import (
+from magnetar.wire.kafka.messages.offsets import (
     DeleteOffsetsPartition,
     DeleteOffsetsTopic,
     FetchOffsetsGroup,
     OffsetDeleteRequest,
     OffsetFetchRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage
-from wire.kafka.session.tests.test_groups import WANTS_T, commit, committed, join, member
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage
+from magnetar.wire.kafka.session.tests.test_groups import WANTS_T, commit, committed, join, member
+from magnetar.wire.kafka.tests.batch import batch
 
 
 async def described(client: Client, group: str, version: int = 5) -> tuple[int, str, int]:

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from core.entry import kafka_batch
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.messages.parts import TopicIndexes
-from wire.kafka.messages.records import (
+from magnetar.core.entry import kafka_batch
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.parts import TopicIndexes
+from magnetar.wire.kafka.messages.records import (
     FetchedPartition,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from wire.kafka.messages.transactions import (
+from magnetar.wire.kafka.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddTopic,
@@ -28,8 +28,8 @@ from wire.kafka.messages.transactions import (
     WriteMarker,
     WriteTxnMarkersRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage, fetch_request
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, fetch_request
+from magnetar.wire.kafka.tests.batch import batch
 
 TRANSACTIONAL = kafka_batch.TRANSACTIONAL
 
@@ -167,7 +167,7 @@ async def test_who_takes_the_name_over_fences_and_aborts(stage: Stage) -> None:
 async def test_numbers_run_out_after_many_epochs(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wire.kafka.session.transact.EPOCH_MAX", 2)
+    monkeypatch.setattr("magnetar.wire.kafka.session.transact.EPOCH_MAX", 2)
     one = await producer(stage)
     first = one.id
     for epoch in (1, 2):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from core.testing.bench import settled
-from wire.kafka import errors
-from wire.kafka.messages.records import (
+from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.messages.records import (
     EndEpochPartition,
     EndEpochTopic,
     ListOffsetsPartition,
@@ -12,8 +12,8 @@ from wire.kafka.messages.records import (
     ListOffsetsTopic,
     OffsetForLeaderEpochRequest,
 )
-from wire.kafka.session.tests.conftest import Client, Stage, produce_request
-from wire.kafka.tests.batch import batch
+from magnetar.wire.kafka.session.tests.conftest import Client, Stage, produce_request
+from magnetar.wire.kafka.tests.batch import batch
 
 Told = tuple[int, int, int, int]
 

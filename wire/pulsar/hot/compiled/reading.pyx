@@ -6,7 +6,7 @@ Invariant: every offset and size that comes out of a buffer is compared with the
 there before it is used.
 """
 
-from core.native.octets cimport (
+from magnetar.core.native.octets cimport (
     bytes_of,
     checksum,
     cut_out,
@@ -18,8 +18,8 @@ from core.native.octets cimport (
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memchr, memcmp
 
-from core.checksum import crc32c
-from wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Acks, Sends
+from magnetar.core.checksum import crc32c
+from magnetar.wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Acks, Sends
 
 cdef Py_ssize_t run_bytes_max = RUN_BYTES_MAX
 cdef Py_ssize_t run_messages_max = RUN_MESSAGES_MAX

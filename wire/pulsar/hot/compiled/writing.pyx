@@ -4,7 +4,7 @@
 Invariant: the room for what is packed is measured first, by the same rules that write it.
 """
 
-from core.native.octets cimport (
+from magnetar.core.native.octets cimport (
     all_bytes,
     bytes_of,
     cut_out,
@@ -17,7 +17,7 @@ from core.native.octets cimport (
 )
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from wire.pulsar.hot.messages import COPY_BYTES_MAX, Suffix, stored_tail
+from magnetar.wire.pulsar.hot.messages import COPY_BYTES_MAX, Suffix, stored_tail
 
 cdef Py_ssize_t copy_bytes_max = COPY_BYTES_MAX
 

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from wire.pulsar import events
-from wire.pulsar.hot import Limits, Suffix
-from wire.pulsar.hot.acks import parse_acks
-from wire.pulsar.hot.messages import messages, without_broker_part
-from wire.pulsar.hot.receipts import receipts
-from wire.pulsar.hot.sends import parse_sends
-from wire.pulsar.hot.tests.test_acks import ANY, CONSUMERS, PIECES, ids_from
-from wire.pulsar.tests import peer
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.hot import Limits, Suffix
+from magnetar.wire.pulsar.hot.acks import parse_acks
+from magnetar.wire.pulsar.hot.messages import messages, without_broker_part
+from magnetar.wire.pulsar.hot.receipts import receipts
+from magnetar.wire.pulsar.hot.sends import parse_sends
+from magnetar.wire.pulsar.hot.tests.test_acks import ANY, CONSUMERS, PIECES, ids_from
+from magnetar.wire.pulsar.tests import peer
 
 BUILT = "compiled modules are built where there is a C compiler"
-reading = pytest.importorskip("wire.pulsar.hot.compiled.reading", reason=BUILT)
-writing = pytest.importorskip("wire.pulsar.hot.compiled.writing", reason=BUILT)
+reading = pytest.importorskip("magnetar.wire.pulsar.hot.compiled.reading", reason=BUILT)
+writing = pytest.importorskip("magnetar.wire.pulsar.hot.compiled.writing", reason=BUILT)
 
 ALL = Limits(6_000_000, verify=True)
 LIMITS = st.builds(Limits, st.sampled_from([40, 120, 6_000_000]), st.booleans())

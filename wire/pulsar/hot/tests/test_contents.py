@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.hot import contents
-from wire.pulsar.tests.peer import batch, metadata, tail
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.hot import contents
+from magnetar.wire.pulsar.tests.peer import batch, metadata, tail
 
 
 def one(message: bytes, size: int | None = None, about: bytes | None = None) -> bytes:

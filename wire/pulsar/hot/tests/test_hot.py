@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from wire.pulsar import events
-from wire.pulsar.hot import sequence_of
-from wire.pulsar.tests import peer
-from wire.pulsar.wire import PulsarWire, WireOptions
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.hot import sequence_of
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
 
 FRAMES = [
     b"".join(peer.send(3, number, b"x" * (number % 7)) for number in range(125, 131)),

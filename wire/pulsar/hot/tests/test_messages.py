@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.hot import messages, suffix_of, without_broker_part
-from wire.pulsar.parts import mask_of
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.hot import messages, suffix_of, without_broker_part
+from magnetar.wire.pulsar.parts import mask_of
+from magnetar.wire.pulsar.tests import peer
 
 UNSIGNED = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 1 << 62))

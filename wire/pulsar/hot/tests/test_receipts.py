@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.pulsar.hot import echo_of, receipts, receipts_without_id
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar.hot import echo_of, receipts, receipts_without_id
+from magnetar.wire.pulsar.tests import peer
 
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, (1 << 62)))
 UNSIGNED = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import WireError
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events
-from wire.pulsar.hot import Limits, echo_of, parse_sends, sequence_of
-from wire.pulsar.tests import peer
-from wire.pulsar.wire import PulsarWire, WireOptions
+from magnetar.core.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.hot import Limits, echo_of, parse_sends, sequence_of
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
 
 LIMITS = Limits(6_000_000, verify=True)
 UNSIGNED = st.integers(0, (1 << 64) - 1)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from core.broker import Broker
-from core.testing.bench import settled
-from core.testing.broker import Stores, running
-from core.testing.line import Line
-from wire.pulsar.session.session import FrontOptions, PulsarSession
-from wire.pulsar.tests import peer
-from wire.pulsar.wire import PulsarWire
+from magnetar.core.broker import Broker
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.line import Line
+from magnetar.wire.pulsar.session.session import FrontOptions, PulsarSession
+from magnetar.wire.pulsar.tests import peer
+from magnetar.wire.pulsar.wire import PulsarWire
 
 
 class Player:

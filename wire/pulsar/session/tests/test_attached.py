@@ -4,11 +4,11 @@ import gc
 
 import pytest
 
-from core.errors import NotAllowed
-from wire.pulsar.session import consume, publishing
-from wire.pulsar.session.attached import ATTACHED_MAX, check_attached
-from wire.pulsar.session.tests.conftest import Stage
-from wire.pulsar.tests import peer
+from magnetar.core.errors import NotAllowed
+from magnetar.wire.pulsar.session import consume, publishing
+from magnetar.wire.pulsar.session.attached import ATTACHED_MAX, check_attached
+from magnetar.wire.pulsar.session.tests.conftest import Stage
+from magnetar.wire.pulsar.tests import peer
 
 
 def test_the_last_place_and_none_behind_it() -> None:

@@ -4,14 +4,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.attaching import ATTACH_SECONDS
-from core.ledger.tail_cache import Slice
-from core.names import TopicName
-from core.topic.topic import Topic
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session import away
-from wire.pulsar.session.tests.conftest import Stage, consumer, kinds, published
-from wire.pulsar.tests import peer
+from magnetar.core.attaching import ATTACH_SECONDS
+from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.names import TopicName
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session import away
+from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, kinds, published
+from magnetar.wire.pulsar.tests import peer
 
 T = TopicName.parse("t")
 QUESTIONS = {

@@ -1,9 +1,9 @@
 """Introductions and signs of life."""
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.session import FrontOptions
-from wire.pulsar.session.tests.conftest import Player, Stage
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.session import FrontOptions
+from magnetar.wire.pulsar.session.tests.conftest import Player, Stage
+from magnetar.wire.pulsar.tests import peer
 
 
 async def test_introductions(stage: Stage) -> None:

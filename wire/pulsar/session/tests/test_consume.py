@@ -2,11 +2,18 @@
 
 import pytest
 
-from core.names import TopicName
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.session import FrontOptions
-from wire.pulsar.session.tests.conftest import Player, Stage, consumer, ids, kinds, published
-from wire.pulsar.tests import peer
+from magnetar.core.names import TopicName
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.session import FrontOptions
+from magnetar.wire.pulsar.session.tests.conftest import (
+    Player,
+    Stage,
+    consumer,
+    ids,
+    kinds,
+    published,
+)
+from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
 NOBODY = (1 << 64) - 1

@@ -6,14 +6,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.link.pauses import PAUSE_RATE
-from core.names import NamespaceName, TopicName
-from core.policies import BacklogQuota, NamespacePolicies, TopicPolicies
-from core.topic.checks import PROPERTIES_BYTES_MAX
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session import attached
-from wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published
-from wire.pulsar.tests import peer
+from magnetar.core.link.pauses import PAUSE_RATE
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import BacklogQuota, NamespacePolicies, TopicPolicies
+from magnetar.core.topic.checks import PROPERTIES_BYTES_MAX
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session import attached
+from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published
+from magnetar.wire.pulsar.tests import peer
 
 DEFAULT = NamespaceName("public", "default")
 

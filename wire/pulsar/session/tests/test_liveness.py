@@ -4,10 +4,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from core.link.pauses import PAUSE_STORAGE
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Player, Stage, kinds
-from wire.pulsar.tests import peer
+from magnetar.core.link.pauses import PAUSE_STORAGE
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.tests import peer
 
 TAKE = {
     "consumer": peer.subscribe(1, 3, "t", "s"),

@@ -1,12 +1,12 @@
 """Finding topics, as playbooks."""
 
-from core.cluster.ownership import OwnershipTable, Peer
-from core.names import TopicName
-from core.testing.broker import Stores, running
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.lookup import topics_hash
-from wire.pulsar.session.tests.conftest import Stage
-from wire.pulsar.tests import peer
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.names import TopicName
+from magnetar.core.testing.broker import Stores, running
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.lookup import topics_hash
+from magnetar.wire.pulsar.session.tests.conftest import Stage
+from magnetar.wire.pulsar.tests import peer
 
 
 async def test_lookup(stage: Stage) -> None:

@@ -2,16 +2,16 @@
 
 import pytest
 
-from core.broker import AnyTopic
-from core.errors import Fenced, StorageFailed
-from core.link.pauses import PAUSE_PUBLISHES
-from core.names import NamespaceName, TopicName
-from core.policies import NamespacePolicies
-from core.topic.producer import Producer
-from core.topic.topic import Topic
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Player, Stage, kinds
-from wire.pulsar.tests import peer
+from magnetar.core.broker import AnyTopic
+from magnetar.core.errors import Fenced, StorageFailed
+from magnetar.core.link.pauses import PAUSE_PUBLISHES
+from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.policies import NamespacePolicies
+from magnetar.core.topic.producer import Producer
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.tests import peer
 
 EXCLUSIVE, WAIT, FENCE = pb.EXCLUSIVE_ACCESS, pb.WAIT_FOR_EXCLUSIVE, pb.EXCLUSIVE_WITH_FENCING
 

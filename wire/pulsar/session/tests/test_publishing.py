@@ -2,12 +2,12 @@
 that are sent again where they are to be stored once.
 """
 
-from core.names import NamespaceName
-from core.policies import NamespacePolicies
-from core.topic.topic import Topic
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Player, Stage
-from wire.pulsar.tests import peer
+from magnetar.core.names import NamespaceName
+from magnetar.core.policies import NamespacePolicies
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.tests.conftest import Player, Stage
+from magnetar.wire.pulsar.tests import peer
 
 NOWHERE = (1 << 64) - 1
 

@@ -1,8 +1,8 @@
 """Questions about what is attached, and refusals in kind."""
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Stage, consumer, published
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, published
+from magnetar.wire.pulsar.tests import peer
 
 
 async def test_how_a_consumer_is_doing(stage: Stage) -> None:

@@ -3,15 +3,15 @@
 import pytest
 import trio
 
-from core.link.pauses import PAUSE_REQUESTS
-from core.names import TopicName
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar import events
-from wire.pulsar.session import attached, requests
-from wire.pulsar.session.requests import FREE_MAX, REQUESTS_MAX
-from wire.pulsar.session.session import REASSURE_SECONDS
-from wire.pulsar.session.tests.conftest import Player, Stage, kinds
-from wire.pulsar.tests import peer
+from magnetar.core.link.pauses import PAUSE_REQUESTS
+from magnetar.core.names import TopicName
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.session import attached, requests
+from magnetar.wire.pulsar.session.requests import FREE_MAX, REQUESTS_MAX
+from magnetar.wire.pulsar.session.session import REASSURE_SECONDS
+from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
+from magnetar.wire.pulsar.tests import peer
 
 
 def lookups(count: int, first: int = 0) -> list[bytes]:

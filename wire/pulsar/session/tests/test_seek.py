@@ -1,8 +1,8 @@
 """Where a subscription stands, as playbooks."""
 
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
+from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
 NOBODY = (1 << 64) - 1

@@ -2,10 +2,10 @@
 
 import pytest
 
-from wire.pulsar import events
-from wire.pulsar.session.session import AT_ONCE, HANDLERS
-from wire.pulsar.session.tests.conftest import Stage
-from wire.pulsar.tests import peer
+from magnetar.wire.pulsar import events
+from magnetar.wire.pulsar.session.session import AT_ONCE, HANDLERS
+from magnetar.wire.pulsar.session.tests.conftest import Stage
+from magnetar.wire.pulsar.tests import peer
 
 
 def test_every_event_has_a_handler() -> None:

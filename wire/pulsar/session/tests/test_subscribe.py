@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from core.names import TopicName
-from core.policies import AutoSubscriptionCreation, NamespacePolicies
-from core.topic.subscription import Subscription
-from core.topic.topic import Topic
-from wire.pulsar import commands_pb2 as pb
-from wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
-from wire.pulsar.tests import peer
+from magnetar.core.names import TopicName
+from magnetar.core.policies import AutoSubscriptionCreation, NamespacePolicies
+from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.pulsar import commands_pb2 as pb
+from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
+from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
 NOBODY = (1 << 64) - 1

@@ -2,9 +2,9 @@
 
 import pytest
 
-from wire.http.admin.policies.tests.test_topics import value_of
-from wire.http.admin.policies.topics import STORED, UNSET
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.admin.policies.tests.test_topics import value_of
+from magnetar.wire.http.admin.policies.topics import STORED, UNSET
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default/a"
 SPACE = "/admin/v2/namespaces/public/default"

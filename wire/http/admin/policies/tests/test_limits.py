@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from wire.http.admin.policies.limits import NEGATIVE_OF_TOPIC
-from wire.http.admin.policies.namespaces import HELD
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.admin.policies.limits import NEGATIVE_OF_TOPIC
+from magnetar.wire.http.admin.policies.namespaces import HELD
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
 TOPIC = "/admin/v2/persistent/public/default/a"

@@ -7,9 +7,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from wire.http.admin.policies import topics as topic_policies
-from wire.http.admin.policies.namespaces import HELD, STORED
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.admin.policies import topics as topic_policies
+from magnetar.wire.http.admin.policies.namespaces import HELD, STORED
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
 RATE = {"dispatchThrottlingRateInMsg": 10, "ratePeriodInSecond": 1}
@@ -150,7 +150,7 @@ async def test_a_rate_that_is_none_is_not_kept(visitor: Visitor) -> None:
 
 def test_what_has_no_effect_is_documented() -> None:
     with_effect = {"dispatchRate", "subscriptionDispatchRate", "publishRate", "subscribeRate"}
-    text = Path(__file__).parents[5].joinpath("docs/admin.md").read_text()
+    text = Path(__file__).resolve().parents[5].joinpath("docs/admin.md").read_text()
     for name in (STORED.keys() | topic_policies.STORED.keys()) - with_effect:
         assert f"`{name}`" in text, name
 

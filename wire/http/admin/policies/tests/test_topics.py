@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from wire.http.admin.policies.tests.test_namespaces import VALUES
-from wire.http.admin.policies.topics import HELD, STORED, UNSET
-from wire.http.tests.visitor import Visitor
+from magnetar.wire.http.admin.policies.tests.test_namespaces import VALUES
+from magnetar.wire.http.admin.policies.topics import HELD, STORED, UNSET
+from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default/a"
 

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition, Targets, spread, uniform
+from magnetar.wire.kafka.groups.consumer.assignors import (
+    ASSIGNORS,
+    Partition,
+    Targets,
+    spread,
+    uniform,
+)
 
 TOPICS = [b"a", b"b", b"c"]
 SIZES = st.fixed_dictionaries({topic: st.integers(0, 7) for topic in TOPICS})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wire.kafka.groups.consumer import automaton
-from wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
+from magnetar.wire.kafka.groups.consumer import automaton
+from magnetar.wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
 
 A, B = Letters((("a", "a"),)), Letters((("b", "b"),))
 

@@ -9,17 +9,23 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from wire.kafka import errors
-from wire.kafka.codec.encoding import encoder
-from wire.kafka.groups import inner
-from wire.kafka.groups.consumer import classic
-from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.consumer.group import State
-from wire.kafka.groups.consumer.tests.test_group import ALL, A, Desk, parts
-from wire.kafka.groups.consumer.tests.test_group_properties import NAMES, B, Reader, Readers, Topics
-from wire.kafka.groups.member import Joined, Joining, Synced, Syncing
-from wire.kafka.messages.embedded import ConsumerSubscription
-from wire.kafka.messages.parts import TopicPartitions
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.groups import inner
+from magnetar.wire.kafka.groups.consumer import classic
+from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.group import State
+from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, A, Desk, parts
+from magnetar.wire.kafka.groups.consumer.tests.test_group_properties import (
+    NAMES,
+    B,
+    Reader,
+    Readers,
+    Topics,
+)
+from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 CALLED = {A: "a", B: "b"}
 

@@ -6,10 +6,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from wire.kafka import errors
-from wire.kafka.groups.consumer.assignors import Partition
-from wire.kafka.groups.consumer.group import ConsumerGroup, State
-from wire.kafka.groups.consumer.words import (
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.words import (
     JOIN,
     LEAVE,
     LEAVE_FOR_NOW,
@@ -18,8 +18,8 @@ from wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from wire.kafka.groups.kept import KeptReaders, decode, encode
-from wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.kept import KeptReaders, decode, encode
+from magnetar.wire.kafka.groups.room import Room
 
 A, B = b"a" * 16, b"b" * 16
 NAMES = [frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"})]

@@ -1,9 +1,9 @@
 """What there is of the topics that somebody wants."""
 
-from core import administration
-from core.names import TopicName
-from core.testing.broker import Stores, running
-from wire.kafka.groups.consumer.lookups import LISTED_SECONDS, Lookups
+from magnetar.core import administration
+from magnetar.core.names import TopicName
+from magnetar.core.testing.broker import Stores, running
+from magnetar.wire.kafka.groups.consumer.lookups import LISTED_SECONDS, Lookups
 
 
 async def test_names_and_patterns() -> None:

@@ -1,7 +1,7 @@
 """One member of a group of the newer protocol."""
 
-from wire.kafka.groups.consumer.member import Member
-from wire.kafka.groups.consumer.words import Beat, Topics
+from magnetar.wire.kafka.groups.consumer.member import Member
+from magnetar.wire.kafka.groups.consumer.words import Beat, Topics
 
 A = (b"a", 0)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wire.kafka.groups.consumer.patterns import BadPattern, compiled
+from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
 
 PIECES = st.sampled_from(
     ["a", "b", ".", "[ab]", "[^a]", "\\.", "\\d", "\\w", "(a|b)", "(?:ab)", "^", "$", "a|b", "-"]

@@ -1,6 +1,6 @@
 """Heartbeats that say everything, and others; topics and partitions by their names."""
 
-from wire.kafka.groups.consumer.words import Beat, Topics, by_topic
+from magnetar.wire.kafka.groups.consumer.words import Beat, Topics, by_topic
 
 
 def test_who_says_everything_hears_everything() -> None:

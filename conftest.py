@@ -1,0 +1,36 @@
+"""What holds for every test, wherever pytest is started.
+
+`core`, `wire` and `bookie` are packages in `magnetar` (docs/decisions/0016). Their tests are
+collected through the links in `magnetar/`, so that a module has one name, the one it is installed
+by; `pytest core/ledger` means `pytest magnetar/core/ledger`.
+
+Property tests give the same answer every time, on a busy machine too. With MAGNETAR_EXPLORE set
+they look for cases that nobody has seen yet (`make explore`).
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parent
+PACKAGE = ROOT / "magnetar"
+STEADY = not os.environ.get("MAGNETAR_EXPLORE")
+
+settings.register_profile("steady", deadline=None, derandomize=STEADY)
+settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.args[:] = [_through_the_link(config, given) for given in config.args]
+
+
+def _through_the_link(config: pytest.Config, given: str) -> str:
+    path, colons, test = given.partition("::")
+    whole = Path(os.path.abspath(config.invocation_params.dir / path))
+    if whole.is_relative_to(ROOT) and whole != ROOT:
+        within = whole.relative_to(ROOT)
+        if (PACKAGE / within.parts[0]).is_symlink():
+            return f"{PACKAGE / within}{colons}{test}"
+    return given

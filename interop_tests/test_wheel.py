@@ -1,0 +1,112 @@
+"""The wheel, installed in a fresh environment beside packages with the names of our folders."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("bookie", "core", "wire")
+FRONT = "magnetar"
+
+pytestmark = pytest.mark.slow
+
+APPLICATION = """
+import urllib.request
+
+
+def test_it_serves(magnetar):
+    with urllib.request.urlopen(f"{magnetar.http_url}/admin/v2/brokers/health") as answer:
+        assert answer.status == 200
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([ROOT / "scripts/wheel", folder], check=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def _in_git() -> set[str]:
+    """Modules that are to be installed, by their place in the wheel."""
+    listed = subprocess.run(
+        ["git", "ls-files", FRONT, *ROOMS], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    paths = [Path(line) for line in listed.stdout.splitlines()]
+    shipped = [path for path in paths if path.suffix in (".py", ".pyi") or path.name == "py.typed"]
+    return {
+        str(path if path.parts[0] == FRONT else FRONT / path)
+        for path in shipped
+        if "tests" not in path.parts
+    }
+
+
+def _names(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if not name.endswith("/")]
+
+
+def test_it_holds_what_git_has_and_no_tests(wheel: Path) -> None:
+    ours = {name for name in _names(wheel) if ".dist-info/" not in name}
+    assert {name for name in ours if not name.endswith(".so")} == _in_git()
+
+
+def test_nothing_of_ours_stands_beside_magnetar(wheel: Path) -> None:
+    tops = {name.partition("/")[0] for name in _names(wheel)}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {FRONT}
+
+
+def test_compiled_twins_ship_in_a_wheel_for_most_linuxes(wheel: Path) -> None:
+    compiled = {name for name in _names(wheel) if name.endswith(".so")}
+    sources = [path for room in ROOMS for path in (ROOT / room).rglob("*.pyx")]
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    expected = {f"{FRONT}/{path.relative_to(ROOT).with_suffix('')}{suffix}" for path in sources}
+    assert compiled == expected
+    assert "-manylinux" in wheel.name
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel, and with somebody else's packages that must not be touched."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = folder / "lib" / version / "site-packages"
+    for room in ROOMS:
+        (packages / room).mkdir()
+        (packages / room / "__init__.py").write_text("raise ImportError('not this one')\n")
+        (packages / room / "errors.py").write_text("")
+    _run(folder, "pip", "install", "--quiet", wheel, "pytest")
+    return folder
+
+
+def _run(site: Path, program: str, *arguments: object, cwd: Path | None = None) -> str:
+    command = [site / "bin" / program, *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_works_beside_packages_of_other_people(site: Path, tmp_path: Path) -> None:
+    assert "codec: compiled" in _run(site, "magnetar", "version", cwd=tmp_path)
+    for room in ROOMS:  # where somebody works who has such folders too
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text("raise ImportError('nor this one')\n")
+    (tmp_path / "test_application.py").write_text(APPLICATION)
+    said = _run(site, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert "1 passed" in said
+
+
+def test_uninstalled_it_leaves_nothing_and_takes_nothing_else(site: Path) -> None:
+    _run(site, "pip", "uninstall", "--quiet", "--yes", FRONT)
+    (packages,) = (site / "lib").glob("python*/site-packages")
+    assert not list(packages.glob(f"{FRONT}*"))
+    for room in ROOMS:
+        assert (packages / room / "__init__.py").exists()
+        assert (packages / room / "errors.py").exists()
