@@ -127,7 +127,6 @@ class Housekeeping:
         """Delete ledgers that nobody needs any more."""
         chain = topic.ledger.chain
         topic.forget_silent_producers()
-        topic.once.snapshot_if_idle()
         doomed = trimmable(
             chain.segments, needed_from(topic), topic.policies.retention, topic.env.clock.wall_ms()
         )

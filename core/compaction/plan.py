@@ -12,12 +12,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.chain import Chain, Position, Segment
+from magnetar.core.ledger.chain import Chain, Segment
 from magnetar.core.policies import Compaction
 
 GROUP_BYTES_MAX: Final = 512 * 1024 * 1024
 """Of ledgers that are put into one: so much room is needed twice for a while."""
-NO_LIMIT: Final[Position] = (2**63, 0)
 
 
 class Plan(Struct, frozen=True):
@@ -30,15 +29,13 @@ class Plan(Struct, frozen=True):
     """The index of the first message behind them."""
 
 
-def plan(
-    chain: Chain, clean_to: int, wanted: Compaction, now_ms: int, limit: Position = NO_LIMIT
-) -> Plan | None:
-    """What there is to do, if it is worth it; nothing behind `limit` is touched."""
+def plan(chain: Chain, clean_to: int, wanted: Compaction, now_ms: int) -> Plan | None:
+    """What there is to do, if it is worth it."""
     ripe: list[Segment] = []
     ends: list[int] = []
     for segment, after in zip(chain.segments, chain.segments[1:], strict=False):
         young = now_ms - segment.closed_ms < wanted.min_lag_ms
-        if not segment.closed_ms or young or (segment.ledger_id, segment.entries - 1) > limit:
+        if not segment.closed_ms or young:
             break
         if segment.ledger_id >= chain.confirmed[0]:
             break

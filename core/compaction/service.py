@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from magnetar.core.compaction.judging import Outcomes, Standing, Terms
-from magnetar.core.compaction.plan import NO_LIMIT, Plan, plan
+from magnetar.core.compaction.plan import Plan, plan
 from magnetar.core.compaction.rewriting import Rewriting
 from magnetar.core.compaction.rule import KAFKA, Rule
 from magnetar.core.errors import BrokerError
@@ -52,9 +52,7 @@ class Compacting:
             # lost would have nobody hear of the loss
             return None
         now_ms = topic.env.clock.wall_ms()
-        # what deduplication has not noted yet, it reads again when the topic is loaded
-        limit = topic.once.mark_delete or NO_LIMIT
-        return plan(ledger.chain, _clean_to(topic), wanted, now_ms, limit)
+        return plan(ledger.chain, _clean_to(topic), wanted, now_ms)
 
     async def _run(self, topic: Topic) -> None:
         try:
@@ -84,10 +82,12 @@ def _outcomes(topic: Topic) -> Outcomes:
     """What becomes of the topic's transactions."""
 
     def outcome(writer: int, index: int) -> Standing:
-        followed = topic.transactions
-        if followed is None or index >= followed.state.stable_index(topic.ledger.confirmed_index):
+        transactions = topic.ledger.transactions
+        if not topic.transactions.present:
             return Standing.OPEN
-        return Standing.VOID if followed.state.hides(writer, index) else Standing.HOLDS
+        if index >= transactions.stable_index(topic.ledger.confirmed_index):
+            return Standing.OPEN
+        return Standing.VOID if transactions.hides(writer, index) else Standing.HOLDS
 
     return outcome
 

@@ -1,7 +1,8 @@
 """What leaves a log: whole ledgers, all that is before a message, or what compaction takes.
 
-The list is written first, in one step, and nothing is deleted before that is done: after a crash
-the log is as it was, or as it is to be, and at worst a ledger that nobody names takes room.
+State that is derived from the entries (`fold.py`) is stored before they go. Then the list is
+written, in one step, and nothing is deleted before that is done: after a crash the log is as it
+was, or as it is to be, and at worst a ledger that nobody names takes room.
 
 Invariant: a change of the list that could not be stored has not happened.
 """
@@ -25,6 +26,7 @@ CLEAN_TO: Final = "magnetar.clean-to"
 async def trim(ledger: ManagedLedger, doomed: list[int]) -> int:
     """These ledgers, at the front of the list, are deleted; returns how many were there."""
     chain = ledger.chain
+    await _cover(ledger, max(doomed, default=-1))
     async with ledger.cutting:
         gone = [one for one in chain.segments if one.ledger_id in doomed and one.closed_ms]
         if not gone:
@@ -42,6 +44,7 @@ async def trim(ledger: ManagedLedger, doomed: list[int]) -> int:
 async def cut(ledger: ManagedLedger, index: int, position: Position) -> None:
     """The log begins with that message from now on, durably; it never begins earlier again."""
     chain = ledger.chain
+    await _cover(ledger, position[0])
     async with ledger.cutting:
         if index <= ledger.first_index:
             return
@@ -84,6 +87,7 @@ async def replace(
     next if not by this one.
     """
     chain = ledger.chain
+    await _cover(ledger, max(instead, default=-1))
     async with ledger.cutting:
         before, begins_at, clean = chain.segments, chain.begins_at, ledger.properties.get(CLEAN_TO)
         doomed = set(ledger.doomed)
@@ -106,6 +110,15 @@ async def replace(
         told()
     gone, ledger.doomed = ledger.doomed, set()
     await ledger.delete_ledgers(gone)
+
+
+async def _cover(ledger: ManagedLedger, ledger_id: int) -> None:
+    """Store the state that is derived from entries of ledgers up to that one."""
+    segments = [one for one in ledger.chain.segments if one.ledger_id <= ledger_id]
+    if segments:
+        last = (segments[-1].ledger_id, ledger.chain.last_entry_of(segments[-1]))
+        for fold in list(ledger.folds):
+            await fold.cover(last)
 
 
 def _newer(chain: Chain, before: list[Segment]) -> int:

@@ -21,8 +21,7 @@ the metadata store names a ledger before anything is written into it; `confirmed
 nothing above `confirmed` is ever read; no index is given twice (a failed append leaves a gap). All
 metadata writes are conditional: if another owner has written, this one lets go (`Fenced`).
 
-What is not here: opening again (`recovery.py`), cursors (`cursor.py`), who reads, what the entries
-mean.
+What is not here: opening again (`recovery.py`), cursors, readers, what the entries mean.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ import enum
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import trio
 
@@ -39,6 +39,7 @@ from magnetar.core.errors import BadVersion, BrokerError, EntryNotFound, Fenced,
 from magnetar.core.ledger import cutting, listing, recovery
 from magnetar.core.ledger.appends import Append, Appended, joined
 from magnetar.core.ledger.chain import Chain, Position, Segment
+from magnetar.core.ledger.fold import Fold
 from magnetar.core.ledger.listing import MIXED as MIXED
 from magnetar.core.ledger.losses import DAMAGE, Losses
 from magnetar.core.ledger.readers import Readers
@@ -46,12 +47,12 @@ from magnetar.core.ledger.sparse import Sparse
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ledger.tail_cache import Slice, Tail
 from magnetar.core.ledger.times import Times
+from magnetar.core.ledger.transaction_index import TransactionIndex
 from magnetar.core.ledger.trim import should_roll
 from magnetar.core.ledger.trouble import Trouble, said
 from magnetar.core.ledger.write_statistics import LedgerStatistics, WriteStatistics
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
 from magnetar.core.ports.metadata_store import ABSENT
-from magnetar.core.transactions.log import LogTransactions
 
 log = logging.getLogger(__name__)
 
@@ -93,13 +94,12 @@ class ManagedLedger:
         self.chain = Chain()
         self.next_index = 0
         self.properties: dict[str, str] = {}
-        self.pending_bytes = 0
-        """Payload given to `append` and not yet confirmed or failed."""
+        self.pending_bytes = 0  # payload given to `append` and not yet confirmed or failed
         self.entries_added = 0
         self.written_ms = 0  # when storage was last given something, 0 for never
         self.writes = WriteStatistics()
-        self.transactions: LogTransactions | None = None
-        """What of it belongs to transactions, if there ever were any."""
+        self.transactions = TransactionIndex()
+        self.folds: list[Fold[Any]] = []  # whose state is derived from it
         self.roll_limits = storage.roll
         self.tailed = False  # whether anybody reads close behind: only then is the tail cached
         self.times, self.losses = Times(self), Losses(self)
@@ -119,10 +119,8 @@ class ManagedLedger:
         self._sparse = Sparse(self._readers)
         self.doomed: set[int] = set()  # ledgers that whoever opens the log next is to delete
         self._metadata_lock = trio.Lock()
-        self.cutting = trio.Lock()
-        """Ledgers leave the list, or are replaced in it, one change at a time."""
-        self._ending_lock = trio.Lock()
-        """Closing, deleting and terminating happen one at a time."""
+        self.cutting = trio.Lock()  # ledgers leave the list, or are replaced, one change at a time
+        self._ending_lock = trio.Lock()  # closing, deleting and terminating, likewise
         self._changed = trio.lowlevel.ParkingLot()
 
     # -- opening and closing ------------------------------------------------------------------
@@ -301,6 +299,8 @@ class ManagedLedger:
         self._telling = append
         append.tell((segment.ledger_id, first))
         self._advanced()
+        for fold in self.folds:
+            fold.advanced()
         if self.state is not WRITING:
             self._wake_if_idle()
         elif self._is_full(segment):

@@ -17,11 +17,13 @@ def slowest(topic: Topic) -> Position | None:
 
 
 def needed_from(topic: Topic) -> Position:
-    """The first entry that somebody still needs: a subscription, or deduplication."""
+    """The first entry that a subscription still needs.
+
+    State that is derived from the log needs none: it is stored before they go (`ledger/fold.py`).
+    """
     chain = topic.ledger.chain
     lowest = slowest(topic)
-    mark = lowest if lowest is not None else chain.confirmed
-    return chain.after(min(mark, topic.once.mark_delete or mark))
+    return chain.after(lowest if lowest is not None else chain.confirmed)
 
 
 def backlog_bytes(topic: Topic) -> int:

@@ -67,7 +67,7 @@ async def _crossed(
 ) -> tuple[bytes, int]:
     transactions = ledger.transactions
     try:
-        if transactions is not None and transactions.aborted:
+        if transactions.aborted:
             about = header_of(batch)
             in_one = about.attributes & TRANSACTIONAL
             if in_one and transactions.hides(about.producer_id, index):

@@ -85,7 +85,7 @@ class EntrySource:
     def _stable(self, position: Position) -> bool:
         """Whether what stands there is decided, as far as it belongs to a transaction."""
         transactions = self._ledger.transactions
-        return transactions is None or transactions.stable_entries(*position, 1) > 0
+        return not transactions.open or transactions.stable_entries(*position, 1) > 0
 
     def forget(self) -> None:
         """What was loaded is of no use any more (seek, unload)."""
@@ -123,7 +123,6 @@ class EntrySource:
                 self._hide(*position, position[1] + len(part.payloads) - 1)
         else:
             part = cached[0].part(cached[1], cached[1] + entries_max)
-        if ledger.transactions is not None:
-            stable = ledger.transactions.stable_entries(*position, len(part.payloads))
-            part = part.part(0, stable)
+        stable = ledger.transactions.stable_entries(*position, len(part.payloads))
+        part = part.part(0, stable)
         return await crossed(part, self._hide, ledger) if ledger.mixed else part

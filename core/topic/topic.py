@@ -41,7 +41,7 @@ from magnetar.core.throttle import Throttle, throttle_for
 from magnetar.core.topic import checks
 from magnetar.core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
 from magnetar.core.topic.deduplication import CURSOR as DEDUPLICATION
-from magnetar.core.topic.deduplication import Deduplication, Once
+from magnetar.core.topic.deduplication import Deduplication
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.granting import carry_out, remember
 from magnetar.core.topic.outstanding import limits_of
@@ -49,7 +49,7 @@ from magnetar.core.topic.producer import Producer
 from magnetar.core.topic.producers import NOTHING, Producers
 from magnetar.core.topic.subscribers import Subscribers
 from magnetar.core.topic.subscription import Subscription, SubscriptionType
-from magnetar.core.transactions.followed import TRANSACTIONAL, Followed
+from magnetar.core.topic.transaction_buffer import TransactionBuffer
 from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
@@ -93,11 +93,10 @@ class Topic:
         """What producers' connections wait for, if there is a publish rate."""
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
-        self.once = Once(env.storage, self.ledger)
+        self.deduplication = Deduplication(env.storage, self.ledger)
         self.attendants: list[Attendant] = []
         """Of fronts, who keep something of their own beside the topic."""
-        self.transactions: Followed | None = None
-        """Present where there are, or ever were, transactions in the log."""
+        self.transactions = TransactionBuffer(env.storage, self.ledger)
         self.looks_at_messages = False
         """A run is to be looked at message by message before it is published. Asked for each run,
         so it is not worked out each time.
@@ -116,16 +115,13 @@ class Topic:
         names = map(unquote, await self.env.storage.metadata.children(self.ledger.path))
         for name in names:
             if name == DEDUPLICATION:
-                self.once.noted = True
+                self.deduplication.stored = True
                 continue
             cursor = Cursor(self.env.storage, self.ledger, name, (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
-        await self._turn_once()
-        if TRANSACTIONAL in self.ledger.properties:
-            followed = Followed(self.env.storage, self.ledger)
-            await followed.load()
-            self._follow(followed)
+        await self._turn_deduplication()
+        await self.transactions.load()
         self._set_rates()
         remember(self.producers, self.ledger)
         self.fenced = False
@@ -133,35 +129,28 @@ class Topic:
     async def begin_transactions(self) -> None:
         """Have it known that there are transactions in the log, before the first entry of one."""
         async with self._attaching:
-            if self.transactions is not None:
+            if self.transactions.present:
                 return
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
-            followed = Followed(self.env.storage, self.ledger)
-            await followed.begin()
-            await self.ledger.set_property(TRANSACTIONAL, "")
-            self._follow(followed)
+            await self.transactions.begin()
 
     async def end_transaction(self, writer: int, epoch: int, *, committed: bool) -> None:
         """Mark it as ended; stored when this returns."""
-        followed = self.transactions
-        if followed is None:
+        if not self.transactions.present:
             return  # nothing of any was ever written
         waiting = Waiting[Position]()
 
         def done(result: Position | BrokerError) -> None:
             if not isinstance(result, BrokerError):
                 index = self.ledger.index_told(result)
-                followed.state.ended(writer, index, committed=committed)
+                self.transactions.index.ended(writer, index, committed=committed)
             waiting.done(result)
 
         now_ms = self.env.clock.wall_ms()
         marker = kafka_batch.marker(writer, epoch, now_ms, committed=committed)
         self.publish([kafka_form.wrapped(marker, 1, now_ms)], [1], done)
         await waiting.told()
-
-    def _follow(self, followed: Followed) -> None:
-        self.transactions, self.ledger.transactions = followed, followed.state
 
     def _lost(self) -> None:
         """Another owner writes the log now."""
@@ -189,19 +178,19 @@ class Topic:
         for subscription in self.subscriptions.values():
             subscription.set_limits(limits_of(policies), policies.max_unacked_per_consumer)
         self._set_rates()
-        self.looks_at_messages = self.once.on or policies.checks_messages
-        if policies.deduplication is not self.once.on:
+        self.looks_at_messages = self.deduplication.on or policies.checks_messages
+        if policies.deduplication is not self.deduplication.on:
             self.env.spawn(self._change_deduplication)
 
-    async def _turn_once(self) -> None:
-        await self.once.turn(on=self.policies.deduplication)
-        self.looks_at_messages = self.once.on or self.policies.checks_messages
+    async def _turn_deduplication(self) -> None:
+        await self.deduplication.turn(on=self.policies.deduplication)
+        self.looks_at_messages = self.deduplication.on or self.policies.checks_messages
 
     async def _change_deduplication(self) -> None:
         async with self._attaching:
             try:
                 if not self.fenced:
-                    await self._turn_once()
+                    await self._turn_deduplication()
             except BrokerError as error:
                 log.error("%s: deduplication stays as it was: %s", self.name, error)
 
@@ -229,10 +218,9 @@ class Topic:
         async with self._attaching:
             for subscription in list(self.subscriptions.values()):
                 await subscription.close()
-            await self.once.close()
+            await self.deduplication.close()
         await self.ledger.close()
-        if self.transactions is not None:
-            await self.transactions.save()
+        await self.transactions.close()
         for attendant in self.attendants:
             await attendant.closed()
 
@@ -244,9 +232,8 @@ class Topic:
             for subscription in list(self.subscriptions.values()):
                 await subscription.delete()
             self.subscriptions.clear()
-            await self.once.delete()
-        if self.transactions is not None:
-            await self.transactions.forget()
+            await self.deduplication.delete()
+        await self.transactions.delete()
         for attendant in self.attendants:
             await attendant.deleted()
         await self.ledger.delete()
@@ -288,27 +275,19 @@ class Topic:
         """As `publish`, of messages that were found to be new; `highest` is the last one's sequence
         id, -1 if it does not count yet (a part of a large message).
         """
-        settled = self.once.begin(name, highest, len(payloads), done)
-        self.publish(payloads, counts, settled)
+        self.publish(payloads, counts, self.deduplication.begin(name, highest, done))
 
     @property
     def last_published_ms(self) -> int:
         """0 if nothing was since the topic was loaded."""
         return self.ledger.written_ms
 
-    @property
-    def deduplication(self) -> Deduplication | None:
-        """Present where what is sent again is stored once."""
-        return self.once.notes
-
     def last_sequence_of(self, name: str) -> int:
         """Where a producer of that name goes on; -1 if that is not known."""
-        return self.once.last_of(name)
+        return self.deduplication.last_of(name)
 
     def _advanced(self) -> None:
         """More may be read: everybody who waits at the tail has work."""
-        if self.transactions is not None:
-            self.transactions.follow(self.env.spawn)
         for subscription in self.subscriptions.values():
             subscription.look()
         for watcher in list(self._watchers):
@@ -430,10 +409,10 @@ class Topic:
             self.forget_if_unused(subscription)
 
     def forget_silent_producers(self) -> None:
-        """Names that deduplication keeps in mind, of producers that have been away for long."""
+        """Names that deduplication knows, of producers that have been away for long."""
         here = [producer.name for producer in self.producers.all()]
-        kept_ms = self.policies.deduplication_inactivity_minutes * 60_000
-        self.once.forget_silent(here, self.env.clock.wall_ms(), kept_ms)
+        away_ms = self.policies.deduplication_inactivity_minutes * 60_000
+        self.deduplication.forget_silent(here, self.env.clock.wall_ms(), away_ms)
 
     def _drop(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:

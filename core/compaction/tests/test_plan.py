@@ -82,14 +82,6 @@ def test_of_others_ledgers_the_end_is_known() -> None:
     assert plan(chain, 10, wanted, NOW + 2501) is not None
 
 
-def test_nothing_behind_the_limit() -> None:
-    for limit, expected in (((1, 9), [0, 1]), ((1, 8), [0]), ((0, 9), [0])):
-        found = plan(chain_of(1, 1, 1), 0, Compaction(), NOW, limit)
-        assert found is not None
-        assert ids(found.segments) == expected
-    assert plan(chain_of(1, 1, 1), 0, Compaction(), NOW, (0, 8)) is None
-
-
 def test_groups_are_not_too_large() -> None:
     segments = chain_of(4, 4, 4, 9, 1, 30, 1).segments[:-1]
     assert [ids(group) for group in groups(segments, 10)] == [[0, 1], [2], [3, 4], [5], [6]]

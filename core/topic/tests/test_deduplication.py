@@ -1,17 +1,16 @@
 """Deduplication: what is sent again is known again, over restarts, and without end of memory."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from magnetar.core.errors import StorageFailed
 from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.bench import Bench, settled
 from magnetar.core.testing.client import ClientProducer
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic import deduplication
-from magnetar.core.topic.backlog import needed_from
-from magnetar.core.topic.deduplication import Books, Verdict, counts
+from magnetar.core.topic.sequences import Verdict
 from magnetar.core.topic.topic import Topic
 
 ON = {"deduplication": True}
@@ -31,8 +30,9 @@ async def publish(topic: Topic, *sequence_ids: int, name: str = "p") -> list[obj
 
 
 def judged(topic: Topic, *sequence_ids: int, name: str = "p") -> list[Verdict]:
-    assert topic.once.notes is not None
-    return [topic.once.notes.books.judge(name, each) for each in sequence_ids]
+    sequences = topic.deduplication.sequences
+    assert sequences is not None
+    return [sequences.judge(name, each) for each in sequence_ids]
 
 
 NEW, DUPLICATE, UNKNOWN = Verdict.NEW, Verdict.DUPLICATE, Verdict.UNKNOWN
@@ -61,7 +61,7 @@ async def test_what_failed_may_come_again(slow_desk: Bench) -> None:
 
 @pytest.mark.parametrize("clean", [True, False])
 async def test_a_restart_forgets_nothing(desk: Bench, clean: bool) -> None:
-    """From the notes saved when the topic was closed, or from the messages themselves."""
+    """From the snapshot taken when the topic was closed, or from the messages themselves."""
     topic = await desk.topic(**ON)
     await publish(topic, 0, 1, 5)
     if clean:
@@ -72,21 +72,58 @@ async def test_a_restart_forgets_nothing(desk: Bench, clean: bool) -> None:
     assert again.last_sequence_of("p") == 5
 
 
-async def test_notes_are_taken_now_and_then_and_let_entries_go(
+async def test_snapshots_let_entries_go(desk: Bench) -> None:
+    topic = await desk.topic(**ON)
+    await publish(topic, *range(7))
+    await topic.ledger.trim([topic.ledger.chain.segments[0].ledger_id])
+    assert topic.ledger.chain.first == (topic.ledger.chain.segments[0].ledger_id, 0)
+    again = await desk.topic(**ON)  # what runs still is not asked
+    assert judged(again, 0, 6, 7) == [DUPLICATE, DUPLICATE, NEW]
+
+
+async def test_snapshots_are_taken_every_thousand_messages_but_not_twice_a_second(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deduplication, "SNAPSHOT_ENTRIES", 4)
+    monkeypatch.setattr(deduplication, "RULES", replace(deduplication.RULES, entries=2))
     topic = await desk.topic(**ON)
-    assert topic.once.notes is not None
-    await publish(topic, *range(3))
-    assert needed_from(topic) == (0, 0)
-    await publish(topic, *range(3, 9))
-    assert needed_from(topic) > (0, 0)
-    topic.once.notes.snapshot_if_idle()
-    assert topic.once.notes.mark_delete == topic.ledger.chain.confirmed
-    await desk.flush_cursors()
-    again = await desk.topic(**ON)  # what runs still is not asked
-    assert judged(again, 8, 9) == [DUPLICATE, NEW]
+    await publish(topic, 0, 1, 2, 3)
+    (fold,) = topic.ledger.folds
+    first = fold.position
+    assert first > (-1, -1)
+    await publish(topic, 4, 5)
+    assert fold.position == first
+    desk.clock.forward(1)
+    await publish(topic, 6)
+    assert fold.position == topic.ledger.chain.confirmed
+
+
+async def test_a_cursor_of_an_older_version_is_read(desk: Bench) -> None:
+    """Bytes of one, from when they were put together without a fold."""
+    topic = await desk.topic()
+    await publish(topic, 0, 1)
+    await topic.close()
+    old = bytes.fromhex("08ffffffffffffffffff01100018012a050a017010072a050a017110023005")
+    await desk.metadata.put(f"{topic.ledger.path}/pulsar.dedup", old, ABSENT)
+    again = await desk.topic(**ON)
+    assert [again.last_sequence_of(name) for name in "pq"] == [7, 2]
+
+
+async def test_it_stays_on_if_it_cannot_be_turned_off(desk: Bench) -> None:
+    topic = await desk.topic(**ON)
+    await publish(topic, 7)
+    delete = desk.metadata.delete
+
+    async def fail(path: str, expected: int) -> None:
+        raise StorageFailed("no")
+
+    desk.metadata.delete = fail  # type: ignore[method-assign]
+    off = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+    topic.set_policies(off)
+    await settled()
+    assert topic.deduplication.on
+    desk.metadata.delete = delete  # type: ignore[method-assign]
+    await publish(topic, 8)
+    assert judged(await desk.topic(**ON), 8, 9) == [DUPLICATE, NEW]
 
 
 async def test_it_is_switched_on_and_off(desk: Bench) -> None:
@@ -98,20 +135,20 @@ async def test_it_is_switched_on_and_off(desk: Bench) -> None:
     off = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
     topic.set_policies(on)
     await settled()
-    assert judged(topic, 7) == [NEW], "notes begin now"
+    assert judged(topic, 7) == [NEW], "it begins now"
     await publish(topic, 8)
     topic.set_policies(off)
     await settled()
-    assert not topic.once.on
+    assert not topic.deduplication.on
     topic.set_policies(on)
     await settled()
-    assert judged(topic, 8) == [NEW], "what was missed meanwhile makes old notes worthless"
+    assert judged(topic, 8) == [NEW], "it has missed what came meanwhile"
     await topic.close()
-    assert not (await desk.topic()).once.on
+    assert not (await desk.topic()).deduplication.on
     assert judged(await desk.topic(**ON), 8) == [NEW]
 
 
-async def test_a_deleted_topic_leaves_no_notes(desk: Bench) -> None:
+async def test_a_deleted_topic_leaves_no_cursor(desk: Bench) -> None:
     topic = await desk.topic(**ON)
     await publish(topic, 7)
     await topic.delete()
@@ -133,7 +170,6 @@ async def test_who_is_away_for_hours_is_forgotten(desk: Bench) -> None:
     assert judged(topic, 7, name="away") == [NEW]
     assert judged(topic, 7, name="stays") == [DUPLICATE]
     assert judged(topic, 13, name="comes now and then") == [DUPLICATE]
-    topic.once.snapshot_if_idle()
     await topic.close()
     again = await desk.topic(**ON)
     assert again.last_sequence_of("away") == -1
@@ -152,39 +188,9 @@ async def test_nobody_is_forgotten_where_that_is_not_wanted_or_a_message_is_on_i
     topic.forget_silent_producers()
     assert judged(topic, 7) == [DUPLICATE]
     await publish(topic, 8)
-    assert topic.once.notes is not None
-    topic.once.notes.forget_silent((), slow_desk.clock.wall_ms(), 1)
+    topic.deduplication.forget_silent((), slow_desk.clock.wall_ms(), 1)
     assert judged(topic, 7, 8) == [DUPLICATE, UNKNOWN]
 
 
-async def test_a_topic_without_notes_has_nothing_to_forget(desk: Bench) -> None:
+async def test_a_topic_without_deduplication_has_nothing_to_forget(desk: Bench) -> None:
     (await desk.topic()).forget_silent_producers()
-
-
-def test_only_the_last_part_of_a_large_message_counts() -> None:
-    assert counts(numbered(1))
-    assert [counts(numbered(1, chunk=(b"u", at, 3))) for at in range(3)] == [False, False, True]
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5))))
-def test_no_verdict_is_wrong(sent: list[tuple[str, int]]) -> None:
-    """Each message is stored at once where it is new."""
-    books, stored = Books(), set()
-    for name, sequence_id in sent:
-        verdict = books.judge(name, sequence_id)
-        later = any(known >= sequence_id for other, known in stored if other == name)
-        assert verdict is (DUPLICATE if later else NEW)
-        if verdict is NEW:
-            books.push(name, sequence_id)
-            books.store(name, sequence_id)
-            stored.add((name, sequence_id))
-
-
-def test_names_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deduplication, "NAMES_MAX", 3)
-    books = Books()
-    for name in ("a", "b", "a", "c", "d"):
-        books.push(name, 1)
-        books.store(name, 1)
-    assert list(books.stored) == ["a", "c", "d"], "whoever was not heard longest is forgotten"
-    assert len(books.pushed) == 3

@@ -163,12 +163,9 @@ class Wanted:
 
 def _aborted(log: Log, first: int, end: int) -> list[AbortedTransaction]:
     """What of the records from `first` up to `end` came to nothing."""
-    followed = log.topic.transactions
-    if followed is None:
-        return []
     return [
         AbortedTransaction(producer_id=one.writer, first_offset=one.first)
-        for one in followed.state.aborted_within(first, end)
+        for one in log.topic.ledger.transactions.aborted_within(first, end)
     ]
 
 

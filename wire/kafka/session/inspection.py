@@ -146,8 +146,7 @@ async def _producers(session: KafkaSession, name: str, index: int) -> DescribedP
     except (BrokerError, Refused) as error:
         told.error_code, told.error_message = told_of(error)
         return told
-    followed = log.topic.transactions
-    begun = followed.state.open if followed is not None else {}
+    begun = log.topic.ledger.transactions.open
     told.active_producers = [
         DescribedProducer(
             producer_id=number,

@@ -16,6 +16,7 @@ import trio
 
 from magnetar.core.broker import Broker
 from magnetar.core.errors import NotReady, TopicNotFound
+from magnetar.core.ledger.fold import Fold
 from magnetar.core.ledger.managed import MIXED
 from magnetar.core.ledger.places import Places
 from magnetar.core.names import TopicName
@@ -23,8 +24,8 @@ from magnetar.core.topic.topic import Topic
 from magnetar.wire.kafka.configs import Rules, rules
 from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, Refused
 from magnetar.wire.kafka.names import called, topic_of
-from magnetar.wire.kafka.producers import Census, Producers
-from magnetar.wire.kafka.session.recall import Recall
+from magnetar.wire.kafka.producer_states import Census, ProducerStates
+from magnetar.wire.kafka.session.producer_snapshots import Image, fold_of
 
 EPOCH: Final = 0
 """Of every leader: logs never lose their end, so there is nothing to tell epochs apart by."""
@@ -38,9 +39,9 @@ class Log:
     __slots__ = (
         "_bytes_max",
         "_defaults",
+        "_fold",
         "_forget",
         "_policies",
-        "_recall",
         "_rules",
         "_turn",
         "names",
@@ -72,8 +73,8 @@ class Log:
         self.writable = False
         """It is stored that batches are among the entries, and known who has brought some."""
         self.places = Places(topic.ledger)
-        self.producers = Producers(census)
-        self._recall = Recall(topic.env.storage.metadata, self, topic.env.clock.wall_ms)
+        self.producers = ProducerStates(census)
+        self._fold: Fold[Image] | None = None
         self._turn = trio.Lock()
 
     @property
@@ -89,8 +90,7 @@ class Log:
     @property
     def stable(self) -> int:
         """Below this offset it is decided what becomes of every message."""
-        followed = self.topic.transactions
-        return self.end if followed is None else followed.state.stable_index(self.end)
+        return self.topic.ledger.transactions.stable_index(self.end)
 
     def rules(self) -> Rules:
         """What holds for batches that are written here, as of now."""
@@ -106,26 +106,39 @@ class Log:
         async with self._turn:
             if self.writable:
                 return
-            if self.topic.ledger.mixed:
-                await self._recall.recall()
-            else:
-                await self._recall.claim()
+            if self._fold is None:
+                self._fold = await self._loaded()
+            if not self.topic.ledger.mixed:
                 await self.topic.ledger.set_property(MIXED, "")
             self.writable = True
 
+    async def _loaded(self) -> Fold[Image]:
+        """The state of the producers that have written the log, if any of Kafka's have."""
+        fold = fold_of(self.topic.env.storage, self.topic.ledger, self.producers)
+        try:
+            if self.topic.ledger.mixed:
+                await fold.load()
+            else:
+                await fold.begin(stored=False)
+        except BaseException:
+            self.producers.clear()  # the next try begins anew
+            raise
+        return fold
+
     async def closed(self) -> None:
-        """The topic is put away: nothing is on its way any more."""
+        """The topic is unloaded: nothing is on its way any more."""
         self._forget(self)
         try:
-            if self.writable:
-                await self._recall.note()
+            if self._fold is not None:
+                await self._fold.close()
         finally:
-            self.producers.let_go()
+            self.producers.clear()
 
     async def deleted(self) -> None:
         self._forget(self)
-        self.producers.let_go()
-        await self._recall.forget()
+        self.producers.clear()
+        fold = self._fold or fold_of(self.topic.env.storage, self.topic.ledger, self.producers)
+        await fold.delete()
 
     @contextmanager
     def watched(self, news: Callable[[], None]) -> Iterator[None]:

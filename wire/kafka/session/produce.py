@@ -271,7 +271,7 @@ class Producing:
     ) -> None:
         part = Part(self, told, log, header, self._now_ms)
         if header.producer_id >= 0:
-            part.remembered, before = log.producers.come(header, self._now_ms)
+            part.remembered, before = log.producers.admit(header, self._now_ms)
             if before:
                 if part.remembered.offset >= 0:
                     told.base_offset, told.log_start_offset = part.remembered.offset, log.start

@@ -47,7 +47,7 @@ def begin(session: KafkaSession, asked: AskedAgain) -> bool:
         single = Single(session, asked, log, header, now_ms)
         if header.producer_id >= 0:
             check_transaction(session, log, header)
-            single.remembered, before = log.producers.come(header, now_ms)
+            single.remembered, before = log.producers.admit(header, now_ms)
             if before:
                 return False
     except (BrokerError, Refused):

@@ -19,7 +19,7 @@ from magnetar.wire.kafka.errors import (
     Refused,
     code_of,
 )
-from magnetar.wire.kafka.producers import Remembered
+from magnetar.wire.kafka.producer_states import BatchMetadata
 from magnetar.wire.kafka.session.logs import Log
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def check_transaction(session: KafkaSession, log: Log, header: BatchHeader) -> N
         if found is not None and found.epoch != header.producer_epoch:
             raise Refused(INVALID_PRODUCER_EPOCH, "somebody else has taken over")
         raise Refused(INVALID_TXN_STATE, "the partition is in no transaction of this producer")
-    if log.topic.transactions is not None and number in log.topic.transactions.state.open:
+    if number in log.topic.ledger.transactions.open:
         raise Refused(INVALID_TXN_STATE, "this producer has a transaction open here")
 
 
@@ -49,7 +49,7 @@ class Storing:
         self.log = log
         self.header = header
         self.now_ms = now_ms
-        self.remembered: Remembered | None = None
+        self.remembered: BatchMetadata | None = None
         """By its producer's numbers, if it has any."""
 
     def tell(self, code: int, offset: int) -> None:
@@ -79,7 +79,7 @@ class Storing:
         offset = log.topic.ledger.index_told(result)
         if remembered is not None:
             log.producers.stored(remembered, offset)
-            followed = log.topic.transactions
-            if self.header.attributes & TRANSACTIONAL and followed is not None:
-                followed.state.wrote(self.header.producer_id, offset, result, self.now_ms)
+            if self.header.attributes & TRANSACTIONAL and log.topic.transactions.present:
+                index = log.topic.transactions.index
+                index.wrote(self.header.producer_id, offset, result, self.now_ms)
         self.tell(NONE, offset)

@@ -18,9 +18,9 @@ import msgspec
 
 from magnetar.core.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
 from magnetar.core.ledger.chain import Position
-from magnetar.core.topic import checks, deduplication
-from magnetar.core.topic.deduplication import Verdict
+from magnetar.core.topic import checks
 from magnetar.core.topic.producer import Producer
+from magnetar.core.topic.sequences import Verdict, counts
 from magnetar.core.topic.topic import Topic
 from magnetar.core.topic.volatile import VolatileTopic
 from magnetar.wire.pulsar import events, hot, replies
@@ -219,17 +219,18 @@ class Attached:
         """The sequence id that each message makes known, -1 for none; what was seen before joins
         `found`, as None if it is stored. Nothing where duplicates do not matter.
         """
-        notes = self.topic.once.notes if isinstance(self.topic, Topic) else None
-        if notes is None:
+        topic = self.topic
+        sequences = topic.deduplication.sequences if isinstance(topic, Topic) else None
+        if sequences is None:
             return ()
         name, pushed = self.producer.name, -1
         sightings = []
         for at, echo in enumerate(run.sequences):
             first, last = hot.sequence_of(echo)
             highest = max(first, last)
-            whole = not run.chunks or deduplication.counts(run.payloads[at])
+            whole = not run.chunks or counts(run.payloads[at])
             sightings.append(highest if whole else -1)
-            verdict = notes.books.judge(name, highest)
+            verdict = sequences.judge(name, highest)
             if last and last < first:
                 found.setdefault(at, Invalid("the highest sequence id is below the first"))
             elif verdict is Verdict.DUPLICATE or highest <= pushed:

@@ -1,12 +1,13 @@
-"""What a partition knows of producers that must not write twice. Pure.
+"""What a partition knows of idempotent producers, which must not write twice (KIP-98). Pure.
 
-Each numbers what it sends, and may have five batches under way. A batch comes next, or is one of
-the last five again (and is answered as it was the first time), or is out of order. A producer that
+Kafka's `ProducerStateManager.java` and `ProducerStateEntry.java` of 4.1 do the same. Each producer
+numbers what it sends, and may have five batches under way. A batch comes next, or is one of the
+last five again (and is answered as it was the first time), or is out of order. A producer that
 nothing is known of may begin with any number: what was known may have been forgotten.
 
 Anybody may invent ids, so there are limits: in time as Kafka has it (`producer.id.expiration.ms`, a
-day), for each partition, and for the server. At the last one, who has been silent for longest in
-the partition that has most is forgotten: who floods one with ids harms no other.
+day), for each partition, and for the server. At the last one, the producer that has been silent for
+longest in the partition that has most is forgotten: who floods one with ids harms no other.
 
 Invariants: numbers are judged when batches come, not when they are stored; a batch that could not
 be stored, and all behind it, are as if they had never come; what a batch costs does not depend on
@@ -19,27 +20,30 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from magnetar.core.entry.kafka_batch import BatchHeader
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import BatchHeader, header_of
+from magnetar.core.ledger.chain import Position
 from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
 
-REMEMBERED_BATCHES: Final = 5
+BATCHES_MAX: Final = 5
+"""Of each producer (`ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)."""
 PRODUCERS_MAX: Final = 10_000
 """Of one partition; the one that has been silent for longest is forgotten."""
 PRODUCERS_IN_ALL_MAX: Final = 50_000
 """Of all partitions; each takes up to a kilobyte."""
 PRODUCERS_MIN: Final = 100
-"""So many a partition keeps though there are too many in all."""
+"""A partition keeps so many though there are too many in all."""
 SILENT_MS_MAX: Final = 24 * 60 * 60 * 1000
-"""Who has been silent for so long is forgotten."""
+"""A producer that has been silent for so long is forgotten."""
 SEQUENCES: Final = 1 << 31
 """After the highest number comes 0."""
 UNKNOWN: Final = -1
 
-Told = Callable[[int, int], None]
-"""An error code, and the offset if there is none."""
+Answer = Callable[[int, int], None]
+"""Takes an error code, and the offset if there is one."""
 
 
-class Remembered:
+class BatchMetadata:
     """One batch: its numbers, and where it is stored as soon as it is."""
 
     __slots__ = ("first", "last", "offset", "waiting")
@@ -48,11 +52,11 @@ class Remembered:
         self.first = first
         self.last = last
         self.offset = offset
-        self.waiting: list[Told] = []
-        """Who sent it again before that."""
+        self.waiting: list[Answer] = []
+        """Of those who sent it again before that."""
 
 
-class Producer:
+class ProducerState:
     """One producer: its epoch and its last batches."""
 
     __slots__ = ("batches", "epoch", "heard_ms", "last_ms")
@@ -63,16 +67,16 @@ class Producer:
         """When it last sent a batch, by our clock."""
         self.last_ms = -1
         """The latest time in its last batch."""
-        self.batches: list[Remembered] = []
+        self.batches: list[BatchMetadata] = []
 
-    def remember(self, batch: Remembered) -> None:
+    def add(self, batch: BatchMetadata) -> None:
         self.batches.append(batch)
-        if len(self.batches) > REMEMBERED_BATCHES:
+        if len(self.batches) > BATCHES_MAX:
             del self.batches[0]
 
 
-class Known(NamedTuple):
-    """A producer, as it is kept over restarts."""
+class ProducerImage(NamedTuple):
+    """A producer, as snapshots have it."""
 
     number: int
     epoch: int
@@ -88,23 +92,25 @@ class Census:
 
     def __init__(self) -> None:
         self.count = 0
-        self.largest: Producers | None = None
-        """Of those that somebody came to since another was."""
+        self.largest: ProducerStates | None = None
+        """Of those to which a producer has come since another was."""
 
 
-class Producers:
-    """See the module's docstring."""
+class ProducerStates:
+    """See the module's docstring. A view of the log (`core/ledger/fold.py`)."""
+
+    __slots__ = ("_census", "_known")
 
     def __init__(self, census: Census) -> None:
         self._census = census
-        self._known: OrderedDict[int, Producer] = OrderedDict()
-        """Who was heard of last is at the end."""
+        self._known: OrderedDict[int, ProducerState] = OrderedDict()
+        """The producer heard of last is at the end."""
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def come(self, header: BatchHeader, now_ms: int) -> tuple[Remembered, bool]:
-        """A batch comes: what is remembered of it, and whether it was here before."""
+    def admit(self, header: BatchHeader, now_ms: int) -> tuple[BatchMetadata, bool]:
+        """A batch comes: what is known of it, and whether it was here before; else `Refused`."""
         first = header.first_sequence
         last = (first + header.last_delta) % SEQUENCES
         producer = self._known.get(header.producer_id)
@@ -125,20 +131,20 @@ class Producers:
                 return batch, True
         if producer.batches and first != (producer.batches[-1].last + 1) % SEQUENCES:
             raise Refused(OUT_OF_ORDER)
-        made = Remembered(first, last)
+        made = BatchMetadata(first, last)
         producer.last_ms = header.last_timestamp
-        producer.remember(made)
+        producer.add(made)
         return made, False
 
-    def all(self) -> Iterable[tuple[int, Producer]]:
-        """Everybody who is known, by number."""
+    def all(self) -> Iterable[tuple[int, ProducerState]]:
+        """Every producer that is known, by its id."""
         return self._known.items()
 
-    def _begin(self, number: int, epoch: int, now_ms: int) -> Producer:
-        """One more is known, and whoever there is no more room for is not."""
+    def _begin(self, number: int, epoch: int, now_ms: int) -> ProducerState:
+        """One more is known, and one that there is no more room for is not."""
         known, census = self._known, self._census
         self._forget_silent(now_ms)
-        made = known[number] = Producer(epoch, now_ms)
+        made = known[number] = ProducerState(epoch, now_ms)
         census.count += 1
         if census.largest is None or len(known) > len(census.largest):
             census.largest = self
@@ -158,21 +164,21 @@ class Producers:
         self._known.popitem(last=False)
         self._census.count -= 1
 
-    def let_go(self) -> None:
-        """The partition is put away, and counts no more."""
+    def clear(self) -> None:
+        """Forget all: the partition is unloaded, and counts no more."""
         self._census.count -= len(self._known)
         self._known.clear()
         if self._census.largest is self:
             self._census.largest = None
 
-    def stored(self, batch: Remembered, offset: int) -> None:
+    def stored(self, batch: BatchMetadata, offset: int) -> None:
         """It has its place; whoever sent it again meanwhile hears of it."""
         batch.offset = offset
         waiting, batch.waiting = batch.waiting, []
-        for told in waiting:
-            told(0, offset)
+        for answer in waiting:
+            answer(0, offset)
 
-    def failed(self, producer_id: int, batch: Remembered, code: int) -> None:
+    def failed(self, producer_id: int, batch: BatchMetadata, code: int) -> None:
         """It was not stored: forget it, and everything behind it."""
         producer = self._known.get(producer_id)
         if producer is not None and batch in producer.batches:
@@ -180,40 +186,52 @@ class Producers:
                 producer.batches.pop()
             producer.batches.pop()
         waiting, batch.waiting = batch.waiting, []
-        for told in waiting:
-            told(code, UNKNOWN)
+        for answer in waiting:
+            answer(code, UNKNOWN)
 
-    # -- over restarts ------------------------------------------------------------------------
+    # -- as a view of the log -----------------------------------------------------------------
 
-    def known(self) -> list[Known]:
-        """Everybody, as it is kept; nothing is on its way."""
-        return [
-            Known(
-                number,
-                producer.epoch,
-                producer.last_ms,
-                [(one.first, one.last, one.offset) for one in producer.batches],
-            )
-            for number, producer in self._known.items()
-        ]
+    def apply(self, sent: bytes, index: int, _position: Position, now_ms: int) -> None:
+        """An entry as it is read: a batch of Kafka's counts, if its producer numbers them.
 
-    def restore(self, kept: Iterable[Known], now_ms: int) -> None:
-        """As it was kept, by a partition that knows nobody yet."""
-        for one in kept:
-            producer = self._begin(one.number, one.epoch, now_ms)
-            producer.last_ms = one.last_ms
-            producer.batches += (Remembered(*batch) for batch in one.batches)
-
-    def note(self, header: BatchHeader, offset: int, now_ms: int) -> None:
-        """A batch that was found in the log, in its order."""
+        Markers of transactions have no number: they are no batch of their producer.
+        """
+        data = kafka_form.batch_in(sent)
+        if data is None:
+            return
+        header = header_of(data)
         if header.producer_id < 0 or header.first_sequence < 0:
             return
         producer = self._known.get(header.producer_id)
         if producer is None:
             producer = self._begin(header.producer_id, header.producer_epoch, now_ms)
-        elif producer.epoch != header.producer_epoch:
+        else:
+            self._known.move_to_end(header.producer_id)
+            producer.heard_ms = now_ms
+        if producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
         last = (header.first_sequence + header.last_delta) % SEQUENCES
         producer.last_ms = header.last_timestamp
-        producer.remember(Remembered(header.first_sequence, last, offset))
+        producer.add(BatchMetadata(header.first_sequence, last, index))
+
+    def forget_before(self, _index: int) -> None:
+        """What was sent stays known, for it may be sent again."""
+
+    def snapshot(self) -> list[ProducerImage] | None:
+        """What is stored of each; None if there are no producers that number what they send."""
+        return [
+            ProducerImage(
+                number,
+                producer.epoch,
+                producer.last_ms,
+                [(one.first, one.last, one.offset) for one in producer.batches if one.offset >= 0],
+            )
+            for number, producer in self._known.items()
+        ] or None
+
+    def restore(self, image: Iterable[ProducerImage], now_ms: int) -> None:
+        for one in image:
+            producer = self._begin(one.number, one.epoch, now_ms)
+            producer.last_ms = one.last_ms
+            producer.batches += (BatchMetadata(*batch) for batch in one.batches)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from magnetar.core import administration
 from magnetar.core.broker import Broker
-from magnetar.core.entry import kafka_batch
+from magnetar.core.errors import StorageFailed
+from magnetar.core.ledger.fold import Snapshot
 from magnetar.core.ledger.managed import ManagedLedger
 from magnetar.core.names import TopicName
 from magnetar.core.testing.broker import running
-from magnetar.core.testing.metadata import overwrite
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.session import recall
+from magnetar.wire.kafka.producer_states import ProducerImage
+from magnetar.wire.kafka.session import producer_snapshots
+from magnetar.wire.kafka.session.producer_snapshots import decode, encode
 from magnetar.wire.kafka.session.tests.conftest import Client, Stage
 from magnetar.wire.kafka.tests.batch import batch
 
@@ -61,7 +65,7 @@ async def test_a_batch_that_comes_again_is_known(stage: Stage, killed: bool) -> 
         assert await written(client, 6) == [(0, 6)]
 
 
-async def test_what_was_noted_is_not_read_again(stage: Stage, reads: list[Any]) -> None:
+async def test_what_a_snapshot_covers_is_not_read_again(stage: Stage, reads: list[Any]) -> None:
     client = await stage.client("t")
     await written(client, *range(0, 40, 2))
     await stage.broker.stop()
@@ -72,7 +76,7 @@ async def test_what_was_noted_is_not_read_again(stage: Stage, reads: list[Any]) 
         assert reads == []
 
 
-async def test_who_only_reads_recalls_nothing(stage: Stage, reads: list[Any]) -> None:
+async def test_who_only_reads_loads_nothing(stage: Stage, reads: list[Any]) -> None:
     client = await stage.client("t")
     await written(client, *range(0, 40, 2))
     async with running(stage.stores) as broker:
@@ -86,7 +90,8 @@ async def test_who_only_reads_recalls_nothing(stage: Stage, reads: list[Any]) ->
 async def test_the_end_of_a_log_is_enough(
     stage: Stage, reads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall, "RECALLED_ENTRIES", 3)
+    rules = replace(producer_snapshots.RULES, replay_entries=3)
+    monkeypatch.setattr(producer_snapshots, "RULES", rules)
     client = await stage.client("t")
     await written(client, 0, producer=8)
     await written(client, *range(0, 40, 2))
@@ -102,32 +107,38 @@ async def test_a_topic_that_is_made_again_knows_nobody(stage: Stage) -> None:
     await stage.broker.unload(NAME)
     await written(client, 2)
     await administration.delete_partitioned(stage.broker, TopicName.parse("t"), force=True)
-    assert await stage.stores.metadata.children(recall.NOTES + "/public/default/persistent") == []
+    path = f"{producer_snapshots.SNAPSHOTS}/public/default/persistent"
+    assert await stage.stores.metadata.children(path) == []
     client = await stage.client("t")
     assert await written(client, 2) == [(0, 0)]
 
 
-async def test_notes_of_another_log_are_not_believed(stage: Stage) -> None:
+async def test_a_log_that_could_not_be_read_is_tried_again(stage: Stage) -> None:
+    """Nothing of the first try is left over."""
     client = await stage.client("t")
-    await written(client, 0)
-    log = stage.front.logs.at_once("t", 0)
-    assert log is not None
-    notes = recall.Notes((999, 0), [])
-    path = f"{recall.NOTES}/{log.topic.ledger.name}"
-    packed = recall.zlib.compress(recall._encode(notes))
-    await overwrite(stage.stores.metadata, path, packed)
+    await written(client, 0, 2)
     async with running(stage.stores) as broker:
-        assert await written(await again(stage, broker), 0, 2) == [(0, 0), (0, 2)]
+        client = await again(stage, broker)
+        read = stage.stores.metadata.get
+
+        async def fail(path: str) -> Any:
+            if path.startswith(producer_snapshots.SNAPSHOTS):
+                raise StorageFailed("no")
+            return await read(path)
+
+        stage.stores.metadata.get = fail  # type: ignore[method-assign]
+        assert (await written(client, 2))[0][0] != 0
+        stage.stores.metadata.get = read  # type: ignore[method-assign]
+        assert await written(client, 2, 4) == [(0, 2), (0, 4)]
 
 
-async def test_transactions_are_not_among_producers(stage: Stage) -> None:
-    """A marker has no number: it is no batch of its producer."""
-    client = await stage.client("t")
-    await written(client, 0)
-    log = stage.front.logs.at_once("t", 0)
-    assert log is not None
-    log.producers.note(kafka_batch.header_of(kafka_batch.marker(7, 0, 1, committed=True)), 2, 0)
-    assert await written(client, 2) == [(0, 2)]
+def test_snapshots_of_older_versions_are_read() -> None:
+    """Bytes of one, from before the time of creation was noted."""
+    old = bytes.fromhex("789c9b3489997de2144ec6f30c0c8cdde79f66304c9accc0a8319989490b00747007e4")
+    image = [ProducerImage(9, 1, 1_700_000_000_000, [(0, 1, 40), (2, 2, 42)])]
+    assert decode(zlib.decompress(old)) == Snapshot((3, 7), image, 0)
+    new = Snapshot((3, 7), image, 5)
+    assert decode(encode(new)) == new
 
 
 async def test_names_of_one_topic_lead_to_one_log(stage: Stage) -> None:

@@ -1,18 +1,20 @@
-"""What is known of a log's transactions after a restart, from notes and from what came since."""
+"""What is known of a topic's transactions after a restart, and when they begin."""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import pytest
 
 from magnetar.core.entry import kafka_batch, kafka_form
 from magnetar.core.entry.record import Record
-from magnetar.core.errors import NotReady
+from magnetar.core.errors import NotReady, StorageFailed
+from magnetar.core.ledger.fold import Snapshot
+from magnetar.core.ledger.transaction_index import Aborted, Image, Open, TransactionIndex
 from magnetar.core.testing.bench import Bench, bench, settled
-from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.topic import Topic
-from magnetar.core.transactions import followed
+from magnetar.core.topic.transaction_buffer import decode, encode
 
 
 def transactional(writer: int) -> bytes:
@@ -24,9 +26,7 @@ def transactional(writer: int) -> bytes:
 
 async def write(topic: Topic, writer: int) -> None:
     def done(result: Any) -> None:
-        index = topic.ledger.index_told(result)
-        assert topic.transactions is not None
-        topic.transactions.state.wrote(writer, index, result, 1)
+        topic.transactions.index.wrote(writer, topic.ledger.index_told(result), result, 1)
 
     entry = kafka_form.wrapped(transactional(writer), 1, 1)
     topic.publish([entry], [1], done)
@@ -41,36 +41,35 @@ async def reloaded(desk: Bench, topic: Topic, *, killed: bool) -> Topic:
 
 
 @pytest.mark.parametrize("killed", [True, False])
-@pytest.mark.parametrize("noted", [True, False], ids=["noted", "not noted"])
-async def test_all_of_it_is_there_again(killed: bool, noted: bool) -> None:
+@pytest.mark.parametrize("saved", [True, False], ids=["saved", "not saved"])
+async def test_all_of_it_is_there_again(killed: bool, saved: bool) -> None:
     async with bench() as desk:
         topic = await desk.topic()
         await topic.begin_transactions()
         await write(topic, 1)
         await write(topic, 2)
         await topic.end_transaction(1, 0, committed=False)
-        assert topic.transactions is not None
-        if noted:
-            await topic.transactions.save()
+        if saved:
+            await topic.transactions.fold.save()
         await write(topic, 3)
         await write(topic, 2)
         await topic.end_transaction(2, 0, committed=True)
-        before = topic.transactions.state
+        before = topic.transactions.index
         again = await reloaded(desk, topic, killed=killed)
-        assert again.transactions is not None
-        state = again.transactions.state
-        assert [one.first for one in state.open.values()] == [3]
-        assert list(state.open) == list(before.open) == [3]
-        assert state.aborted == before.aborted
-        assert again.ledger.transactions is state
+        index = again.transactions.index
+        assert [one.first for one in index.open.values()] == [3]
+        assert list(index.open) == list(before.open) == [3]
+        assert index.aborted == before.aborted
 
 
-async def test_logs_without_any_are_not_followed() -> None:
+async def test_logs_without_any_have_no_fold() -> None:
     async with bench() as desk:
         topic = await desk.topic()
         await topic.end_transaction(1, 0, committed=True)
         assert topic.ledger.chain.entries == 0
-        assert (await desk.topic()).transactions is None
+        again = await desk.topic()
+        assert not again.transactions.present
+        assert again.ledger.folds == []
 
 
 async def test_what_was_before_the_first_is_not_read_again(
@@ -82,31 +81,18 @@ async def test_what_was_before_the_first_is_not_read_again(
         await topic.begin_transactions()
         await write(topic, 1)
         seen: list[int] = []
-        note = followed.Followed.note
+        apply = TransactionIndex.apply
 
-        def noting(self: followed.Followed, sent: bytes, index: int, position: Any) -> None:
+        def applying(self: TransactionIndex, sent: bytes, index: int, *more: Any) -> None:
             seen.append(index)
-            note(self, sent, index, position)
+            apply(self, sent, index, *more)
 
-        monkeypatch.setattr(followed.Followed, "note", noting)
+        monkeypatch.setattr(TransactionIndex, "apply", applying)
         await desk.topic()
         assert seen == [20]
 
 
-async def test_notes_are_made_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "NOTED_ENTRIES", 5)
-    async with bench() as desk:
-        topic = await desk.topic()
-        await topic.begin_transactions()
-        path = f"{followed.NOTES}/{topic.ledger.name}"
-        first = await desk.metadata.get(path)
-        for _ in range(5):
-            await write(topic, 1)
-        await settled()
-        assert await desk.metadata.get(path) != first
-
-
-async def test_the_beginning_of_the_log_takes_its_notes_along() -> None:
+async def test_a_deleted_topic_leaves_no_snapshot() -> None:
     async with bench() as desk:
         topic = await desk.topic()
         await topic.begin_transactions()
@@ -123,14 +109,34 @@ async def test_a_topic_on_its_way_out_begins_nothing() -> None:
             await topic.begin_transactions()
 
 
-async def test_notes_of_another_log_are_not_believed() -> None:
+async def test_a_topic_that_could_not_begin_may_try_again() -> None:
+    """The snapshot was stored, the property was not."""
     async with bench() as desk:
         topic = await desk.topic()
+        put = desk.metadata.put
+
+        async def fail(path: str, value: bytes, expected: int) -> int:
+            if path == topic.ledger.path:
+                raise StorageFailed("no")
+            return await put(path, value, expected)
+
+        desk.metadata.put = fail  # type: ignore[method-assign]
+        with pytest.raises(StorageFailed):
+            await topic.begin_transactions()
+        assert not topic.transactions.present
+        desk.metadata.put = put  # type: ignore[method-assign]
         await topic.begin_transactions()
-        path = f"{followed.NOTES}/{topic.ledger.name}"
-        notes = followed.Notes((999, 5), [(7, followed.Open(0, (999, 0), 1))])
-        await overwrite(desk.metadata, path, followed.zlib.compress(followed._encode(notes)))
         await write(topic, 1)
-        again = await desk.topic()
-        assert again.transactions is not None
-        assert list(again.transactions.state.open) == [1]
+        assert list((await desk.topic()).transactions.index.open) == [1]
+
+
+def test_snapshots_of_older_versions_are_read() -> None:
+    """Bytes of one, from before the time of creation was noted."""
+    old = bytes.fromhex(
+        "789c6b5e51905f9c5992999f3789997d497e416adec4499c93352631b39e676060ec3eff3483617962527e51"
+        "496acac4c91c5c2200d9d4125d"
+    )
+    image = Image([(9, Open(40, (3, 5), 1_700_000_000_000))], [Aborted(8, 10, 20)])
+    assert decode(zlib.decompress(old)) == Snapshot((3, 7), image, 0)
+    new = Snapshot((3, 7), image, 5)
+    assert decode(encode(new)) == new

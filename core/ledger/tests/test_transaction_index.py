@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.transactions.log import LogTransactions
+from magnetar.core.ledger.transaction_index import TransactionIndex
 
 WRITERS = 3
 steps = st.lists(
@@ -14,8 +14,8 @@ steps = st.lists(
 )
 
 
-def played(story: list[tuple[str, int]]) -> LogTransactions:
-    state = LogTransactions()
+def played(story: list[tuple[str, int]]) -> TransactionIndex:
+    state = TransactionIndex()
     for index, (what, writer) in enumerate(story):
         if what == "write":
             state.wrote(writer, index, (7, index), 0)
@@ -79,8 +79,8 @@ def test_the_beginning_of_the_log_is_forgotten(story: list[tuple[str, int]], sta
 @given(steps, st.integers(0, 40))
 def test_restored_it_goes_on_as_before(story: list[tuple[str, int]], at: int) -> None:
     first, whole = played(story[:at]), played(story)
-    again = LogTransactions()
-    again.restore(list(first.open.items()), first.aborted)
+    again = TransactionIndex()
+    again.restore(first.snapshot(), 0)
     for index, (what, writer) in list(enumerate(story))[at:]:
         if what == "write":
             again.wrote(writer, index, (7, index), 0)

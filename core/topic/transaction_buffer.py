@@ -1,0 +1,102 @@
+"""The transactions of one topic: an index of its log, kept over restarts.
+
+Pulsar calls it the topic's transaction buffer (PIP-31). The index itself is the log's
+(`core/ledger/transaction_index.py`), for readers of every kind ask it. Here is what makes it
+durable: a fold, whose snapshots are records of the metadata store. Only logs that have, or ever
+had, a transaction pay for that; a property of the log says so, which is stored before the first
+entry of one.
+
+Who stores an entry of a transaction, or a marker, tells the index when that is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.fold import Fold, FoldState, Rules, Snapshot
+from magnetar.core.ledger.snapshots import MetadataSnapshots
+from magnetar.core.ledger.transaction_index import (
+    Aborted,
+    Image,
+    Open,
+    ProducerId,
+    TransactionIndex,
+)
+
+if TYPE_CHECKING:
+    from magnetar.core.ledger.managed import ManagedLedger
+    from magnetar.core.ledger.storage import Storage
+
+TRANSACTIONAL: Final = "magnetar.transactional"
+"""Property of the log: there are, or were, transactions in it."""
+SNAPSHOTS: Final = "/magnetar/transactions/logs"
+RULES: Final = Rules("transactions", entries=5_000, bytes=64 * 1024 * 1024)
+
+
+class Stored(Struct, frozen=True):
+    """A snapshot as it is stored: msgpack, fields by name."""
+
+    position: Position
+    open: list[tuple[ProducerId, Open]] = []
+    aborted: list[Aborted] = []
+    created_ms: int = 0
+
+
+_decode: Final = msgspec.msgpack.Decoder(Stored).decode
+
+
+def encode(snapshot: Snapshot[Image]) -> bytes:
+    image = snapshot.image
+    stored = Stored(snapshot.position, image.open, image.aborted, snapshot.created_ms or 0)
+    return msgspec.msgpack.encode(stored)
+
+
+def decode(data: bytes) -> Snapshot[Image]:
+    stored = _decode(data)
+    return Snapshot(stored.position, Image(stored.open, stored.aborted), stored.created_ms)
+
+
+class TransactionBuffer:
+    """See the module's docstring."""
+
+    def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
+        self.present = False
+        """There are, or ever were, transactions in the log."""
+        self._ledger = ledger
+        self.fold = Fold(
+            storage,
+            ledger,
+            ledger.transactions,
+            MetadataSnapshots(storage, ledger, f"{SNAPSHOTS}/{ledger.name}", encode, decode),
+            RULES,
+        )
+
+    @property
+    def index(self) -> TransactionIndex:
+        return self._ledger.transactions
+
+    async def load(self) -> None:
+        """The log is opened: know its transactions, if there are any."""
+        if TRANSACTIONAL in self._ledger.properties:
+            await self.fold.load()
+            self.present = True
+
+    async def begin(self) -> None:
+        """The first transaction is about to come: nothing in the log so far belongs to one."""
+        if self.fold.state is FoldState.NEW:  # else an earlier try got so far
+            await self.fold.begin()
+        await self._ledger.set_property(TRANSACTIONAL, "")
+        self.present = True
+
+    async def close(self) -> None:
+        """The log is unloaded, and nothing is on its way to it any more."""
+        await self.fold.close()
+
+    async def delete(self) -> None:
+        """The log is deleted."""
+        if self.present:
+            await self.fold.delete()
