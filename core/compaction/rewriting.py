@@ -143,7 +143,8 @@ class Rewriting:
     async def _rewrite(self, group: Sequence[Segment], judge: Judge, clean_to: int) -> None:
         ledger = self._ledger
         # who has just learnt of an entry that goes may be given an empty batch in its place
-        ledger.properties.setdefault(MIXED, "")
+        if not ledger.mixed:
+            await ledger.set_property(MIXED, "")
         writer = await cutting.create_beside(ledger)
         try:
             instead = {one.ledger_id: await self._copied(one, judge, writer) for one in group}

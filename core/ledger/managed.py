@@ -4,24 +4,25 @@ Theory. At most one ledger is open for writing, and only while something is bein
 created by the first append and after each roll. An append gets its index (the running count of
 messages) at once, and its position when storage confirms it:
 
-    state      append              leaves for
-    IDLE       waits, opens one    OPENING
-    OPENING    waits               WRITING, or IDLE with every waiting append failed
-    WRITING    goes to storage     ROLLING when the ledger is full or a write failed
-    ROLLING    waits               OPENING once nothing is in flight and the ledger is sealed
-                                   (IDLE if nobody waits)
-    TERMINATED is refused          -
-    CLOSED     is refused          -   (unloaded, deleted, or another owner took over)
+    state       append              leaves for (each also for CLOSED)
+    IDLE        waits, opens one    OPENING, or TERMINATED
+    OPENING     waits               WRITING, or IDLE with every waiting append failed
+    WRITING     goes to storage     ROLLING when the ledger is full or a write failed
+    ROLLING     waits               OPENING once nothing is in flight and the ledger is sealed,
+                                    IDLE if nothing waits
+    TERMINATED  is refused          -
+    CLOSED      is refused          -   (unloaded, deleted, or taken over by another owner)
 
-OPENING and ROLLING have one task each that is in charge of leaving them; it runs in the broker's
-nursery, so that a caller who is cancelled leaves nothing half done.
+`LEAVES` is that table, and is enforced. OPENING and ROLLING have one task each that is in charge of
+leaving them; it runs in the broker's nursery, so that a caller who is cancelled leaves nothing half
+done.
 
-Invariants: appends are confirmed in the order they came, each exactly once; the list of ledgers in
-the metadata store names a ledger before anything is written into it; `confirmed` never goes back;
-nothing above `confirmed` is ever read; no index is given twice (a failed append leaves a gap). All
-metadata writes are conditional: if another owner has written, this one lets go (`Fenced`).
+Invariants: appends are confirmed in the order they came, each exactly once; `confirmed` never goes
+back; nothing above `confirmed` is ever read; no index is given twice (a failed append leaves a
+gap).
 
-What is not here: opening again (`recovery.py`), cursors, readers, what the entries mean.
+What is not here: the list of ledgers and what is stored of it (`ledger_list.py`), what leaves it
+(`cutting.py`), opening again (`recovery.py`), cursors, readers, what the entries mean.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ import enum
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import trio
 
 from magnetar.core.entry import header
-from magnetar.core.errors import BadVersion, BrokerError, EntryNotFound, Fenced, Terminated
-from magnetar.core.ledger import cutting, listing, recovery
+from magnetar.core.errors import BrokerError, EntryNotFound, Fenced, Terminated
+from magnetar.core.ledger import cutting, recovery
 from magnetar.core.ledger.appends import Append, Appended, joined
-from magnetar.core.ledger.chain import Chain, Position, Segment
+from magnetar.core.ledger.chain import Position, Segment
 from magnetar.core.ledger.fold import Fold
+from magnetar.core.ledger.ledger_list import CREATED, LedgerList
 from magnetar.core.ledger.listing import MIXED as MIXED
 from magnetar.core.ledger.losses import DAMAGE, Losses
 from magnetar.core.ledger.readers import Readers
@@ -52,12 +54,8 @@ from magnetar.core.ledger.trim import should_roll
 from magnetar.core.ledger.trouble import Trouble, said
 from magnetar.core.ledger.write_statistics import LedgerStatistics, WriteStatistics
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
-from magnetar.core.ports.metadata_store import ABSENT
 
 log = logging.getLogger(__name__)
-
-CREATED = "magnetar.created-ms"
-"""Property of the log: when it came into being."""
 
 
 class State(enum.Enum):
@@ -68,6 +66,16 @@ class State(enum.Enum):
     TERMINATED = enum.auto()
     CLOSED = enum.auto()
 
+
+LEAVES: Final = {
+    State.IDLE: (State.OPENING, State.TERMINATED, State.CLOSED),
+    State.OPENING: (State.WRITING, State.IDLE, State.CLOSED),
+    State.WRITING: (State.ROLLING, State.CLOSED),
+    State.ROLLING: (State.OPENING, State.IDLE, State.CLOSED),
+    State.TERMINATED: (State.CLOSED,),
+    State.CLOSED: (),
+}
+"""Which state may follow which."""
 
 IDLE, WRITING, CLOSED = State.IDLE, State.WRITING, State.CLOSED
 """Asking an enumeration for a member costs 75 ns, and each append does it thrice."""
@@ -89,11 +97,11 @@ class ManagedLedger:
     ) -> None:
         """`advanced` is called when more may be read, `lost` when another owner takes over."""
         self.name = name
-        self.path = f"/managed-ledgers/{name}"
         self.state = State.IDLE
-        self.chain = Chain()
         self.next_index = 0
-        self.properties: dict[str, str] = {}
+        self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.let_go)
+        self.path, self.chain = self.ledgers.path, self.ledgers.chain
+        self.properties = self.ledgers.properties
         self.pending_bytes = 0  # payload given to `append` and not yet confirmed or failed
         self.entries_added = 0
         self.written_ms = 0  # when storage was last given something, 0 for never
@@ -107,9 +115,7 @@ class ManagedLedger:
         self._advanced = advanced
         self._lost = lost
         self._tail = Tail(storage.cache)
-        self._version = ABSENT
         self._refusal: BrokerError | None = None  # why nothing is appended any more
-        self._terminated_at: Position | None = None
         self._trouble = Trouble()
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
@@ -117,33 +123,21 @@ class ManagedLedger:
         self._telling: Append | None = None  # whose positions are told, or were told last
         self._readers = Readers(storage.ledgers)
         self._sparse = Sparse(self._readers)
-        self.doomed: set[int] = set()  # ledgers that whoever opens the log next is to delete
-        self._metadata_lock = trio.Lock()
-        self.cutting = trio.Lock()  # ledgers leave the list, or are replaced, one change at a time
-        self._ending_lock = trio.Lock()  # closing, deleting and terminating, likewise
+        self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
         self._changed = trio.lowlevel.ParkingLot()
 
     # -- opening and closing ------------------------------------------------------------------
 
     async def open(self) -> None:
         """Read the chain and find its end; an unclosed last ledger is recovered (and so fenced)."""
-        stored = await self._storage.metadata.get(self.path)
-        if stored is None:
-            self.properties[CREATED] = str(self._storage.clock.wall_ms())
-            self._version = await self._storage.metadata.put(self.path, self._encoded(), ABSENT)
+        found = await self.ledgers.open()
+        if found is None:
             return
-        self._version = stored.version
-        found = await recovery.find(self._storage, self.name, stored)
-        self.chain.segments = found.segments
-        self.chain.confirmed = found.confirmed
-        self.properties = found.properties
         self.next_index = found.next_index
-        self.chain.begins_at, self.chain.start = listing.beginning_of(found.properties)
         if found.terminated is not None:
-            self._terminated_at = found.terminated
             self._end(State.TERMINATED, Terminated("the topic is terminated"))
         if found.changed:
-            await self.save()
+            await self.ledgers.save()
         await self.delete_ledgers(found.doomed)
 
     async def close(self) -> None:
@@ -151,17 +145,13 @@ class ManagedLedger:
         self._refusal = self._refusal or Fenced("the topic is being unloaded")
         async with self._ending_lock:
             await self._seal()
-            self._stop(Fenced("the topic is being unloaded"))
+            if self.state is not CLOSED:  # another owner may have taken it over
+                self._stop(Fenced("the topic is being unloaded"))
 
     async def delete(self) -> None:
         """Forget everything: first the list, then the ledgers it named."""
         await self.close()
-        try:
-            await self._storage.metadata.delete(self.path, self._version)
-        except BadVersion as error:
-            raise Fenced("another owner has taken this topic over") from error
-        segments, self.chain.segments = self.chain.segments, []
-        await self.delete_ledgers({segment.stored_in for segment in segments} | self.doomed)
+        await self.delete_ledgers(await self.ledgers.delete())
 
     async def terminate(self) -> Position:
         """No entry will ever follow the last one; returns where that is."""
@@ -173,11 +163,10 @@ class ManagedLedger:
             self._refusal = Terminated("the topic is terminated")
             try:
                 await self._seal()
-                self._terminated_at = self.chain.confirmed
-                await self.save()
+                await self.ledgers.terminate(self.chain.confirmed)
             except BaseException:
                 if self.state is not State.CLOSED:
-                    self._refusal = self._terminated_at = None
+                    self._refusal = None
                 raise
             self._end(State.TERMINATED, self._refusal)
         return self.chain.confirmed
@@ -191,12 +180,17 @@ class ManagedLedger:
 
     def _stop(self, reason: BrokerError) -> None:
         self._end(State.CLOSED, reason)
+        self.ledgers.close()
         self._tail.clear()
         self._readers.clear()
         self._sparse.clear()
 
-    def _end(self, state: State, reason: BrokerError) -> None:
+    def _enter(self, state: State) -> None:
+        assert state in LEAVES[self.state], f"a log that is {self.state.name} becomes no {state}"
         self.state = state
+
+    def _end(self, state: State, reason: BrokerError) -> None:
+        self._enter(state)
         self._refusal = reason
         self._fail(self._taken_waiting(), reason)
         self._changed.unpark_all()
@@ -230,7 +224,7 @@ class ManagedLedger:
         self.pending_bytes += append.size
         waiting.append(append)
         if self.state is IDLE:
-            self.state = State.OPENING
+            self._enter(State.OPENING)
             self._storage.spawn(self._open_writer)
         elif first and self.state is WRITING:
             if self._storage.gather is None:
@@ -355,13 +349,13 @@ class ManagedLedger:
         except BrokerError as error:
             self._trouble.began(self._said, "cannot open a ledger", error)
             if self.state is State.OPENING:
-                self.state = State.IDLE
+                self._enter(State.IDLE)
             self._fail(self._taken_waiting(), error)
             self._changed.unpark_all()
             return
         if self.state is State.OPENING:  # else it was let go meanwhile: its next owner seals it
             self._writer = writer
-            self.state = State.WRITING
+            self._enter(State.WRITING)
         self._changed.unpark_all()
         self.write()
 
@@ -371,11 +365,9 @@ class ManagedLedger:
         now_ms = self._storage.clock.wall_ms()
         segment = Segment(writer.ledger_id, self.next_index, begun_ms=now_ms)
         self.times.begin(mixed=self.mixed)
-        self.chain.segments.append(segment)
         try:
-            await self.save()
+            await self.ledgers.add(segment)
         except BrokerError:
-            self.chain.segments.remove(segment)
             await self.delete_ledgers([writer.ledger_id])
             raise
         return writer
@@ -391,7 +383,7 @@ class ManagedLedger:
         )
 
     def _begin_roll(self) -> None:
-        self.state = State.ROLLING
+        self._enter(State.ROLLING)
         self._storage.spawn(self._roll)
 
     async def _roll(self) -> None:
@@ -406,7 +398,7 @@ class ManagedLedger:
             # what the list does not say, opening the topic again will find out
             log.warning("%s: ledger %d has a ragged end: %s", self._said, writer.ledger_id, error)
         if self.state is State.ROLLING:
-            self.state = State.OPENING if self._waiting else State.IDLE
+            self._enter(State.OPENING if self._waiting else State.IDLE)
             if self._waiting:
                 await self._open_writer()
         self._changed.unpark_all()
@@ -420,7 +412,7 @@ class ManagedLedger:
         segment.closed_ms = self._storage.clock.wall_ms()
         if self.mixed:
             self.times.end(segment)
-        await self.save()
+        await self.ledgers.save()
 
     async def roll_if_old(self) -> None:
         """Called now and then: a ledger may also end because of its age."""
@@ -442,33 +434,9 @@ class ManagedLedger:
 
     # -- metadata -----------------------------------------------------------------------------
 
-    def _encoded(self) -> bytes:
-        return listing.encoded(
-            self.chain, self.properties, self.next_index, self._terminated_at, self.doomed
-        )
-
-    async def save(self) -> None:
-        """Write the list, unless another owner has: then this one lets go.
-
-        Shielded: were the call cut off, the version would be lost, and with it the topic.
-        """
-        async with self._metadata_lock:
-            if self.state is State.CLOSED:
-                raise Fenced("the topic is being unloaded")
-            try:
-                with trio.CancelScope(shield=True):
-                    self._version = await self._storage.metadata.put(
-                        self.path, self._encoded(), self._version
-                    )
-            except BadVersion as error:
-                reason = Fenced("another owner has taken this topic over")
-                self.let_go(reason)
-                raise reason from error
-
     async def set_property(self, key: str, value: str) -> None:
         """Store a property of the whole log (the topic's epoch, for one)."""
-        self.properties[key] = value
-        await self.save()
+        await self.ledgers.set_property(key, value)
 
     @property
     def mixed(self) -> bool:
@@ -476,8 +444,7 @@ class ManagedLedger:
         return MIXED in self.properties
 
     async def remove_property(self, key: str) -> None:
-        if self.properties.pop(key, None) is not None:
-            await self.save()
+        await self.ledgers.set_property(key, None)
 
     async def trim(self, doomed: list[int]) -> None:
         """Delete whole ledgers from the front: first from the list, then from storage."""

@@ -1,9 +1,11 @@
 """Logs that lose their beginning: what is read then, what is stored, what a failure does."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from magnetar.core.entry import header
-from magnetar.core.errors import BrokerError, StorageFailed
+from magnetar.core.errors import BrokerError, Fenced, StorageFailed
 from magnetar.core.ledger.chain import START, Position
 from magnetar.core.ledger.cursor import Cursor
 from magnetar.core.ledger.managed import ManagedLedger
@@ -106,12 +108,51 @@ async def test_what_could_not_be_stored_has_not_happened(
     async with bench(NO_AGE) as made:
         ledger, places = await filled(made)
 
-        async def failing() -> None:
+        async def failing(path: str, value: bytes, expected: int) -> int:
             raise StorageFailed("no")
 
         with monkeypatch.context() as patched:
-            patched.setattr(ledger, "save", failing)
+            patched.setattr(made.metadata, "put", failing)
             with pytest.raises(BrokerError):
                 await (ledger.trim([places[0][0]]) if trim else ledger.cut(9, places[4]))
         assert ledger.first_index == 0
         assert await read(ledger) == [b"%d" % place for place in range(8)]
+
+
+@pytest.fixture
+async def at_once() -> AsyncIterator[Bench]:
+    async with bench(NO_AGE) as made:
+        yield made
+
+
+async def test_trim_changes_the_list_first(at_once: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    ledger = await at_once.ledger()
+    for _ in range(2):
+        await stored(ledger, b"1", b"2", b"3")
+    put, delete = at_once.metadata.put, at_once.ledgers.delete
+
+    async def noted_put(path: str, value: bytes, expected: int) -> int:
+        order.append("list")
+        return await put(path, value, expected)
+
+    async def noted_delete(ledger_id: int) -> None:
+        order.append(f"delete {ledger_id}")
+        await delete(ledger_id)
+
+    monkeypatch.setattr(at_once.metadata, "put", noted_put)
+    monkeypatch.setattr(at_once.ledgers, "delete", noted_delete)
+    await ledger.trim([0])
+    assert order == ["list", "delete 0"]
+    assert ledger.chain.first == (1, 0)
+
+
+async def test_a_trim_that_lost_the_race_keeps_its_ledgers(at_once: Bench) -> None:
+    ledger = await at_once.ledger()
+    await stored(ledger, b"1", b"2", b"3")
+    await ledger.roll()
+    await stored(await at_once.ledger(), b"x")
+    with pytest.raises(Fenced):
+        await ledger.trim([0])
+    assert 0 in at_once.ledgers.ledgers
+    assert [s.ledger_id for s in ledger.chain.segments] == [0]

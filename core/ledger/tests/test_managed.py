@@ -1,5 +1,6 @@
 """The state table at the head of `managed.py`, failures at every step, and what survives them."""
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,9 +9,9 @@ from msgspec import structs
 
 from magnetar.core.entry import header
 from magnetar.core.errors import BrokerError, Fenced, StorageFailed, Terminated
-from magnetar.core.ledger import formats
+from magnetar.core.ledger import formats, managed
 from magnetar.core.ledger.chain import START
-from magnetar.core.ledger.managed import ManagedLedger, State
+from magnetar.core.ledger.managed import LEAVES, ManagedLedger, State
 from magnetar.core.ledger.trim import RollLimits
 from magnetar.core.testing.bench import NAME, Bench, Told, bench, settled, stored
 
@@ -422,39 +423,6 @@ async def test_delete_yields_to_another_owner(at_once: Bench) -> None:
 # -- trimming and reading --------------------------------------------------------------------
 
 
-async def test_trim_changes_the_list_first(at_once: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    ledger = await at_once.ledger()
-    for _ in range(2):
-        await stored(ledger, b"1", b"2", b"3")
-    put, delete = at_once.metadata.put, at_once.ledgers.delete
-
-    async def noted_put(path: str, value: bytes, expected: int) -> int:
-        order.append("list")
-        return await put(path, value, expected)
-
-    async def noted_delete(ledger_id: int) -> None:
-        order.append(f"delete {ledger_id}")
-        await delete(ledger_id)
-
-    monkeypatch.setattr(at_once.metadata, "put", noted_put)
-    monkeypatch.setattr(at_once.ledgers, "delete", noted_delete)
-    await ledger.trim([0])
-    assert order == ["list", "delete 0"]
-    assert ledger.chain.first == (1, 0)
-
-
-async def test_a_trim_that_lost_the_race_keeps_its_ledgers(at_once: Bench) -> None:
-    ledger = await at_once.ledger()
-    await stored(ledger, b"1", b"2", b"3")
-    await ledger.roll()
-    await stored(await at_once.ledger(), b"x")
-    with pytest.raises(Fenced):
-        await ledger.trim([0])
-    assert 0 in at_once.ledgers.ledgers
-    assert [s.ledger_id for s in ledger.chain.segments] == [0]
-
-
 async def test_the_ledger_being_written_is_read_however_many_others_are(at_once: Bench) -> None:
     """Once its reader was pushed out by those of older ledgers, and knew no end of its own."""
     ledger = await at_once.ledger()
@@ -597,3 +565,23 @@ async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
     assert ledger.statistics().open_entries == 0
     with trio.fail_after(1):
         await ledger.close()
+
+
+async def test_the_table_of_states_is_enforced(at_once: Bench) -> None:
+    ledger = await at_once.ledger()
+    with pytest.raises(AssertionError):
+        ledger._enter(State.WRITING)
+    for state, following in LEAVES.items():
+        assert State.CLOSED in following or state is State.CLOSED, "it may be taken over any time"
+
+
+def test_the_table_of_states_is_the_one_in_the_docstring() -> None:
+    """Its rows name the states, and only those that may follow."""
+    text = (managed.__doc__ or "").split("leaves for")[1].split("`LEAVES`")[0]
+    rows = [re.findall(r"[A-Z]{4,}", row) for row in re.split(r"\n    (?=[A-Z])", text)[1:]]
+    drawn = {state: set(following) for state, *following in rows}
+    table = {
+        state.name: {one.name for one in following} - {"CLOSED"}
+        for state, following in LEAVES.items()
+    }
+    assert drawn == table
