@@ -15,7 +15,7 @@ SHARED = ["core/native/octets.pxd"]
 TWINS = [
     "core.entry.compiled",
     "core.link.compiled",
-    "bookie.compiled",
+    "bookie.format.compiled",
     "wire.kafka.compiled",
     "wire.pulsar.hot.compiled.reading",
     "wire.pulsar.hot.compiled.writing",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from magnetar.bookie import entries
+from magnetar.bookie.format import entries
 from magnetar.core import native
 from magnetar.core.entry import header, kafka_batch
 from magnetar.core.entry.record import Record

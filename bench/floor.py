@@ -27,8 +27,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from magnetar.bookie.journal.files import JournalFiles
-from magnetar.bookie.journal.kernel_writes import open_kernel_writes
+from magnetar.bookie.machine.kernel_writes import open_kernel_writes
+from magnetar.bookie.server.journal.files import JournalFiles
 
 SECONDS = 3
 REQUEST = b"x" * 134

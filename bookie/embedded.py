@@ -14,22 +14,22 @@ from pathlib import Path
 import trio
 from msgspec import Struct
 
-from magnetar.bookie import cookie
-from magnetar.bookie.bookie import Bookie
-from magnetar.bookie.checkpoint import Checkpointer, Shelves, make_mark
-from magnetar.bookie.client import metadata as ledger_metadata
 from magnetar.bookie.client.store import LedgerClient
-from magnetar.bookie.collector import Collector
-from magnetar.bookie.directories import Directories, held, read_last_mark
-from magnetar.bookie.disk import DiskWatch
-from magnetar.bookie.housekeeping import Flusher, Housekeeping
-from magnetar.bookie.journal.files import JournalFiles
-from magnetar.bookie.journal.writer import Journal, Watch
+from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.recovery.opening import open_shelves
 from magnetar.bookie.recovery.scrubber import Scrubber
-from magnetar.bookie.settings import BookieSettings
-from magnetar.bookie.statistics import BookieStatistics
-from magnetar.bookie.write_cache import WriteCache
+from magnetar.bookie.server import cookie
+from magnetar.bookie.server.bookie import Bookie
+from magnetar.bookie.server.cache.write_cache import WriteCache
+from magnetar.bookie.server.checkpoint import Checkpointer, Shelves, make_mark
+from magnetar.bookie.server.collector import Collector
+from magnetar.bookie.server.directories import Directories, held, read_last_mark
+from magnetar.bookie.server.disk_usage import DiskWatch
+from magnetar.bookie.server.housekeeping import Flusher, Housekeeping
+from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.server.journal.writer import Journal, Watch
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.server.statistics import BookieStatistics
 from magnetar.core.clock import SystemClock
 from magnetar.core.errors import AlreadyExists, StorageFailed
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter

@@ -1,7 +1,7 @@
 """Log lines: text for people or JSON for machines, on standard error, with a level for each part.
 
 A part is a logger's name: its module's path in the repository (`wire.pulsar.session`,
-`bookie.journal`, ...), without the package that the repository is installed as.
+`bookie.server`, ...), without the package that the repository is installed as.
 Fields beside the message come through `extra={"topic": name}` and are kept apart in both forms.
 Nothing is logged per message.
 """

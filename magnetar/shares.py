@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from magnetar import __version__
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core import native
 from magnetar.core.broker import BrokerSettings
 from magnetar.core.dispatch.selectors import Division

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from magnetar.bookie.entries import Header, Run
-from magnetar.bookie.journal.groups import Acked
+from magnetar.bookie.format.entries import Header, Run
+from magnetar.bookie.server.journal.groups import Acked
 
 
 class BookieLink(Protocol):

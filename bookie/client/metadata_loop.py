@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from magnetar.bookie.client import metadata
+from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
 from magnetar.core.ports.metadata_store import MetadataStore
@@ -16,22 +16,22 @@ from magnetar.core.ports.metadata_store import MetadataStore
 
 async def read(store: MetadataStore, ledger_id: int) -> tuple[LedgerMetadata, int]:
     """The metadata of a ledger and its version; `LedgerNotFound` if there is none."""
-    found = await store.get(metadata.path_of(ledger_id))
+    found = await store.get(ledger_metadata.path_of(ledger_id))
     if found is None:
         raise LedgerNotFound(f"there is no ledger {ledger_id}")
-    return metadata.decode(found.value), found.version
+    return ledger_metadata.decode(found.value), found.version
 
 
 async def last_entries(store: MetadataStore) -> dict[int, int]:
     """All ledgers that the store names, and the last entry of each that is closed; -1 of others."""
     found = {}
-    waiting = [metadata.ROOT]
+    waiting = [ledger_metadata.ROOT]
     while waiting:
         path = waiting.pop()
         for name in await store.children(path):
             below = f"{path}/{name}"
-            ledger_id = metadata.id_of(below)
-            if ledger_id is None and metadata.leads_to_ledgers(name):
+            ledger_id = ledger_metadata.id_of(below)
+            if ledger_id is None and ledger_metadata.leads_to_ledgers(name):
                 waiting.append(below)
             elif ledger_id is not None:
                 found[ledger_id] = await _last_entry(store, ledger_id)
@@ -43,7 +43,7 @@ async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
         ledger, _ = await read(store, ledger_id)
     except (LedgerNotFound, Corrupted):
         return -1
-    return int(ledger.lastEntryId) if ledger.state == metadata.CLOSED else -1
+    return int(ledger.lastEntryId) if ledger.state == ledger_metadata.CLOSED else -1
 
 
 async def remove(store: MetadataStore, ledger_id: int) -> None:
@@ -66,7 +66,9 @@ async def change(
         if not transform(current):
             return current
         try:
-            await store.put(metadata.path_of(ledger_id), metadata.encode(current), version)
+            await store.put(
+                ledger_metadata.path_of(ledger_id), ledger_metadata.encode(current), version
+            )
         except BadVersion:
             continue
         return current

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from weakref import WeakValueDictionary
 
-from magnetar.bookie.client import metadata, metadata_loop
+from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.link import BookieLink
 from magnetar.bookie.client.reader import Reader
 from magnetar.bookie.client.writer import Writer
+from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.clock import Clock
 from magnetar.core.errors import AlreadyExists
@@ -47,13 +48,15 @@ class LedgerClient:
 
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         while True:
-            ledger_id = await self._store.next(metadata.COUNTER)
-            fresh = metadata.fresh(
+            ledger_id = await self._store.next(ledger_metadata.COUNTER)
+            fresh = ledger_metadata.fresh(
                 (self._bookie_id,), (1, 1), properties, self._clock.wall_ms(), secrets.randbits(63)
             )
             try:
                 await self._link.create(ledger_id, MASTER_KEY)
-                await self._store.put(metadata.path_of(ledger_id), metadata.encode(fresh), ABSENT)
+                await self._store.put(
+                    ledger_metadata.path_of(ledger_id), ledger_metadata.encode(fresh), ABSENT
+                )
             except AlreadyExists:
                 continue
             break
@@ -69,9 +72,9 @@ class LedgerClient:
 
     async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
         ledger, _ = await metadata_loop.read(self._store, ledger_id)
-        if ledger.state != metadata.CLOSED and recover:
+        if ledger.state != ledger_metadata.CLOSED and recover:
             ledger = await self._recover(ledger_id)
-        if ledger.state == metadata.CLOSED:
+        if ledger.state == ledger_metadata.CLOSED:
             last = ledger.lastEntryId
             return Reader(ledger_id, self._link, lambda: last)
         writer = self._writers.get(ledger_id)
@@ -83,21 +86,21 @@ class LedgerClient:
 
     async def _recover(self, ledger_id: int) -> LedgerMetadata:
         def begin(ledger: LedgerMetadata) -> bool:
-            if ledger.state != metadata.OPEN:
+            if ledger.state != ledger_metadata.OPEN:
                 return False
-            ledger.state = metadata.IN_RECOVERY
+            ledger.state = ledger_metadata.IN_RECOVERY
             return True
 
         ledger = await metadata_loop.change(self._store, ledger_id, begin)
-        if ledger.state == metadata.CLOSED:
+        if ledger.state == ledger_metadata.CLOSED:
             return ledger
         await self._link.fence(ledger_id, MASTER_KEY)
         found = await self._link.last_entry(ledger_id)
 
         def end(ledger: LedgerMetadata) -> bool:
-            if ledger.state == metadata.CLOSED:
+            if ledger.state == ledger_metadata.CLOSED:
                 return False
-            ledger.state = metadata.CLOSED
+            ledger.state = ledger_metadata.CLOSED
             ledger.lastEntryId = found.entry_id if found is not None else -1
             ledger.length = found.length if found is not None else 0
             return True
@@ -108,7 +111,7 @@ class LedgerClient:
 
     async def info(self, ledger_id: int) -> LedgerInfo:
         ledger, _ = await metadata_loop.read(self._store, ledger_id)
-        return metadata.info(ledger_id, ledger)
+        return ledger_metadata.info(ledger_id, ledger)
 
     async def delete(self, ledger_id: int) -> None:
         await metadata_loop.remove(self._store, ledger_id)

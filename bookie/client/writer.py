@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from magnetar.bookie import entries
-from magnetar.bookie.client import metadata, metadata_loop
+from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.link import BookieLink
 from magnetar.bookie.client.reader import Reader
+from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.errors import BrokerError, Fenced, Invalid, Overloaded
 from magnetar.core.ports.ledger_store import Done, LedgerInfo
@@ -189,13 +189,13 @@ class Writer:
         self._fail_refused()
 
         def seal(ledger: LedgerMetadata) -> bool:
-            if ledger.state == metadata.CLOSED:
+            if ledger.state == ledger_metadata.CLOSED:
                 if (ledger.lastEntryId, ledger.length) == (last, length):
                     return False
                 raise Fenced(f"ledger {self._ledger_id} was recovered by another")
-            if ledger.state == metadata.IN_RECOVERY:
+            if ledger.state == ledger_metadata.IN_RECOVERY:
                 raise Fenced(f"ledger {self._ledger_id} is being recovered by another")
-            ledger.state = metadata.CLOSED
+            ledger.state = ledger_metadata.CLOSED
             ledger.lastEntryId, ledger.length = last, length
             return True
 
@@ -203,4 +203,4 @@ class Writer:
             ledger = await metadata_loop.change(self._store, self._ledger_id, seal)
         finally:
             self._closed(self._ledger_id)
-        return metadata.info(self._ledger_id, ledger)
+        return ledger_metadata.info(self._ledger_id, ledger)

@@ -21,12 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from magnetar.bookie.directories import Directories, read_last_mark
-from magnetar.bookie.entry_log.writer import log_ids
-from magnetar.bookie.journal.files import journals
-from magnetar.bookie.journal.format import Mark
+from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.machine.durability import sync_directory
 from magnetar.bookie.recovery import wear
-from magnetar.bookie.syncing import sync_directory
+from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.journal.files import journals
 from magnetar.core.errors import Corrupted
 
 log = logging.getLogger(__name__)

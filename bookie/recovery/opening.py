@@ -11,20 +11,20 @@ from functools import partial
 import trio
 from rocksdict import Cache
 
-from magnetar.bookie.checkpoint import Shelves
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.store import MASTER_KEY
-from magnetar.bookie.directories import Directories, read_last_mark
-from magnetar.bookie.entry_log.reader import EntryLogReader
-from magnetar.bookie.entry_log.writer import EntryLogWriter
-from magnetar.bookie.index import LocationIndex
-from magnetar.bookie.ledger_ids import LedgerIds
-from magnetar.bookie.ledgers_index import LedgersIndex
 from magnetar.bookie.recovery import wear
 from magnetar.bookie.recovery.inspection import open_index
 from magnetar.bookie.recovery.rebuild import Rebuild
-from magnetar.bookie.replay import replay
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.checkpoint import Shelves
+from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.entry_log.reader import EntryLogReader
+from magnetar.bookie.server.entry_log.writer import EntryLogWriter
+from magnetar.bookie.server.index.ledgers import LedgersIndex
+from magnetar.bookie.server.index.locations import LocationIndex
+from magnetar.bookie.server.ledger_ids import LedgerIds
+from magnetar.bookie.server.replay import replay
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.errors import Corrupted
 from magnetar.core.ports.metadata_store import MetadataStore
 

@@ -22,13 +22,19 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from magnetar.bookie.directories import Directories, read_last_mark, write_last_mark, write_whole
-from magnetar.bookie.entries import Run
-from magnetar.bookie.entry_log.writer import log_ids
-from magnetar.bookie.journal import files, format, inventory
-from magnetar.bookie.journal.scan import Read, scan
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.journal_scan import Read, scan
 from magnetar.bookie.recovery import wear
 from magnetar.bookie.recovery.salvage import Salvaged, records_in
+from magnetar.bookie.server.directories import (
+    Directories,
+    read_last_mark,
+    write_last_mark,
+    write_whole,
+)
+from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.journal import files, inventory
 from magnetar.core.errors import Corrupted
 
 TAIL_BYTES = 4096
@@ -48,7 +54,7 @@ def examine(directories: Directories) -> Finding:
     troubles: list[str] = []
     broken: list[int] = []
     ids = files.journals(directories.journal)
-    first = format.Mark(ids[0] if ids else 0, format.HEADER_BYTES)
+    first = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
     try:
         mark = read_last_mark(directories)
         if mark is None and log_ids(directories.ledgers):
@@ -58,14 +64,14 @@ def examine(directories: Directories) -> Finding:
         mark = None
     mark = mark or first
     if ids and mark.journal_id not in ids:
-        troubles.append(f"the journal {format.file_name(mark.journal_id)} is missing")
+        troubles.append(f"the journal {journal_format.file_name(mark.journal_id)} is missing")
     elif not ids and log_ids(directories.ledgers):
         troubles.append("there are no journals")
     if missing := inventory.missing(directories.journal, mark.journal_id):
         troubles.append(missing)
     for journal_id in ids:
-        offset = mark.offset if journal_id == mark.journal_id else format.HEADER_BYTES
-        if trouble := _trouble(directories.journal / format.file_name(journal_id), offset):
+        offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
+        if trouble := _trouble(directories.journal / journal_format.file_name(journal_id), offset):
             troubles.append(trouble)
             broken.append(journal_id)
     return Finding(troubles, broken)
@@ -77,8 +83,8 @@ def _trouble(path: Path, offset: int) -> str:
         return f"{path} is cut short: it has {size} bytes, and lastMark says {offset}"
     try:
         with path.open("rb") as file:
-            if format.read_header(file.read(format.HEADER_BYTES)):
-                for _ in scan(_reading(file.fileno()), max(offset, format.HEADER_BYTES)):
+            if journal_format.read_header(file.read(journal_format.HEADER_BYTES)):
+                for _ in scan(_reading(file.fileno()), max(offset, journal_format.HEADER_BYTES)):
                     pass
     except ValueError as error:
         return f"{path}: {error}"
@@ -97,14 +103,16 @@ def accept(directories: Directories, found: Finding, master_key: bytes, now_ms: 
     ids = files.journals(directories.journal)
     if not ids:
         ids = [now_ms]
-        write_whole(directories.journal / format.file_name(now_ms), _journal([], master_key))
+        write_whole(
+            directories.journal / journal_format.file_name(now_ms), _journal([], master_key)
+        )
     for index in (directories.locations, directories.ledger_rows):
         index.mkdir(exist_ok=True)
         wear.note(index, f"the journal was repaired: the index {index.name} is made to agree")
-    write_last_mark(directories, format.Mark(ids[0], format.HEADER_BYTES))
+    write_last_mark(directories, journal_format.Mark(ids[0], journal_format.HEADER_BYTES))
     entries = 0
     for journal_id in found.broken:
-        path = directories.journal / format.file_name(journal_id)
+        path = directories.journal / journal_format.file_name(journal_id)
         runs = list(_salvaged(path))
         entries += sum(run.count for run in runs)
         _keep(path)
@@ -128,15 +136,17 @@ def _salvaged(path: Path) -> Iterator[Run]:
     size = path.stat().st_size
     with path.open("rb") as file:
         read = _reading(file.fileno())
-        for found in records_in(read, 0, format.HEADER_BYTES, size):
+        for found in records_in(read, 0, journal_format.HEADER_BYTES, size):
             if isinstance(found, Salvaged):
                 yield found.run
 
 
 def _journal(runs: list[Run], master_key: bytes) -> bytes:
     """A journal with these records, each ledger's key before them."""
-    parts = [format.HEADER]
-    parts += [format.key_note(ledger_id, master_key) for ledger_id in {r.ledger_id for r in runs}]
+    parts = [journal_format.HEADER]
+    parts += [
+        journal_format.key_note(ledger_id, master_key) for ledger_id in {r.ledger_id for r in runs}
+    ]
     parts += [run.blob for run in runs]
     data = b"".join(parts)
-    return data + format.padding(len(data)) + bytes(TAIL_BYTES)
+    return data + journal_format.padding(len(data)) + bytes(TAIL_BYTES)

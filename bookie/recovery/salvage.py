@@ -21,10 +21,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.bookie import entries
-from magnetar.bookie.entries import Run
-from magnetar.bookie.entry_log import format
-from magnetar.bookie.entry_log.reader import EntryLogReader
+from magnetar.bookie.format import entries
+from magnetar.bookie.format import entry_log as log_format
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.core.errors import Corrupted
 
 WINDOW_BYTES: Final = 4 * (entries.ENTRY_BYTES_MAX + entries.LENGTH_BYTES)
@@ -72,7 +72,7 @@ def records(
         breathe()
         return reader.bytes_at(log_id, offset, size)
 
-    yield from records_in(read, log_id, format.HEADER_BYTES, _end(reader, log_id))
+    yield from records_in(read, log_id, log_format.HEADER_BYTES, _end(reader, log_id))
 
 
 def records_in(
@@ -159,7 +159,7 @@ def _end(reader: EntryLogReader, log_id: int) -> int:
         offset = reader.ledgers_map_offset(log_id)
     except Corrupted:
         return size
-    return offset if format.HEADER_BYTES <= offset <= size else size
+    return offset if log_format.HEADER_BYTES <= offset <= size else size
 
 
 def _next_record(data: bytes, start: int, *, last: bool) -> int:

@@ -26,16 +26,15 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from magnetar.bookie import entries
-from magnetar.bookie.checkpoint import Shelves
-from magnetar.bookie.client import metadata as ledger_metadata
 from magnetar.bookie.client import metadata_loop
-from magnetar.bookie.directories import write_whole
-from magnetar.bookie.entry_log import format
-from magnetar.bookie.index import LOST
+from magnetar.bookie.format import entries, ledger_metadata
+from magnetar.bookie.format import entry_log as log_format
+from magnetar.bookie.machine.durability import DIRECT, aligned
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
-from magnetar.bookie.syncing import DIRECT, aligned
+from magnetar.bookie.server.checkpoint import Shelves
+from magnetar.bookie.server.directories import write_whole
+from magnetar.bookie.server.index.locations import LOST
 from magnetar.core.errors import Corrupted, LedgerNotFound
 from magnetar.core.ports.metadata_store import MetadataStore
 
@@ -115,7 +114,7 @@ class Scrubber:
             await trio.to_thread.run_sync(self._note_place, -1)
 
     async def _scrub(self, log_id: int) -> None:
-        path = self._shelves.directories.ledgers / format.file_name(log_id)
+        path = self._shelves.directories.ledgers / log_format.file_name(log_id)
         with _PastTheCache(path) as file:
             end = await trio.to_thread.run_sync(self._end, log_id)
             walk = _Walk(log_id, end, file)
@@ -144,7 +143,7 @@ class Scrubber:
     def _is_missing(self, location: int) -> bool:
         if location == LOST:
             return False  # told when the index was rebuilt
-        name = format.file_name(location >> 32)
+        name = log_format.file_name(location >> 32)
         return not (self._shelves.directories.ledgers / name).exists()
 
     async def _select(self, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
@@ -221,10 +220,12 @@ class _Walk:
     def __init__(self, log_id: int, end: int, file: _PastTheCache) -> None:
         self.holes: list[Hole] = []
         self._log_id = log_id
-        self._last = format.HEADER_BYTES
+        self._last = log_format.HEADER_BYTES
         self._end = end
         self._file = file
-        self._found = salvage.records_in(file.read, log_id, format.HEADER_BYTES, end, WINDOW_BYTES)
+        self._found = salvage.records_in(
+            file.read, log_id, log_format.HEADER_BYTES, end, WINDOW_BYTES
+        )
 
     def step(self) -> bool:
         """On until something was read; False at the end. In a thread."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from magnetar.bookie.directories import write_whole
+from magnetar.bookie.server.directories import write_whole
 
 FILE: Final = "WORN"
 

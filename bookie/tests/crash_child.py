@@ -7,7 +7,7 @@ from pathlib import Path
 import trio
 
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.crash_child import payload
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 

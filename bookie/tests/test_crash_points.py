@@ -11,18 +11,18 @@ import shutil
 import msgspec
 import pytest
 
-from magnetar.bookie import checkpoint as checkpoint_module
-from magnetar.bookie import index as index_module
-from magnetar.bookie.directories import Directories, read_last_mark
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.entry_log import writer as entry_log_module
-from magnetar.bookie.entry_log.blocks import BLOCK_BYTES
-from magnetar.bookie.entry_log.writer import EntryLogWriter
-from magnetar.bookie.index import LocationIndex
-from magnetar.bookie.journal import format
-from magnetar.bookie.journal.files import JournalFiles
-from magnetar.bookie.ledgers_index import LedgersIndex
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.server import checkpoint as checkpoint_module
+from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.entry_log import writer as entry_log_module
+from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES
+from magnetar.bookie.server.entry_log.writer import EntryLogWriter
+from magnetar.bookie.server.index import locations as index_module
+from magnetar.bookie.server.index.ledgers import LedgersIndex
+from magnetar.bookie.server.index.locations import LocationIndex
+from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import Fenced
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
@@ -207,8 +207,8 @@ async def test_a_fence_alone_reaches_the_index_before_the_mark_passes_it(tmp_pat
         await store.checkpoint()
         shutil.copytree(tmp_path / "bookie", tmp_path / "copy")
     mark = read_last_mark(Directories(tmp_path / "copy"))
-    journal = (tmp_path / "copy/journal/current") / format.file_name(mark.journal_id)
-    assert format.fence_note(writer.ledger_id) in journal.read_bytes()[: mark.offset]
+    journal = (tmp_path / "copy/journal/current") / journal_format.file_name(mark.journal_id)
+    assert journal_format.fence_note(writer.ledger_id) in journal.read_bytes()[: mark.offset]
     async with opened(tmp_path / "copy", metadata) as store:
         told = Told()
         writer._link, writer._later = store._client._link, store._client._later

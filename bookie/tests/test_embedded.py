@@ -7,12 +7,12 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.bookie import entries
-from magnetar.bookie.client.metadata import INSTANCE_ID, LAYOUT, LAYOUT_VALUE
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.journal import files
-from magnetar.bookie.ledgers_index import LedgersIndex
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.format import entries
+from magnetar.bookie.format.ledger_metadata import INSTANCE_ID, LAYOUT, LAYOUT_VALUE
+from magnetar.bookie.server.index.ledgers import LedgersIndex
+from magnetar.bookie.server.journal import files
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import (
     Corrupted,

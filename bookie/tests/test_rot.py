@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.entry_log import format
+from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.recovery import inspection
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import Corrupted
 from magnetar.core.ports.tests.contract_ledger_store import append
@@ -45,9 +45,9 @@ async def stored(directory, metadata, entries=3):
 def unseen(monkeypatch):
     """Rot that a start does not see: in tables this small it would."""
     monkeypatch.setattr(inspection, "_wear", lambda *_, **__: "")
-    for name in ("index.LocationIndex", "ledgers_index.LedgersIndex"):
-        monkeypatch.setattr(f"magnetar.bookie.{name}.last_ledger", lambda self: -1)
-        monkeypatch.setattr(f"magnetar.bookie.{name}.mark", lambda self: None)
+    for name in ("locations.LocationIndex", "ledgers.LedgersIndex"):
+        monkeypatch.setattr(f"magnetar.bookie.server.index.{name}.last_ledger", lambda self: -1)
+        monkeypatch.setattr(f"magnetar.bookie.server.index.{name}.mark", lambda self: None)
 
 
 async def test_a_rotten_index_of_entries_ends_no_ledger(tmp_path, unseen):
@@ -98,7 +98,7 @@ async def test_a_log_with_a_rotten_middle_is_not_given_up(tmp_path, finished, ca
     rot(first, 1024)  # the length of the first record
     if not finished:
         with first.open("r+b") as file:
-            file.write(format.header())
+            file.write(log_format.header())
     async with opened(tmp_path / "bookie", metadata) as store:
         for _ in range(3):
             await store.collect(compact_below=1.0)

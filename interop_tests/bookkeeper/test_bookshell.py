@@ -13,7 +13,7 @@ import trio
 from interop_tests.bookkeeper.bookshell import BookShell
 from magnetar import standalone
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.wire.pulsar.tests import peer
 

@@ -23,7 +23,7 @@ def bookie() -> None:
 def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory, in nobody else's hands; what is wrong with it is a sentence."""
     from magnetar import logs
-    from magnetar.bookie.directories import Directories
+    from magnetar.bookie.server.directories import Directories
     from magnetar.compose import BOOKIE
     from magnetar.core.errors import BrokerError
     from magnetar.data_directory import found
@@ -41,8 +41,8 @@ def _stopped(settings: Settings) -> Iterator[Path]:
 def _rebuild_index(config: str | None, **options: Any) -> None:
     import trio
 
-    from magnetar.bookie.directories import held
     from magnetar.bookie.recovery import wear
+    from magnetar.bookie.server.directories import held
     from magnetar.compose import BOOKIE
 
     settings = load_settings(config, options).settings
@@ -76,8 +76,8 @@ async def _opened_once(folder: Path, settings: Settings) -> None:
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from magnetar.bookie.client.store import MASTER_KEY
-    from magnetar.bookie.directories import held
     from magnetar.bookie.recovery import repair
+    from magnetar.bookie.server.directories import held
     from magnetar.compose import BOOKIE
     from magnetar.core.clock import SystemClock
 

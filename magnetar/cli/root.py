@@ -43,7 +43,7 @@ def _print_version() -> None:
     system = f"{platform.system()} {platform.machine()}"
     click.echo(f"magnetar {__version__} (Python {platform.python_version()}, {system})")
     for user in (
-        "magnetar.bookie.entries",
+        "magnetar.bookie.format.entries",
         "magnetar.core.entry.header",
         "magnetar.wire.pulsar.hot",
     ):

@@ -1,6 +1,6 @@
 """What the link and the storage tier count, as families of metrics: HTTP knows neither of them."""
 
-from magnetar.bookie.statistics import BookieStatistics, Histogram
+from magnetar.bookie.server.statistics import BookieStatistics, Histogram
 from magnetar.core.link.loop import LinkStatistics
 from magnetar.measures import process
 from magnetar.wire.http.metrics.exposition import Family, counter, gauge, histogram

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from magnetar.bookie.entries import ENTRY_BYTES_MAX
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.format.entries import ENTRY_BYTES_MAX
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker import BrokerSettings
 from magnetar.core.ledger.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits

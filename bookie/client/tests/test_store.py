@@ -2,9 +2,9 @@
 
 import trio
 
-from magnetar.bookie.client import metadata
 from magnetar.bookie.client.store import MASTER_KEY, LedgerClient
-from magnetar.bookie.entries import Header
+from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.format.entries import Header
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.clock import SystemClock
 from magnetar.core.errors import AlreadyExists
@@ -47,7 +47,7 @@ def client(link, store):
 
 async def test_an_id_that_is_taken_is_passed_over():
     store = DictMetadata()
-    await store.put(metadata.path_of(0), b"somebody's", ABSENT)
+    await store.put(ledger_metadata.path_of(0), b"somebody's", ABSENT)
     writer = await client(Link(), store).create({})
     assert writer.ledger_id == 1
 
@@ -58,7 +58,7 @@ async def test_an_id_that_the_bookie_has_had_is_passed_over():
     link.highest = 1_500
     writer = await client(link, store).create({})
     assert writer.ledger_id == 1_501
-    assert await store.get(metadata.path_of(3)) is None
+    assert await store.get(ledger_metadata.path_of(3)) is None
 
 
 async def test_recovery_fences_then_closes_at_the_last_entry():
@@ -78,13 +78,13 @@ async def test_of_two_who_recover_one_closes_and_the_other_sees_it():
     store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
     ledgers = client(link, store)
     writer = await ledgers.create({})
-    path = metadata.path_of(writer.ledger_id)
+    path = ledger_metadata.path_of(writer.ledger_id)
 
     async def another_closes():
-        taken = metadata.decode((await store.get(path)).value)
-        assert taken.state == metadata.IN_RECOVERY
-        taken.state, taken.lastEntryId, taken.length = metadata.CLOSED, 6, 700
-        await overwrite(store, path, metadata.encode(taken))
+        taken = ledger_metadata.decode((await store.get(path)).value)
+        assert taken.state == ledger_metadata.IN_RECOVERY
+        taken.state, taken.lastEntryId, taken.length = ledger_metadata.CLOSED, 6, 700
+        await overwrite(store, path, ledger_metadata.encode(taken))
 
     link.meanwhile = another_closes
     reader = await ledgers.open(writer.ledger_id, recover=True)

@@ -4,9 +4,8 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.bookie import entries
-from magnetar.bookie.client import metadata
 from magnetar.bookie.client.writer import RUN_BYTES_MAX, Writer
+from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import Fenced, Invalid, Overloaded, StorageFailed, StorageFull
 from magnetar.core.testing.metadata import overwrite
@@ -55,8 +54,8 @@ class Bench:
             call()
 
     async def make(self):
-        fresh = metadata.fresh(("a",), (1, 1), {}, 0, 0)
-        await overwrite(self.store, metadata.path_of(4), metadata.encode(fresh))
+        fresh = ledger_metadata.fresh(("a",), (1, 1), {}, 0, 0)
+        await overwrite(self.store, ledger_metadata.path_of(4), ledger_metadata.encode(fresh))
 
 
 @pytest.fixture
@@ -182,10 +181,10 @@ async def test_close_again_is_the_same_and_after_a_recovery_is_refused(bench):
     await other.make()
     other.append(b"a")
     other.link.ack()
-    found = await other.store.get(metadata.path_of(4))
-    taken = metadata.decode(found.value)
-    taken.state = metadata.IN_RECOVERY
-    await overwrite(other.store, metadata.path_of(4), metadata.encode(taken))
+    found = await other.store.get(ledger_metadata.path_of(4))
+    taken = ledger_metadata.decode(found.value)
+    taken.state = ledger_metadata.IN_RECOVERY
+    await overwrite(other.store, ledger_metadata.path_of(4), ledger_metadata.encode(taken))
     with pytest.raises(Fenced):
         await other.writer.close()
     await trio.lowlevel.checkpoint()

@@ -5,11 +5,11 @@ import shutil
 import pytest
 import trio
 
-from magnetar.bookie import entries
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.entry_log import format
+from magnetar.bookie.format import entries
+from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.recovery import wear
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.test_crash_points import snapshot
 from magnetar.bookie.tests.test_rot import rot
@@ -142,7 +142,7 @@ async def test_a_rebuilding_that_is_cut_short_is_begun_again(used, step, monkeyp
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"magnetar.bookie.index.LocationIndex.{step}", killed)
+        patch.setattr(f"magnetar.bookie.server.index.locations.LocationIndex.{step}", killed)
         if step == "put_lost":
             patch.setattr("magnetar.bookie.recovery.rebuild.Rebuild.note_lost", killed)
         with pytest.raises(Killed):
@@ -209,8 +209,8 @@ async def test_an_index_without_a_mark_is_one_of_before_there_were_marks(used, m
     for path in directory.rglob("highestLedger"):
         path.unlink()
     for name in ("LocationIndex", "LedgersIndex"):
-        module = "index" if name == "LocationIndex" else "ledgers_index"
-        monkeypatch.setattr(f"magnetar.bookie.{module}.{name}.mark", lambda self: None)
+        module = "locations" if name == "LocationIndex" else "ledgers"
+        monkeypatch.setattr(f"magnetar.bookie.server.index.{module}.{name}.mark", lambda self: None)
     async with opened(directory, metadata):
         pass
     assert "rebuilt" not in caplog.text
@@ -242,7 +242,7 @@ async def test_a_damaged_page_costs_what_is_in_it(used, caplog):
     await retired(directory, metadata)
     current = directory / "ledgers/current"
     first = min(current.glob("*.log"))
-    rot(first, format.HEADER_BYTES + 500)
+    rot(first, log_format.HEADER_BYTES + 500)
     shutil.rmtree(current / "locations")
     async with opened(directory, metadata) as store:
         bad = 0
@@ -298,7 +298,7 @@ async def test_rot_that_is_read_is_told_once_and_mended_at_the_next_start(
         return
 
     with monkeypatch.context() as patch:
-        patch.setattr("magnetar.bookie.housekeeping.Housekeeping._read_indexes", nothing)
+        patch.setattr("magnetar.bookie.server.housekeeping.Housekeeping._read_indexes", nothing)
         async with opened(tmp_path, metadata) as store:
             reader = await store.open(ledger_id, recover=True)
             for _ in range(3):

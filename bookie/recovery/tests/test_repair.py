@@ -6,11 +6,12 @@ import pytest
 import trio
 
 from magnetar.bookie.client.store import MASTER_KEY
-from magnetar.bookie.directories import LAST_MARK, Directories, read_last_mark
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.journal import format, inventory
+from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.recovery import repair
 from magnetar.bookie.recovery.tests.test_rebuild import SETTINGS, payloads, stored
+from magnetar.bookie.server.directories import LAST_MARK, Directories, read_last_mark
+from magnetar.bookie.server.journal import inventory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.test_rot import rot
 from magnetar.core.errors import Corrupted
@@ -112,8 +113,8 @@ async def test_only_what_is_damaged_in_a_journal_is_lost(tmp_path):
 
 def test_a_journal_made_anew_is_one(tmp_path):
     data = repair._journal([], MASTER_KEY)
-    assert format.read_header(data)
-    assert len(data) % format.ALIGNMENT_BYTES == 0
+    assert journal_format.read_header(data)
+    assert len(data) % journal_format.ALIGNMENT_BYTES == 0
 
 
 async def test_a_journal_between_two_is_missed(used):

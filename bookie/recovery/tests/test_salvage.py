@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.bookie import entries
+from magnetar.bookie.format import entries
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Damaged, Gap, Salvaged, records_in
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
-from magnetar.bookie.settings import BookieSettings
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.ports.tests.contract_ledger_store import append
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import magnetar
-from magnetar.bookie.directories import held
+from magnetar.bookie.server.directories import held
 from magnetar.cli.root import root
 
 

@@ -1,0 +1,1 @@
+"""The bytes on disk and in metadata, in Apache BookKeeper's formats. Pure."""

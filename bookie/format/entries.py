@@ -1,0 +1,270 @@
+"""Entries as bytes: sealed once, the same in journal, write cache and entry log. Pure.
+
+    offset  size
+         0     4  length of what follows
+         4     8  ledger id
+        12     8  entry id
+        20     8  last add confirmed, as the writer knew it when it sealed the entry
+        28     8  payload bytes of the ledger so far, this entry included
+        36     4  CRC32C of the 32 bytes before and the payload after
+        40     n  payload
+
+Invariant: a `Run` holds whole records of one ledger with consecutive ids, and nothing else.
+There is no object per entry: a run is one blob and the offsets of its records. But to join a record
+costs a copy of its payload, so a large one goes to the disk as a run of its own in two pieces, and
+its payload is the very bytes that the broker keeps to hand out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final
+
+import msgspec
+
+from magnetar.bookie.format import records
+from magnetar.core.checksum import crc32c
+from magnetar.core.errors import Corrupted
+from magnetar.core.native import quickest
+
+LENGTH_BYTES: Final = 4
+HEADER_BYTES: Final = 32
+DIGEST_BYTES: Final = 4
+OVERHEAD_BYTES: Final = HEADER_BYTES + DIGEST_BYTES
+"""What an entry has before its payload."""
+DIGEST_AT: Final = LENGTH_BYTES + HEADER_BYTES
+RECORD_OVERHEAD_BYTES: Final = LENGTH_BYTES + OVERHEAD_BYTES
+ENTRY_BYTES_MAX: Final = 16 * 1024 * 1024 + 64 * 1024
+"""A message of 16 MiB fits, with what Pulsar and we put around it.
+
+What bounds it: half a write cache (16 MiB by default) takes one such entry without refusing the
+next; and the longer a group of the journal may be, the further behind a break it is looked for
+(`journal_scan.py`), which a file of 64 MiB has to be much longer than. Apache's bookies take frames
+of 5 MiB unless their `nettyMaxFrameSizeBytes` says otherwise.
+"""
+NOTHING_CONFIRMED: Final = -1
+APART_BYTES: Final = 64 * 1024
+"""A payload of this size is worth a run of its own."""
+LEFT_ON_PART: Final = 4
+"""Of what was read one part of so many may be kept that is no whole record of the run."""
+
+_start = Struct(">iqq").unpack_from
+_identity = Struct(">qqqq").unpack_from
+_digest = Struct(">I").unpack_from
+
+_pack = quickest(records.pack, "magnetar.bookie.format.compiled")
+_unpack = quickest(records.unpack, "magnetar.bookie.format.compiled")
+
+
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """Records of one ledger with consecutive ids."""
+
+    ledger_id: int
+    first: int
+    blob: bytes
+    offsets: array[int]
+    """Where each record begins, and where the last one ends. There may be more behind it, which
+    means nothing, in what was read for its entries only.
+    """
+    apart: bytes = b""
+    """What belongs behind the blob: the payload of the only record, where that was not copied."""
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.offsets) - 2
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        return len(self.blob) + len(self.apart)
+
+    @property
+    def memory_bytes(self) -> int:
+        return self.size + 4 * len(self.offsets) + 200
+
+    def payload_bytes(self, entry_id: int) -> int:
+        """How large one entry is."""
+        place = entry_id - self.first
+        return self.offsets[place + 1] - self.offsets[place] - RECORD_OVERHEAD_BYTES
+
+    def checked_payloads(self, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads out of a run that was read from a disk: every digest is looked at.
+
+        `Corrupted` if the first does not have its own. A later one only ends the answer: it was
+        found beside the others, as a crash may have left it, and may stand whole where the index
+        says.
+        """
+        start, stop = span(self, first, last, bytes_max)
+        found = _unpack(self.blob, self.offsets, start, stop)
+        if not found:
+            raise Corrupted(f"entry {self.ledger_id}:{first} does not have its digest")
+        return found
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The 32 bytes before an entry's digest."""
+
+    ledger_id: int
+    entry_id: int
+    last_confirmed: int
+    length: int
+
+
+def seal(
+    ledger_id: int,
+    first: int,
+    last_confirmed: int,
+    length: int,
+    payloads: Sequence[bytes],
+    heads: Sequence[bytes] | None = None,
+) -> Run:
+    """Make records of payloads; `length` is what the ledger holds before them.
+
+    With `heads` each payload is preceded by its head: joined here, where all is copied anyway.
+    """
+    blob, offsets = _pack(ledger_id, first, last_confirmed, length, payloads, heads)
+    return Run(ledger_id, first, blob, offsets)
+
+
+def seal_apart(
+    ledger_id: int, entry_id: int, last_confirmed: int, length: int, payload: bytes, head: bytes
+) -> Run:
+    """Likewise, one record of a payload that is not copied."""
+    blob = records.begin(ledger_id, entry_id, last_confirmed, length, payload, head)
+    return Run(ledger_id, entry_id, blob, array("I", (0, len(blob) + len(payload))), payload)
+
+
+def header_of(run: Run, entry_id: int) -> Header:
+    """What an entry says of itself and of its ledger."""
+    return Header(*_identity(run.blob, run.offsets[entry_id - run.first] + LENGTH_BYTES))
+
+
+def run_at(data: bytes, start: int, end: int) -> Run | None:
+    """The longest run of whole records that begins at `start` and ends by `end`, or None.
+
+    Looks at lengths and ids only; digests are for `is_intact` and `checked_payloads`.
+    """
+    found = _records_at(data, start, end)
+    if found is None:
+        return None
+    ledger_id, first, offsets = found
+    return Run(ledger_id, first, data[start : start + offsets[-1]], offsets)
+
+
+def run_in(data: bytes) -> Run | None:
+    """Likewise, from the beginning. A little that is behind it stays: cutting it off is a copy."""
+    found = _records_at(data, 0, len(data))
+    if found is None:
+        return None
+    ledger_id, first, offsets = found
+    much = len(data) - offsets[-1] > len(data) // LEFT_ON_PART
+    return Run(ledger_id, first, data[: offsets[-1]] if much else data, offsets)
+
+
+def _records_at(data: bytes, start: int, end: int) -> tuple[int, int, array[int]] | None:
+    """Whose they are, the first one, and where each begins."""
+    if end - start < RECORD_OVERHEAD_BYTES:
+        return None
+    size, ledger_id, first = _start(data, start)
+    offsets: list[int] = []
+    position = start
+    entry_id = first
+    same = ledger_id
+    while same == ledger_id and size >= OVERHEAD_BYTES and first >= 0:
+        following = position + LENGTH_BYTES + size
+        if following > end:
+            break
+        offsets.append(position - start)
+        position = following
+        entry_id += 1
+        if end - position < RECORD_OVERHEAD_BYTES:
+            break
+        size, same, found = _start(data, position)
+        if found != entry_id:
+            break
+    if not offsets:
+        return None
+    offsets.append(position - start)
+    return ledger_id, first, array("I", offsets)
+
+
+def payload_length(head: bytes, ledger_id: int, entry_id: int) -> int:
+    """How long the payload behind this is, if it begins a record of that entry; else -1."""
+    if len(head) < RECORD_OVERHEAD_BYTES:
+        return -1
+    length, *found = _start(head)
+    whole = OVERHEAD_BYTES <= length <= ENTRY_BYTES_MAX and found == [ledger_id, entry_id]
+    return length - OVERHEAD_BYTES if whole else -1
+
+
+def is_whole(head: bytes, payload: bytes) -> bool:
+    """Whether a payload has the digest that stands before it."""
+    digest: int = _digest(head, DIGEST_AT)[0]
+    computed: int = crc32c(payload, crc32c(head[LENGTH_BYTES:DIGEST_AT]))
+    return computed == digest
+
+
+def is_intact(blob: bytes, start: int, end: int) -> bool:
+    """Whether the record at `start`..`end` has the digest that its bytes should have."""
+    body = start + RECORD_OVERHEAD_BYTES
+    return is_whole(blob[start:body], blob[body:end])
+
+
+def count_intact(run: Run) -> int:
+    """How many records from the start of the run have the right digest."""
+    offsets = run.offsets
+    for i in range(len(offsets) - 1):
+        if not is_intact(run.blob, offsets[i], offsets[i + 1]):
+            return i
+    return len(offsets) - 1
+
+
+def cut(run: Run, count: int) -> Run:
+    """The first `count` records of a run."""
+    offsets = run.offsets[: count + 1]
+    return Run(run.ledger_id, run.first, run.blob[: offsets[-1]], offsets)
+
+
+def rest(run: Run, count: int) -> Run:
+    """A run without its first `count` records."""
+    base = run.offsets[count]
+    offsets = array("I", [offset - base for offset in run.offsets[count:]])
+    return Run(run.ledger_id, run.first + count, run.blob[base:], offsets)
+
+
+def span(run: Run, first: int, last: int, bytes_max: int) -> tuple[int, int]:
+    """Places of the records to hand out: from `first` on, as far as `last` and `bytes_max` allow.
+
+    At least one, whatever its size.
+    """
+    offsets = run.offsets
+    start = first - run.first
+    stop = min(last - run.first + 1, len(offsets) - 1)
+    base = offsets[start]
+    if offsets[stop] - base - RECORD_OVERHEAD_BYTES * (stop - start) > bytes_max:
+        stop = bisect_right(
+            range(stop),
+            bytes_max,
+            lo=start + 1,
+            key=lambda i: offsets[i + 1] - base - RECORD_OVERHEAD_BYTES * (i + 1 - start),
+        )
+    return start, stop
+
+
+def payloads(run: Run, first: int, last: int, bytes_max: int) -> list[bytes]:
+    """Payloads out of a run that never left memory."""
+    blob, offsets = run.blob, run.offsets
+    if run.apart:
+        return [blob[RECORD_OVERHEAD_BYTES:] + run.apart]
+    start, stop = span(run, first, last, bytes_max)
+    return [
+        blob[a + 40 : b]
+        for a, b in zip(offsets[start:stop], offsets[start + 1 : stop + 1], strict=True)
+    ]

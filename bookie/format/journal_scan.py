@@ -1,0 +1,169 @@
+"""Reading a journal file after a crash: whole records, in order, up to the torn tail. Pure.
+
+The theory is in `journal.py`. What a scan gives is what the bookie promised, and perhaps a little
+more (records that were stored but not yet acknowledged), never less and never invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Final
+
+from magnetar.bookie.format import entries
+from magnetar.bookie.format import journal as journal_format
+
+WINDOW_BYTES: Final = 4 * 1024 * 1024
+TEAR_BYTES_MAX: Final = 24 * 1024 * 1024
+"""More than any group has. Bytes further behind a break than this were written after it."""
+LEFT_OVER_BYTES: Final = 1024 * 1024
+"""So far behind its end a journal is looked at, which costs a start nothing that shows."""
+RECORD_BYTES_MAX: Final = entries.ENTRY_BYTES_MAX + 1024
+
+_PADDING: Final = journal_format.PADDING.to_bytes(4, "big", signed=True)
+
+Read = Callable[[int, int], bytes]
+"""(offset, size) -> bytes, fewer only at the end of the file."""
+
+
+class RottenError(ValueError):
+    """A synced part of the journal makes no sense any more, and what follows cannot be found."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"the record at {offset} makes no sense and is not the last")
+        self.offset = offset
+
+
+def scan(read: Read, start: int) -> Generator[entries.Run | journal_format.Note, None, int]:
+    """Runs and notes from `start` on, in the order they were written; returns where that ends."""
+    window = _Window(read, start)
+    while (word := window.word()) != 0:
+        if word == journal_format.PADDING:
+            window.position = journal_format.padding_end(
+                window.data, window.position, window.offset
+            )
+            continue
+        end = window.position + 4 + word
+        if not 16 <= word <= RECORD_BYTES_MAX or end > len(window.data):
+            if _synced_after(read, window.offset):
+                raise RottenError(window.offset)
+            break
+        kind = journal_format.kind(window.data, window.position)
+        if kind < 0:
+            if kind not in journal_format.KINDS and not _group_follows(read, window.offset):
+                break  # the head of a note whose end did not reach the disk
+            yield journal_format.parse_note(window.data[window.position + 4 : end])
+            window.position = end
+            continue
+        run, whole = _run(read, window, end)
+        if run is not None:
+            yield run
+            end = window.position + run.offsets[-1]
+        if not whole:
+            break
+        window.position = end
+    return window.offset
+
+
+def left_over(read: Read, end: int) -> bool:
+    """Whether something stands not far behind the end of a scan.
+
+    A group that a crash tore leaves that, and was never acknowledged; so does a disk that lost what
+    it held, and that is worth a word.
+    """
+    window = read(end, LEFT_OVER_BYTES)
+    return window.count(0) != len(window)
+
+
+def _run(read: Read, window: _Window, end: int) -> tuple[entries.Run | None, bool]:
+    """The run at the window's position, and whether the scan may go on behind it.
+
+    A broken record that is not the tail ends its run; it is in it, for its readers to stumble on.
+    """
+    run = entries.run_at(window.data, window.position, len(window.data))
+    if run is None:  # too short to be an entry
+        return None, _group_follows(read, window.offset)
+    good = entries.count_intact(run)
+    if good == run.count:
+        return run, True
+    if _group_follows(read, window.offset + run.offsets[good]):
+        return entries.cut(run, good + 1), True
+    return (entries.cut(run, good) if good else None), False
+
+
+class _Window:
+    """A piece of the file, moved on so that the record at `position` is whole in it."""
+
+    def __init__(self, read: Read, start: int) -> None:
+        self.data = read(start, WINDOW_BYTES)
+        self.position = 0
+        self._read = read
+        self._base = start
+
+    @property
+    def offset(self) -> int:
+        return self._base + self.position
+
+    def word(self) -> int:
+        """The word at the position, after moving on if what it begins does not fit."""
+        word, needed = self._ahead()
+        # Again, if need be: where the window ended, nothing told how much the record needs.
+        while (left := len(self.data) - self.position) < needed <= RECORD_BYTES_MAX:
+            self._base += self.position
+            self.position = 0
+            self.data = self._read(self._base, max(WINDOW_BYTES, needed))
+            if len(self.data) <= left:
+                break  # the end of the file
+            word, needed = self._ahead()
+        return 0 if word == journal_format.PADDING and len(self.data) - self.position < 8 else word
+
+    def _ahead(self) -> tuple[int, int]:
+        """The word at the position, and how many bytes what it begins needs."""
+        word = journal_format.word(self.data, self.position)
+        return (
+            word,
+            8 + journal_format.ALIGNMENT_BYTES
+            if word == journal_format.PADDING
+            else 4 + max(word, 16),
+        )
+
+
+def _group_follows(read: Read, offset: int) -> bool:
+    """Whether a later group begins somewhere behind the record at `offset`."""
+    window = read(offset, TEAR_BYTES_MAX)
+    position = 0
+    while word := journal_format.word(window, position):
+        if word == journal_format.PADDING:
+            if position + 8 > len(window):
+                return False
+            position = journal_format.padding_end(window, position, offset + position)
+            return journal_format.word(window, position) != 0
+        if word < 16:
+            break
+        position += 4 + word
+    return _synced_after(read, offset)
+
+
+def _synced_after(read: Read, offset: int) -> bool:
+    """Whether anything was written after the group at `offset`, of which a length makes no sense:
+    then that group was synced. No other group is so far behind that it could not be this one, and
+    within that every group ends in padding, behind which a later one has a whole record.
+    """
+    window = read(offset, TEAR_BYTES_MAX)
+    position = window.find(_PADDING)
+    while position >= 0:
+        end = journal_format.padding_end(window, position, offset + position)
+        run = entries.run_at(window, end, len(window))
+        zeros = window.count(0, position + 8, end) == end - position - 8
+        if zeros and run is not None and entries.count_intact(entries.cut(run, 1)):
+            return True
+        position = window.find(_PADDING, position + 1)
+    return _anything_after(read, offset + TEAR_BYTES_MAX)
+
+
+def _anything_after(read: Read, offset: int) -> bool:
+    """Whether a byte other than zero stands at `offset` or behind it."""
+    while window := read(offset, WINDOW_BYTES):
+        if window.count(0) != len(window):
+            return True
+        offset += len(window)
+    return False

@@ -1,0 +1,1 @@
+"""One bookie: journal, caches, entry logs, indexes, and the tasks that look after them."""

@@ -1,0 +1,400 @@
+"""One bookie: takes runs of entries, gives them back, fences ledgers. It does not know clients.
+
+The way of an entry: `add` puts it into the write cache, then into the journal's next group; the
+journal's thread syncs the group and `acked` is called; a checkpoint moves it from the cache into an
+entry log and the index. A read looks in that order too: write cache, read cache, entry log.
+
+Invariants: nothing is acknowledged before its sync; a ledger's key is journalled before its first
+entry since the start; a fenced ledger takes nothing more, ever; "no such entry" is only said when
+it is certain. After a storage failure nothing is taken any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple, Unpack
+
+import trio
+
+from magnetar.bookie.format import entries
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.entries import Header, Run
+from magnetar.bookie.server.cache.large_entries import Opened, opened
+from magnetar.bookie.server.cache.read_cache import ReadCache
+from magnetar.bookie.server.cache.write_cache import WriteCache
+from magnetar.bookie.server.checkpoint import Checkpointer, Shelves, breathe
+from magnetar.bookie.server.damage import Stretch
+from magnetar.bookie.server.disk_usage import DiskWatch
+from magnetar.bookie.server.index.ledgers import LedgerRow
+from magnetar.bookie.server.journal.groups import Acked
+from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.errors import (
+    Corrupted,
+    EntryNotFound,
+    Fenced,
+    LedgerNotFound,
+    Overloaded,
+    StorageFailed,
+    StorageFull,
+)
+from magnetar.core.waiting import Waiting
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+LONE_READ_BYTES = 16 * 1024
+"""Read from an entry log when nothing says that the reader will go on."""
+AHEAD_ENTRIES = 8
+AHEAD_BYTES_MAX = 8 * 1024 * 1024
+"""Of large entries so many are read at once, and so many bytes: handing over to a thread takes as
+long as reading half a megabyte.
+"""
+DELETED_MAX = 100_000
+"""Deleted ledgers that are remembered. Of those before them nothing has been in memory for long; a
+writer that had slept so long would write for the collector.
+"""
+
+
+class LedgerState:
+    """A ledger in use here."""
+
+    __slots__ = ("fenced", "keyed", "master_key")
+
+    def __init__(self, master_key: bytes, *, fenced: bool) -> None:
+        self.master_key = master_key
+        self.fenced = fenced
+        self.keyed = False
+        """Whether its key went to the journal since the start."""
+
+
+class Counters:
+    """Plain integers, summed on the loop."""
+
+    __slots__ = (
+        "bytes_added", "bytes_read", "entries_added", "entries_read",
+        "from_disk", "from_read_cache", "from_write_cache",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.entries_added = self.bytes_added = self.entries_read = self.bytes_read = 0
+        self.from_write_cache = self.from_read_cache = self.from_disk = 0
+
+
+class Bookie:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        shelves: Shelves,
+        journal: Journal,
+        cache: WriteCache,
+        checkpointer: Checkpointer,
+        disk: DiskWatch,
+    ) -> None:
+        self.counters = Counters()
+        self.failed: StorageFailed | None = None
+        self.wake: Callable[[], None] = lambda: None
+        """Called when something was appended and nothing was before: hand it over soon."""
+        self._settings = settings
+        self._shelves = shelves
+        self._journal = journal
+        self._cache = cache
+        self._checkpointer = checkpointer
+        self._disk = disk
+        self._read_cache = ReadCache(settings.read_cache_bytes)
+        self._ledgers: dict[int, LedgerState] = {}
+        self._readers = trio.CapacityLimiter(settings.read_threads_max)
+
+    # -- adding -------------------------------------------------------------------------------
+
+    async def create(self, ledger_id: int, master_key: bytes) -> None:
+        """A ledger that never was before, or `AlreadyExists`: whatever the metadata store thinks,
+        entries of an old ledger must not be taken for a new one's.
+        """
+        await self._shelves.ids.take(ledger_id)
+        self._ledgers[ledger_id] = LedgerState(master_key, fenced=False)
+
+    def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
+        """Take a run; `acked` is called on the loop, once, when it is durable or has failed.
+
+        Raises instead when it is refused. Plain call.
+        """
+        ledger_id = run.ledger_id
+        state = self._ledgers.get(ledger_id)
+        if state is None:
+            if self._row(ledger_id) is None:
+                raise Fenced(f"ledger {ledger_id} was not made here")
+            state = self._touch(ledger_id, master_key)
+        if state.fenced:
+            raise Fenced(f"ledger {ledger_id} is fenced")
+        self._check_room()
+        if not state.keyed:
+            self._journal_key(ledger_id, state)
+        # The cache first, the journal second: `checkpoint.py` says why.
+        if self._cache.put(run):
+            self._checkpointer.want()
+        if self._journal.append(run.blob, acked, run.apart):
+            self.wake()
+        self.counters.entries_added += run.count
+        self.counters.bytes_added += run.size
+
+    def _check_room(self) -> None:
+        failed = self.failed or self._journal.failed
+        if failed is not None:
+            raise failed
+        if not self._disk.writable:
+            raise StorageFull(f"the disk is {self._disk.usage.used_part:.0%} full")
+        burst = 2 * self._settings.burst_bytes_max
+        queue = self._journal.queue_bytes - self._settings.journal_queue_bytes_max
+        if queue > burst or self._cache.is_over(burst):
+            raise Overloaded("storage has more waiting than it may hold")
+
+    @property
+    def congested(self) -> bool:
+        """More is coming than the disk takes: whoever can wait should."""
+        return self._cache.is_congested or (
+            self._journal.queue_bytes > self._settings.journal_queue_bytes_max
+        )
+
+    def _touch(self, ledger_id: int, master_key: bytes) -> LedgerState:
+        """Bring a ledger into use; its row, if there is one, is looked up."""
+        if ledger_id in self._checkpointer.deleted:
+            raise Fenced(f"ledger {ledger_id} is deleted")
+        row = self._row(ledger_id)
+        if row is None:
+            state = LedgerState(master_key, fenced=False)
+        else:
+            # A fence that came before any key left the key open.
+            state = LedgerState(row.master_key or master_key, fenced=row.fenced)
+        self._ledgers[ledger_id] = state
+        return state
+
+    def _row(self, ledger_id: int) -> LedgerRow | None:
+        return self._checkpointer.row(ledger_id) or self._shelves.ledgers.find(ledger_id)
+
+    def _journal_key(self, ledger_id: int, state: LedgerState) -> None:
+        self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, state.fenced)
+        if self._journal.append(journal_format.key_note(ledger_id, state.master_key), None):
+            self.wake()
+        state.keyed = True
+
+    async def fence(self, ledger_id: int, master_key: bytes) -> None:
+        """Let nobody add to a ledger any more; true, also after a crash, when this returns."""
+        state = self._ledgers.get(ledger_id) or self._touch(ledger_id, master_key)
+        failed = self.failed or self._journal.failed
+        if failed is not None:
+            raise failed
+        state.fenced = True
+        if not state.keyed:
+            self._journal_key(ledger_id, state)
+        self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, fenced=True)
+        waiting = Waiting[None]()
+        if self._journal.append(journal_format.fence_note(ledger_id), waiting.done):
+            self.wake()
+        await waiting.told()
+
+    def release(self, ledger_id: int) -> None:
+        """Nobody writes to this ledger any more: what is remembered of it can be looked up."""
+        self._ledgers.pop(ledger_id, None)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none. The
+        disk is not asked for one more where the one before it would not fit.
+
+        `EntryNotFound` if `first` is not here, `Corrupted` if it is damaged; a later one that is
+        either ends the answer, so that what stands before it is given.
+        """
+        found: list[bytes] = []
+        left = bytes_max
+        await trio.lowlevel.checkpoint()
+        while first <= last:
+            part = self._read_cached(ledger_id, first, last, left, bool(found))
+            if part is None and not (found and len(found[-1]) > left):
+                try:
+                    part = await self._read_shelves(ledger_id, first, last, left, bool(found))
+                except StorageFailed:
+                    if not found:
+                        raise
+                    break  # whoever asks for that one hears of it
+            if not part:
+                break
+            found = found + part if found else part
+            first += len(part)
+            left -= sum(map(len, part))
+            if left <= 0:
+                break
+        self.counters.entries_read += len(found)
+        self.counters.bytes_read += bytes_max - left
+        return found
+
+    def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
+        """Payloads that a read before this has taken out already, or nothing. Plain call."""
+        run = self._read_cache.find(ledger_id, first)
+        if not isinstance(run, Opened):
+            return []
+        found = run.checked_payloads(first, last, bytes_max)
+        self.counters.from_read_cache += 1
+        self.counters.entries_read += len(found)
+        self.counters.bytes_read += sum(map(len, found))
+        return found
+
+    def _read_cached(
+        self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
+    ) -> list[bytes] | None:
+        """None if it is not cached; empty if there are `more` before it, and it does not fit."""
+        written = self._cache.find(ledger_id, first)
+        run = written or self._read_cache.find(ledger_id, first)
+        if run is None:
+            return None
+        if more and run.payload_bytes(first) > bytes_max:
+            return []
+        if written is not None:
+            self.counters.from_write_cache += 1
+            return entries.payloads(written, first, last, bytes_max)
+        try:
+            found = run.checked_payloads(first, last, bytes_max)
+        except Corrupted:  # it was read along with others: the index knows where it really is
+            self._read_cache.drop(run)
+            return None
+        self.counters.from_read_cache += 1
+        return found
+
+    async def _read_shelves(
+        self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
+    ) -> list[bytes] | None:
+        """From an entry log; what lies behind is read ahead into the read cache. None if there are
+        `more` before it, and it is not here, or does not fit.
+        """
+        before = self._read_cache.find(ledger_id, first - 1)
+        going_on = last > first or before is not None or more
+        size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
+        neighbour = before.payload_bytes(first - 1) if before is not None else 0
+        load = self._load_large if AHEAD_ENTRIES * neighbour > size else self._load_opened
+        wanted = min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX)
+        size = max(size, wanted)
+        run = await self._in_thread(load, ledger_id, first, size)
+        if run is None:
+            if more:
+                return None
+            if ledger_id in self._checkpointer.deleted:
+                raise LedgerNotFound(f"ledger {ledger_id} is deleted")
+            raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
+        self.counters.from_disk += 1
+        self._read_cache.put(run)
+        if more and run.payload_bytes(first) > bytes_max:
+            return None
+        return run.checked_payloads(first, last, bytes_max)
+
+    # These run in a thread.
+
+    def _load_large(self, ledger_id: int, entry_id: int, size: int) -> Opened | None:
+        """The one before was large, so these will be: some, of whatever size they are."""
+        read, size = self._shelves.reader.read_large, max(size, AHEAD_BYTES_MAX)
+        return self._found(
+            ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, AHEAD_ENTRIES, size)
+        )
+
+    def _load_opened(self, ledger_id: int, entry_id: int, size: int) -> Run | Opened | None:
+        run = self._load(ledger_id, entry_id, size)
+        return None if run is None else opened(run)
+
+    def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
+        read = self._shelves.reader.read
+        return self._found(ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, size))
+
+    def _found(self, ledger_id: int, entry_id: int, read: Callable[[int], Result]) -> Result | None:
+        """What is read from where the entry is; None if it is nowhere."""
+        location = self._location(ledger_id, entry_id)
+        if location is None:
+            return None
+        try:
+            return read(location)
+        except FileNotFoundError:
+            # Compaction moved the entry between the two steps; it moves an entry once.
+            location = self._location(ledger_id, entry_id)
+            if location is None:
+                return None
+        try:
+            return read(location)
+        except FileNotFoundError as error:
+            raise Corrupted(f"the entry log of {ledger_id}:{entry_id} is missing") from error
+
+    def _location(self, ledger_id: int, entry_id: int) -> int | None:
+        try:
+            return self._shelves.locations.find(ledger_id, entry_id)
+        except Corrupted as error:
+            # The entry is where it was, and after the next start the index says so again.
+            raise StorageFailed(f"the index is damaged, a restart rebuilds it: {error}") from error
+
+    async def damage(self, ledger_id: int, entry_id: int, last: int) -> tuple[int, int]:
+        """The first and the last of the entries that cannot be read, of which this is one."""
+
+        def is_cached(entry_id: int) -> bool:
+            return trio.from_thread.run_sync(self._cache.find, ledger_id, entry_id) is not None
+
+        stretch = Stretch(self._shelves, ledger_id, is_cached, breathe)
+        return await self._in_thread(stretch.around, entry_id, last)
+
+    async def last_entry(self, ledger_id: int) -> Header | None:
+        """What the last entry held here says of itself; None if there is no entry. If it is
+        damaged, a ledger must end there all the same: then its length is that of one before.
+        """
+        last = self._cache.last(ledger_id)
+        indexed = await self._in_thread(self._shelves.locations.last, ledger_id)
+        if indexed is not None:
+            last = max(last, indexed[0])
+        # What left the cache while the index was being asked is in the index by now.
+        last = max(last, self._cache.last(ledger_id))
+        if last < 0:
+            return None
+        try:
+            return await self._header(ledger_id, last)
+        except Corrupted as error:
+            log.error("ledger %d ends in damage: %s", ledger_id, error)
+        first, _ = await self.damage(ledger_id, last, last)
+        if first == 0:
+            return Header(ledger_id, last, last, 0)
+        before = await self._header(ledger_id, first - 1)
+        return Header(ledger_id, last, last, before.length)
+
+    async def _header(self, ledger_id: int, entry_id: int) -> Header:
+        run = self._cache.find(ledger_id, entry_id)
+        if run is None:
+            run = await self._in_thread(self._load, ledger_id, entry_id, LONE_READ_BYTES)
+            if run is None:
+                raise Corrupted(f"entry {ledger_id}:{entry_id} is indexed and gone")
+            run.checked_payloads(entry_id, entry_id, 1)
+        return entries.header_of(run, entry_id)
+
+    async def _in_thread(
+        self, read: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
+    ) -> Result:
+        try:
+            return await trio.to_thread.run_sync(
+                read, *arguments, limiter=self._readers, abandon_on_cancel=True
+            )
+        except OSError as error:
+            raise StorageFailed(f"the disk cannot be read: {error}") from error
+
+    # -- deleting -----------------------------------------------------------------------------
+
+    def deleted(self, ledger_id: int) -> None:
+        """The ledger is in the metadata store no more: nothing of it is kept from now on."""
+        deleted = self._checkpointer.deleted
+        deleted[ledger_id] = None
+        if len(deleted) > DELETED_MAX:
+            del deleted[next(iter(deleted))]
+        self._checkpointer.rows.pop(ledger_id, None)
+        self._read_cache.forget(ledger_id)
+        self._ledgers.pop(ledger_id, None)  # whoever still adds is refused as it comes into use
+
+    @property
+    def read_cache_bytes(self) -> int:
+        return self._read_cache.bytes

@@ -1,0 +1,1 @@
+"""Entries in memory: on their way to an entry log, or read from one."""

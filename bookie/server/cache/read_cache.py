@@ -1,0 +1,65 @@
+"""Runs read from entry logs, the asked-for and what lay behind it, opened or not; the oldest go.
+
+Invariants: never more than its bytes, save for the newest run alone; of one ledger no two runs
+begin with the same entry. Where runs overlap, the one that begins last is asked: a miss, at worst.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from operator import attrgetter
+
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.server.cache.large_entries import Opened
+
+_first = attrgetter("first")
+
+
+class ReadCache:
+    """Runs by ledger, in the order of their entries: a few large ones, or of a ledger that was
+    written in between others as many as there are bytes for.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes = 0
+        self._bytes_max = bytes_max
+        self._ledgers: dict[int, list[Run | Opened]] = {}
+        self._order: OrderedDict[int, Run | Opened] = OrderedDict()
+        """By identity, oldest first. A plain dict would be slow to tell its oldest."""
+
+    def put(self, run: Run | Opened) -> None:
+        runs = self._ledgers.setdefault(run.ledger_id, [])
+        at = bisect_left(runs, run.first, key=_first)
+        while at < len(runs) and runs[at].last <= run.last:
+            self._leave(runs.pop(at))  # it has nothing that this one has not
+        if at < len(runs) and runs[at].first == run.first:
+            return  # the other way round
+        runs.insert(at, run)
+        self._order[id(run)] = run
+        self.bytes += run.memory_bytes
+        while self.bytes > self._bytes_max and len(self._order) > 1:
+            self.drop(next(iter(self._order.values())))
+
+    def find(self, ledger_id: int, entry_id: int) -> Run | Opened | None:
+        runs = self._ledgers.get(ledger_id, ())
+        at = bisect_right(runs, entry_id, key=_first)
+        if at and entry_id <= runs[at - 1].last:
+            return runs[at - 1]
+        return None
+
+    def forget(self, ledger_id: int) -> None:
+        for run in list(self._ledgers.get(ledger_id, ())):
+            self.drop(run)
+
+    def drop(self, run: Run | Opened) -> None:
+        """Forget one that was found."""
+        self._leave(run)
+        runs = self._ledgers[run.ledger_id]
+        del runs[bisect_left(runs, run.first, key=_first)]
+        if not runs:
+            del self._ledgers[run.ledger_id]
+
+    def _leave(self, run: Run | Opened) -> None:
+        del self._order[id(run)]
+        self.bytes -= run.memory_bytes

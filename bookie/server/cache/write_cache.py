@@ -1,0 +1,113 @@
+"""Entries that are in the journal and not yet in an entry log: one half fills, one is written out.
+
+Invariant: only the loop changes a half. The one being written out is not changed by anybody, so the
+checkpoint's thread may read it; the loop drops it when its entries can be found elsewhere.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from operator import attrgetter
+
+from magnetar.bookie.format.entries import Run
+
+_first = attrgetter("first")
+
+
+class Half:
+    """Runs by ledger, each ledger's in the order of their entries."""
+
+    __slots__ = ("bytes", "entries", "overlapping", "runs")
+
+    def __init__(self) -> None:
+        self.runs: dict[int, list[Run]] = {}
+        self.bytes = 0
+        self.entries = 0
+        self.overlapping = False
+        """Whether an entry may be here twice (a recovery wrote it again)."""
+
+    def put(self, run: Run) -> None:
+        runs = self.runs.get(run.ledger_id)
+        if runs is None:
+            self.runs[run.ledger_id] = [run]
+        elif run.first > runs[-1].last:
+            runs.append(run)
+        else:
+            self.overlapping = True
+            insort(runs, run, key=_first)
+        self.bytes += run.memory_bytes
+        self.entries += run.count
+
+    def find(self, ledger_id: int, entry_id: int) -> Run | None:
+        """The run that holds an entry."""
+        runs = self.runs.get(ledger_id)
+        if runs is None:
+            return None
+        place = bisect_right(runs, entry_id, key=_first)
+        while place:
+            place -= 1
+            if entry_id <= runs[place].last:
+                return runs[place]
+            if not self.overlapping:
+                return None
+        return None
+
+    def last(self, ledger_id: int) -> int:
+        """The highest entry id, -1 if there is none."""
+        runs = self.runs.get(ledger_id)
+        if not runs:
+            return -1
+        return max(run.last for run in runs) if self.overlapping else runs[-1].last
+
+
+class WriteCache:
+    """Two halves. See the module's docstring."""
+
+    def __init__(self, half_bytes: int) -> None:
+        self.half_bytes = half_bytes
+        self.filling = Half()
+        self.leaving: Half | None = None
+
+    def put(self, run: Run) -> bool:
+        """Returns whether this half is full now."""
+        self.filling.put(run)
+        return self.filling.bytes >= self.half_bytes
+
+    def find(self, ledger_id: int, entry_id: int) -> Run | None:
+        run = self.filling.find(ledger_id, entry_id)
+        if run is None and self.leaving is not None:
+            run = self.leaving.find(ledger_id, entry_id)
+        return run
+
+    def last(self, ledger_id: int) -> int:
+        last = self.filling.last(ledger_id)
+        if self.leaving is not None:
+            last = max(last, self.leaving.last(ledger_id))
+        return last
+
+    def swap(self) -> Half:
+        """Begin to write out: the full half leaves, an empty one fills."""
+        assert self.leaving is None, "one half is being written out already"
+        self.leaving, self.filling = self.filling, Half()
+        return self.leaving
+
+    def drop(self) -> None:
+        """The leaving half can be found elsewhere."""
+        self.leaving = None
+
+    @property
+    def bytes(self) -> int:
+        return self.filling.bytes + (self.leaving.bytes if self.leaving is not None else 0)
+
+    @property
+    def entries(self) -> int:
+        return self.filling.entries + (self.leaving.entries if self.leaving is not None else 0)
+
+    @property
+    def is_congested(self) -> bool:
+        """The half is full and not swapped yet: whoever can wait should."""
+        return self.filling.bytes >= self.half_bytes
+
+    def is_over(self, burst_bytes: int) -> bool:
+        """Nobody waited: more than that has come since."""
+        return self.filling.bytes >= self.half_bytes + burst_bytes

@@ -1,0 +1,354 @@
+"""Checkpoints: what the write cache and the journal hold goes to entry log and index for good.
+
+Two halves of the work, the first done often, the second rarely, because it makes the disk sync:
+
+    writing out   on the loop   note the journal's synced position; swap the write cache; take the
+                                dirty rows
+                  in a thread   1 append the leaving half to the entry log, ledger by ledger
+                                2 put locations and rows into the memory of their indexes
+                  on the loop   drop the leaving half: it is read from the entry log now
+    marking       in a thread   3 sync the entry log               4 sync the index, and the rows
+                                5 lastMark := the position noted when the last half left
+    on its own    in a thread   retire journals before the mark
+
+Why it is safe: an entry is put into the write cache before it goes to the journal, and a dirty row
+likewise; so all that the journal holds before the position noted is in what is written out then,
+or was before. Until lastMark has moved the journal has it all, whatever a crash leaves of the rest,
+and writing it out twice gives the same. Rows are written even if there is no entry: a fence whose
+journal record has been passed by lastMark is nowhere else.
+
+Step 3 comes before step 4 whoever needs them (`make_durable`): what was in no group of the journal
+yet when the machine stopped may be lost, but not be in the index and lost.
+
+Invariant: lastMark only moves forward, and only to synced positions.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.server.cache.write_cache import Half, WriteCache
+from magnetar.bookie.server.directories import Directories, write_last_mark
+from magnetar.bookie.server.disk_usage import is_full
+from magnetar.bookie.server.entry_log.reader import EntryLogReader
+from magnetar.bookie.server.entry_log.writer import EntryLogWriter
+from magnetar.bookie.server.index.ledgers import LedgerRow, LedgersIndex
+from magnetar.bookie.server.index.locations import LocationIndex, Placed
+from magnetar.bookie.server.journal import files
+from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.ledger_ids import LedgerIds
+from magnetar.bookie.server.statistics import Histogram
+
+log = logging.getLogger(__name__)
+
+MARK_BYTES: Final = 128 * 1024 * 1024
+MARK_ENTRIES: Final = 100_000
+MARK_SECONDS: Final = 2.0
+"""Under load a mark is due after so much was written out, or so long. What a start has to replay is
+that, and what the write cache holds: half a second for each of the first two.
+"""
+RETRY_SECONDS: Final = 1.0
+"""Between two attempts while the disk is full."""
+PAUSE_SECONDS: Final = 0.0002
+"""How long a thread of ours lets go of the interpreter, after each millisecond or so of work."""
+_never = threading.Event()
+
+
+def breathe() -> None:
+    """Let the loop run."""
+    _never.wait(PAUSE_SECONDS)
+
+
+class Shelves(Struct, frozen=True):
+    """Where entries are kept for good. One thread at a time writes, under `lock`; any may read."""
+
+    directories: Directories
+    entry_log: EntryLogWriter
+    reader: EntryLogReader
+    locations: LocationIndex
+    ledgers: LedgersIndex
+    ids: LedgerIds
+    lock: trio.Lock
+    """Held by whoever writes: a checkpoint, the collector."""
+
+    def close(self) -> None:
+        """A full disk does not take an index's last words; what they would have said the journal
+        has.
+        """
+        self.entry_log.abandon()
+        for index in (self.locations, self.ledgers):
+            try:
+                index.close()
+            except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
+                log.error("an index did not close cleanly: %s", error)
+        self.reader.close()
+
+
+def write_out(
+    shelves: Shelves, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
+) -> None:
+    """Steps 1 and 2. Blocks: for a thread."""
+    put_index(shelves, shelve(shelves, half, deleted), rows, deleted)
+
+
+def shelve(shelves: Shelves, half: Half, deleted: Collection[int]) -> list[Placed]:
+    """Step 1. Blocks: for a thread."""
+    placed: list[Placed] = []
+    since_pause = 0
+    for ledger_id in sorted(half.runs):
+        if ledger_id in deleted:
+            continue
+        for run in half.runs[ledger_id]:
+            placed.append((run, shelves.entry_log.append(run)))
+            since_pause += 1
+            if since_pause >= 1000:
+                since_pause = 0
+                breathe()
+    shelves.entry_log.flush()
+    return placed
+
+
+def put_index(
+    shelves: Shelves, placed: list[Placed], rows: dict[int, LedgerRow], deleted: Collection[int]
+) -> None:
+    """Step 2. Blocks: for a thread."""
+    put_locations(shelves, [one for one in placed if one[0].ledger_id not in deleted])
+    shelves.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
+
+
+def put_locations(shelves: Shelves, placed: list[Placed]) -> None:
+    """Step 2 for entries. Blocks: for a thread."""
+    shelves.locations.put(placed, breathe, partial(make_durable, shelves))
+
+
+def make_durable(shelves: Shelves) -> None:
+    """Steps 3 and 4. Blocks: for a thread."""
+    shelves.entry_log.sync()
+    shelves.locations.sync()
+    shelves.ledgers.sync()
+
+
+def make_mark(shelves: Shelves, mark: journal_format.Mark) -> None:
+    """Steps 3 to 5. Each index says itself how far it reaches, and is synced before lastMark says
+    so: an index that is older than lastMark is not the one that was written. Blocks.
+    """
+    shelves.locations.put_mark(mark)
+    shelves.ledgers.put_mark(mark)
+    make_durable(shelves)
+    write_last_mark(shelves.directories, mark)
+
+
+class Checkpointer:
+    """Runs checkpoints, one at a time: whole ones by the clock, and whenever a half is full as much
+    of one as is due.
+    """
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        cache: WriteCache,
+        journal: Journal,
+        journal_files: files.JournalFiles,
+        mark: journal_format.Mark,
+    ) -> None:
+        self.rows: dict[int, LedgerRow] = {}
+        """Rows changed since they were last written out."""
+        self.deleted: dict[int, None] = {}
+        """Ledgers that are gone, in that order: nothing of them is written any more."""
+        self.relieved: Callable[[], None] | None = None
+        """Called when an empty half of the write cache fills: who was held may go on."""
+        self.wrote_out: Callable[[], None] | None = None
+        """Called whenever the disk holds a half of the write cache more."""
+        self.begun = False
+        """The mark that the start has reached is made."""
+        self.count = 0
+        self.seconds = Histogram.of_latency()
+        self.shelves = shelves
+        self._cache = cache
+        self._journal = journal
+        self._journal_files = journal_files
+        self._mark = mark
+        """What lastMark says."""
+        self._reached = self._leaving_mark = mark
+        """What it may say after the next sync, and after the half that leaves is written out."""
+        self._leaving_rows: dict[int, LedgerRow] = {}
+        self._placed: list[Placed] | None = None
+        """Where the half that leaves stands, when it is in the entry log and not in the index."""
+        self._unmarked_bytes = self._unmarked_entries = 0
+        """Written out since the last mark."""
+        self._marked_at = time.perf_counter()
+        self._wanted = trio.Event()
+        self._limiter = trio.CapacityLimiter(1)
+        self._retirer = trio.CapacityLimiter(1)
+        self._retiring = False
+        self._retired = -1
+        """Journals before this one are given up."""
+
+    def want(self) -> None:
+        """A half is full: do not wait for the interval."""
+        self._wanted.set()
+
+    def row(self, ledger_id: int) -> LedgerRow | None:
+        """A row that is not in the index yet."""
+        return self.rows.get(ledger_id) or self._leaving_rows.get(ledger_id)
+
+    async def run(self, interval_seconds: float) -> None:
+        """Until cancelled. OSError means that the disk failed; a full disk is waited for."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                step = self.checkpoint
+                with trio.move_on_after(interval_seconds):
+                    await self._wanted.wait()
+                    step = self.make_room
+                self._wanted = trio.Event()
+                try:
+                    with trio.CancelScope(shield=True):
+                        await step()
+                except OSError as error:
+                    if not is_full(error):
+                        raise
+                    log.error("no room for a checkpoint, trying again soon: %s", error)
+                    await trio.sleep(RETRY_SECONDS)
+                    self.want()
+                if not self._retiring and self._mark.journal_id > self._retired:
+                    self._retiring = True
+                    nursery.start_soon(self.retire)
+
+    async def begin(self) -> None:
+        """Make the mark that a start has reached: before any journal is given up. A full disk is
+        waited for.
+        """
+        told = False
+        while not self.begun:
+            try:
+                async with self.shelves.lock:
+                    await trio.to_thread.run_sync(
+                        make_mark, self.shelves, self._mark, limiter=self._limiter
+                    )
+            except OSError as error:
+                if not is_full(error):
+                    raise
+                if not told:
+                    log.error(
+                        "no room for the mark of this start, trying until there is: %s", error
+                    )
+                told = True
+                await trio.sleep(RETRY_SECONDS)
+            else:
+                self.begun = True
+                if told:
+                    log.warning("there is room for the mark of this start")
+
+    async def checkpoint(self) -> None:
+        """Bring all that was acknowledged before to the shelves, for good."""
+        async with self.shelves.lock:
+            with self._timed():
+                await self._write_out()
+                await self._make_mark()
+
+    async def make_room(self) -> None:
+        """Empty the half that is full; make a mark only if one is due."""
+        async with self.shelves.lock:
+            with self._timed():
+                await self._write_out()
+                if self._mark_is_due():
+                    await self._make_mark()
+
+    def _mark_is_due(self) -> bool:
+        return (
+            self._unmarked_bytes >= MARK_BYTES
+            or self._unmarked_entries >= MARK_ENTRIES
+            or time.perf_counter() - self._marked_at >= MARK_SECONDS
+        )
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.count += 1
+        self.seconds.add(time.perf_counter() - started)
+
+    async def _write_out(self) -> None:
+        if self._cache.leaving is None:  # else the last attempt failed: the same again
+            self._leaving_mark = self._journal.synced
+            if not (self._cache.filling.entries or self.rows):
+                self._reached = self._leaving_mark
+                return
+            self._leaving_rows, self.rows = self.rows, {}
+            self._cache.swap()
+            self._relieve()
+        half = self._cache.leaving
+        assert half is not None
+        await trio.to_thread.run_sync(self._write_half, half, limiter=self._limiter)
+        self._cache.drop()
+        self._reached = self._leaving_mark
+        self._leaving_rows = {}
+        self._unmarked_bytes += half.bytes
+        self._unmarked_entries += half.entries
+        if self.wrote_out is not None:
+            self.wrote_out()
+        if self._cache.is_congested:
+            self.want()
+
+    def _relieve(self) -> None:
+        """There is room again: whoever waited looks."""
+        if self.relieved is not None:
+            self.relieved()
+
+    def _write_half(self, half: Half) -> None:
+        """What failed is done again, and only that: the index may be without room for long, and
+        each time the entries would take as much again of what there is.
+        """
+        if self._placed is None:
+            try:
+                self._placed = shelve(self.shelves, half, self.deleted)
+            except OSError:
+                # It is written again, whole, and to another log: nobody knows how this one ends.
+                self.shelves.entry_log.set_aside()
+                raise
+        put_index(self.shelves, self._placed, self._leaving_rows, self.deleted)
+        self._placed = None
+
+    @property
+    def unindexed_from(self) -> int | None:
+        """The first log with entries that are not indexed yet because that failed, if any."""
+        return self._placed[0][1] >> 32 if self._placed else None
+
+    async def _make_mark(self) -> None:
+        mark = self._reached
+        if mark > self._mark or not self.begun:
+            await trio.to_thread.run_sync(make_mark, self.shelves, mark, limiter=self._limiter)
+        self._mark, self.begun = mark, True
+        self._unmarked_bytes = self._unmarked_entries = 0
+        self._marked_at = time.perf_counter()
+
+    async def retire(self) -> None:
+        """Give up journals that no replay needs any more.
+
+        On its own: making a spare of an old journal takes as long as writing one, and the next
+        half of the write cache does not wait for that.
+        """
+        mark = self._mark
+        try:
+            await trio.to_thread.run_sync(self._retire, mark, limiter=self._retirer)
+            self._retired = mark.journal_id
+        except OSError as error:
+            if not is_full(error):
+                raise
+            log.error("no room for a spare journal: %s", error)
+        finally:
+            self._retiring = False
+
+    def _retire(self, mark: journal_format.Mark) -> None:
+        old = [i for i in files.journals(self._journal_files.directory) if i < mark.journal_id]
+        self._journal_files.retire(old)

@@ -1,0 +1,298 @@
+"""Gives the space of deleted ledgers back: drops their index, unlinks logs, rewrites thin ones.
+
+Theory. A ledger is gone when the metadata store says so of that ledger by name; any trouble while
+asking ends the round ("not found" is never guessed from a listing). Then, log by log:
+
+    no live ledger in it    unlink
+    live part below a limit copy the live records to the log being written, sync it, put the new
+                            locations into the index, sync that, and only then unlink
+
+Invariant: at every moment each live entry is where the index says. Never touched: the log that is
+being written. Everything that writes is done under the shelves' lock, in slices, so that a
+checkpoint never waits long.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar, TypeVarTuple, Unpack
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.format import entries, ledger_metadata
+from magnetar.bookie.format import entry_log as log_format
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.machine.durability import sync_directory
+from magnetar.bookie.server.bookie import Bookie
+from magnetar.bookie.server.checkpoint import (
+    Checkpointer,
+    Shelves,
+    breathe,
+    make_durable,
+    put_locations,
+)
+from magnetar.bookie.server.disk_usage import is_full
+from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.index.locations import Placed
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.errors import BrokerError, Corrupted
+from magnetar.core.ports.metadata_store import MetadataStore
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+SLICE_BYTES: Final = 4 * 1024 * 1024
+"""Copied between two chances for a checkpoint."""
+LOOKS_PER_BREATH: Final = 200
+"""Into the index, by a thread of ours: a millisecond or two, in which the loop hardly runs."""
+LEDGERS_PER_REST: Final = 100
+"""Asked for before the loop gets its turn: a millisecond or two."""
+
+
+class CollectorStatistics(Struct, frozen=True):
+    """A snapshot; sizes are those of the last round."""
+
+    entry_logs: int
+    bytes: int
+    live_bytes: int
+    ledgers_deleted: int
+    unlinked: int
+    bytes_compacted: int
+
+
+class Collector:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        bookie: Bookie,
+        checkpointer: Checkpointer,
+        metadata: MetadataStore,
+        settings: BookieSettings,
+    ) -> None:
+        self._shelves = shelves
+        self._bookie = bookie
+        self._checkpointer = checkpointer
+        self._metadata = metadata
+        self._settings = settings
+        self._limiter = trio.CapacityLimiter(1)
+        self._contents: dict[int, dict[int, int]] = {}
+        """Per finished log: bytes per ledger, as far as they live."""
+        self._damaged: set[int] = set()
+        """Logs that cannot be read through: neither is that tried each round."""
+        self._ledgers_deleted = self._unlinked = self._bytes_compacted = 0
+        self._bytes = self._live_bytes = 0
+        self._looks = 0
+
+    def statistics(self) -> CollectorStatistics:
+        return CollectorStatistics(
+            entry_logs=len(self._contents),
+            bytes=self._bytes,
+            live_bytes=self._live_bytes,
+            ledgers_deleted=self._ledgers_deleted,
+            unlinked=self._unlinked,
+            bytes_compacted=self._bytes_compacted,
+        )
+
+    async def run(self) -> None:
+        """Until cancelled: a round each interval, with as much compaction as is due."""
+        settings = self._settings
+        minor_due = trio.current_time() + settings.minor_compaction_interval_seconds
+        major_due = trio.current_time() + settings.major_compaction_interval_seconds
+        while True:
+            await trio.sleep(settings.gc_interval_seconds)
+            now = trio.current_time()
+            threshold = 0.0
+            if settings.minor_compaction_interval_seconds and now >= minor_due:
+                threshold = settings.minor_compaction_threshold
+                minor_due = now + settings.minor_compaction_interval_seconds
+            if settings.major_compaction_interval_seconds and now >= major_due:
+                threshold = max(threshold, settings.major_compaction_threshold)
+                major_due = now + settings.major_compaction_interval_seconds
+            try:
+                await self.collect(threshold)
+            except (BrokerError, OSError) as error:
+                if isinstance(error, OSError) and not is_full(error):
+                    raise
+                log.warning("this round of garbage collection ends early: %s", error)
+
+    async def collect(self, compact_below: float) -> None:
+        """One round.
+
+        The order matters: first the logs, then the ledgers, then who of them lives. A ledger that
+        is born meanwhile is in none of these logs.
+        """
+        finished = await self.finished_logs()
+        local = await self._in_thread(self._shelves.ledgers.ledger_ids)
+        gone = []
+        for count, ledger_id in enumerate(local):
+            if count % LEDGERS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()  # asking alone does not let anybody else run
+            if await self._metadata.get(ledger_metadata.path_of(ledger_id)) is None:
+                gone.append(ledger_id)
+        if gone:
+            await self._forget(gone)
+        live = set(local).difference(gone)
+        await self._look_at_logs(finished, live)
+        for log_id in finished:
+            if log_id not in self._contents:
+                continue
+            if not self._contents[log_id]:
+                await self._unlink(log_id)
+            elif log_id not in self._damaged and self._live_part(log_id) < compact_below:
+                try:
+                    await self._compact(log_id)
+                except Corrupted as error:
+                    self._leave_alone(log_id, error)
+
+    async def _in_thread(
+        self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
+    ) -> Result:
+        return await trio.to_thread.run_sync(call, *arguments, limiter=self._limiter)
+
+    async def _forget(self, gone: list[int]) -> None:
+        """Drop what the index has of deleted ledgers."""
+        for ledger_id in gone:
+            self._bookie.deleted(ledger_id)
+        async with self._shelves.lock:
+            await self._in_thread(self._forget_blocking, gone)
+        self._ledgers_deleted += len(gone)
+        log.info("%d ledgers are deleted", len(gone))
+
+    def _forget_blocking(self, gone: list[int]) -> None:
+        for ledger_id in gone:
+            self._shelves.locations.forget(ledger_id)
+        make_durable(self._shelves)
+        # The row last: while it is there, the next round would come back to this ledger.
+        for ledger_id in gone:
+            self._shelves.ledgers.forget(ledger_id)
+        self._shelves.ledgers.sync()
+
+    # -- logs ---------------------------------------------------------------------------------
+
+    async def finished_logs(self) -> list[int]:
+        """Logs that are not written any more, whose every entry and ledger is indexed."""
+        async with self._shelves.lock:
+            writing = self._shelves.entry_log.log_id
+            unindexed = self._checkpointer.unindexed_from
+            return [
+                i
+                for i in log_ids(self._shelves.directories.ledgers)
+                if i != writing and (unindexed is None or i < unindexed)
+            ]
+
+    async def _look_at_logs(self, finished: list[int], live: set[int]) -> None:
+        """Learn what new logs hold, and forget what does not live."""
+        for log_id in finished:
+            if log_id not in self._contents and log_id not in self._damaged:
+                try:
+                    self._contents[log_id] = await self._in_thread(self._contents_of, log_id)
+                except Corrupted as error:
+                    self._leave_alone(log_id, error)
+        await self._in_thread(self._weigh, live)
+
+    def _weigh(self, live: set[int]) -> None:
+        """In a thread: thousands of ledgers in hundreds of logs."""
+        for contents in self._contents.values():
+            for ledger_id in set(contents).difference(live):
+                del contents[ledger_id]
+        self._bytes = sum(map(self._shelves.reader.size, self._contents))
+        self._live_bytes = sum(sum(contents.values()) for contents in self._contents.values())
+
+    def _leave_alone(self, log_id: int, error: Corrupted) -> None:
+        self._damaged.add(log_id)
+        log.error("%s; it is left alone", error)
+
+    def _contents_of(self, log_id: int) -> dict[int, int]:
+        """Bytes per ledger. `Corrupted` if there is more in it than can be read through.
+
+        A log that was never finished may end in what a crash has left: nothing of that was indexed.
+        If something was, it is no such end.
+        """
+        locations = self._shelves.locations
+        contents, end = self._shelves.reader.ledgers(log_id, breathe)
+        if end and locations.any_in(log_id, end, breathe):
+            raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
+        return contents
+
+    def _live_part(self, log_id: int) -> float:
+        size = self._shelves.reader.size(log_id) - log_format.HEADER_BYTES
+        return sum(self._contents[log_id].values()) / max(size, 1)
+
+    async def _unlink(self, log_id: int) -> None:
+        async with self._shelves.lock:
+            await self._in_thread(self._unlink_blocking, log_id)
+        del self._contents[log_id]
+        self._unlinked += 1
+        log.info("entry log %x is gone", log_id)
+
+    def _unlink_blocking(self, log_id: int) -> None:
+        directory = self._shelves.directories.ledgers
+        self._shelves.reader.forget(log_id)
+        os.unlink(directory / log_format.file_name(log_id))
+        sync_directory(directory)
+
+    # -- compaction ---------------------------------------------------------------------------
+
+    async def _compact(self, log_id: int) -> None:
+        """Move what lives elsewhere, then unlink."""
+        moved = 0
+        runs = self._shelves.reader.scan(log_id, breathe)
+        while True:
+            async with self._shelves.lock:
+                copied = await self._in_thread(self._move_slice, runs)
+            if copied is None:
+                break
+            moved += copied
+        self._bytes_compacted += moved
+        log.info("entry log %x is compacted: %d bytes moved", log_id, moved)
+        await self._unlink(log_id)
+
+    def _move_slice(self, runs: Iterator[tuple[int, Run]]) -> int | None:
+        """Copy up to a slice of live records; None when there are no more."""
+        shelves = self._shelves
+        placed: list[Placed] = []
+        looked_at = copied = 0
+        try:
+            for location, run in runs:
+                for part in self._live_records(location, run):
+                    placed.append((part, shelves.entry_log.append(part)))
+                    copied += len(part.blob)
+                looked_at += len(run.blob)
+                if looked_at >= SLICE_BYTES:
+                    break
+            shelves.entry_log.flush()
+        except OSError:
+            shelves.entry_log.set_aside()  # nobody knows how it ends
+            raise
+        if not looked_at:
+            return None
+        if placed:
+            put_locations(shelves, placed)
+            make_durable(shelves)
+        return copied
+
+    def _live_records(self, location: int, run: Run) -> Iterator[Run]:
+        """Parts of a run that the index finds here; the same entry may be elsewhere by now."""
+        if run.ledger_id in self._checkpointer.deleted:
+            return
+        start: int | None = None
+        for i in range(run.count + 1):
+            self._looks += 1
+            if self._looks % LOOKS_PER_BREATH == 0:
+                breathe()
+            here = i < run.count and (
+                self._shelves.locations.find(run.ledger_id, run.first + i)
+                == location + run.offsets[i]
+            )
+            if here and start is None:
+                start = i
+            elif not here and start is not None:
+                yield entries.cut(entries.rest(run, start), i - start)
+                start = None

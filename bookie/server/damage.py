@@ -1,0 +1,68 @@
+"""How far damage reaches round an entry that cannot be read.
+
+Each entry is looked at by itself, for good ones may lie between damaged ones; that is quick, and
+done once for each stretch. Blocks: for a thread.
+
+Invariant: an entry is only called damaged after it was looked for where the index says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from magnetar.bookie.server.checkpoint import Shelves
+from magnetar.core.errors import Corrupted, StorageFailed
+
+LOOK_BYTES: Final = 4096
+"""Read at first: most entries are whole in it."""
+LOOKS_PER_BREATH: Final = 50
+
+
+class Stretch:
+    """Entries of one ledger that cannot be read, and follow each other."""
+
+    def __init__(
+        self,
+        shelves: Shelves,
+        ledger_id: int,
+        is_cached: Callable[[int], bool],
+        breathe: Callable[[], None],
+    ) -> None:
+        """`is_cached`: whether the entry is in memory, on its way to the shelves."""
+        self._shelves = shelves
+        self._ledger_id = ledger_id
+        self._is_cached = is_cached
+        self._breathe = breathe
+        self._looks = 0
+
+    def around(self, entry_id: int, last: int) -> tuple[int, int]:
+        """The first and the last of them, of which `entry_id` is one; `last` ends the ledger."""
+        first = end = entry_id
+        while first > 0 and not self.is_readable(first - 1):
+            first -= 1
+        while end < last and not self.is_readable(end + 1):
+            end += 1
+        return first, end
+
+    def is_readable(self, entry_id: int) -> bool:
+        self._looks += 1
+        if self._looks % LOOKS_PER_BREATH == 0:
+            self._breathe()
+        shelves, ledger_id = self._shelves, self._ledger_id
+        location = shelves.locations.find(ledger_id, entry_id)
+        if location is None:
+            if self._is_cached(entry_id):
+                return True
+            # what left the cache between the two looks is in the index by now
+            location = shelves.locations.find(ledger_id, entry_id)
+        if location is None:
+            return False
+        try:
+            run = shelves.reader.read(ledger_id, entry_id, location, LOOK_BYTES)
+            run.checked_payloads(entry_id, entry_id, 1)
+        except (Corrupted, FileNotFoundError):
+            return False
+        except OSError as error:
+            raise StorageFailed(f"the disk cannot be read: {error}") from error
+        return True

@@ -1,0 +1,214 @@
+"""Reads records back from entry logs. Any thread, several at once.
+
+Invariant: what does not look like the entry that was asked for is `Corrupted`, never "not found".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from magnetar.bookie.format import entries
+from magnetar.bookie.format import entry_log as log_format
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.server.cache.large_entries import Opened
+from magnetar.bookie.server.index.locations import split
+from magnetar.core.errors import Corrupted
+
+OPEN_LOGS_MAX: Final = 64
+SCAN_BYTES: Final = 256 * 1024
+"""Looked through at once: two thousand small entries take a millisecond or two."""
+
+
+def _on_and_on() -> None:
+    """Nobody else wants to run."""
+
+
+class EntryLogReader:
+    """Keeps a few logs open."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._open: OrderedDict[int, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, ledger_id: int, entry_id: int, location: int, size: int) -> Run:
+        """The run that begins with this entry, as long as `size` bytes show it, one entry at least.
+
+        Digests are not looked at here but when payloads are taken out of the run.
+        FileNotFoundError if the log has been unlinked since the location was looked up.
+        """
+        log_id, offset = split(location)
+        start = offset - entries.LENGTH_BYTES
+        data = self._readable(log_id, start, size)
+        length = int.from_bytes(data[:4], "big", signed=True)
+        if not entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX:
+            raise Corrupted(f"entry {ledger_id}:{entry_id}: its length in log {log_id} is {length}")
+        if entries.LENGTH_BYTES + length > len(data):
+            data = self._readable(log_id, start, entries.LENGTH_BYTES + length)
+        run = entries.run_in(data)
+        if run is None or (run.ledger_id, run.first) != (ledger_id, entry_id):
+            raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
+        return run
+
+    def read_large(
+        self, ledger_id: int, entry_id: int, location: int, count: int, size: int
+    ) -> Opened:
+        """So many entries from this one on, each read by itself and its digest looked at: as far as
+        they are here and have no more than `size` bytes, the first in any case.
+
+        For large ones: what is read is what is handed on, and nothing is copied.
+        """
+        log_id, offset = split(location)
+        offset -= entries.LENGTH_BYTES
+        found: list[bytes] = []
+        with self._descriptor(log_id) as fd:
+            while len(found) < count:
+                head = os.pread(fd, entries.RECORD_OVERHEAD_BYTES, offset)
+                length = entries.payload_length(head, ledger_id, entry_id + len(found))
+                if length < 0 or (found and length > size):
+                    break
+                payload = os.pread(fd, length, offset + len(head))
+                if len(payload) < length or not entries.is_whole(head, payload):
+                    break
+                found.append(payload)
+                size -= length
+                offset += len(head) + length
+        if not found:
+            raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
+        return Opened(ledger_id, entry_id, tuple(found))
+
+    def scan(
+        self, log_id: int, breathe: Callable[[], None] = _on_and_on
+    ) -> Iterator[tuple[int, Run]]:
+        """All runs of a log with the location of their first entry.
+
+        A log that was finished has nothing else up to its map: `Corrupted` if it does. One that was
+        cut short by a crash may end in anything.
+        """
+        offset = log_format.HEADER_BYTES
+        map_offset = self.ledgers_map_offset(log_id)
+        end = map_offset or self.size(log_id)
+        window = SCAN_BYTES
+        while offset < end:
+            breathe()
+            data = self._pread(log_id, offset, min(window, end - offset))
+            position = 0
+            while (run := entries.run_at(data, position, len(data))) is not None:
+                yield (log_id << 32) | (offset + position + 4), run
+                position += run.offsets[-1]
+            if position:
+                offset += position
+                window = SCAN_BYTES
+            elif len(data) < window or window > entries.ENTRY_BYTES_MAX:
+                break
+            else:
+                window = 2 * entries.ENTRY_BYTES_MAX
+        if map_offset and offset != end:
+            raise Corrupted(f"entry log {log_id:x}: there is no record at {offset}")
+
+    def ledgers_map_offset(self, log_id: int) -> int:
+        """Where the map of ledgers is, 0 if the log was never finished."""
+        return self._header(log_id)[0]
+
+    def ledgers(
+        self, log_id: int, breathe: Callable[[], None] = _on_and_on
+    ) -> tuple[dict[int, int], int]:
+        """Bytes per ledger, from the map or by a scan of the whole log; and where a log that was
+        never finished goes on with what is no record, 0 if it does not.
+        """
+        offset, count = self._header(log_id)
+        if offset:
+            data = self._pread(log_id, offset, self.size(log_id) - offset)
+            try:
+                return log_format.read_ledgers_map(data, count), 0
+            except ValueError as error:
+                raise Corrupted(f"entry log {log_id:x}: {error}") from error
+        found: dict[int, int] = {}
+        end = log_format.HEADER_BYTES
+        for location, run in self.scan(log_id, breathe):
+            found[run.ledger_id] = found.get(run.ledger_id, 0) + len(run.blob)
+            end = split(location)[1] - entries.LENGTH_BYTES + len(run.blob)
+        return found, (0 if self._is_blank_from(log_id, end) else end)
+
+    def _is_blank_from(self, log_id: int, offset: int) -> bool:
+        while data := self._pread(log_id, offset, SCAN_BYTES):
+            if data.count(0) != len(data):
+                return False
+            offset += len(data)
+        return True
+
+    def bytes_at(self, log_id: int, offset: int, size: int) -> bytes:
+        """Whatever stands there, for whoever looks for records himself."""
+        return self._pread(log_id, offset, size)
+
+    def size(self, log_id: int) -> int:
+        with self._lock:
+            return os.fstat(self._file(log_id)).st_size
+
+    def forget(self, log_id: int) -> None:
+        """The log is about to be unlinked."""
+        with self._lock:
+            fd = self._open.pop(log_id, -1)
+        if fd >= 0:
+            os.close(fd)
+
+    def close(self) -> None:
+        for log_id in list(self._open):
+            self.forget(log_id)
+
+    def _header(self, log_id: int) -> tuple[int, int]:
+        try:
+            return log_format.read_header(self._pread(log_id, 0, log_format.HEADER_BYTES))
+        except ValueError as error:
+            raise Corrupted(f"entry log {log_id:x}: {error}") from error
+
+    def _readable(self, log_id: int, offset: int, size: int) -> bytes:
+        """The head of a record alone where a sector behind it cannot be read: that is damage to
+        what is in it, and not to what stands before.
+        """
+        try:
+            return self._pread(log_id, offset, size)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+        try:
+            head = self._pread(log_id, offset, entries.RECORD_OVERHEAD_BYTES)
+            length = int.from_bytes(head[:4], "big", signed=True)
+            whole = entries.OVERHEAD_BYTES <= length <= entries.ENTRY_BYTES_MAX
+            return self._pread(log_id, offset, length + 4) if whole else head
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            raise Corrupted(f"entry log {log_id:x} cannot be read at {offset}") from error
+
+    def _pread(self, log_id: int, offset: int, size: int) -> bytes:
+        with self._descriptor(log_id) as fd:
+            return os.pread(fd, size, offset)
+
+    @contextmanager
+    def _descriptor(self, log_id: int) -> Iterator[int]:
+        """A duplicate, so that another thread may close the log meanwhile."""
+        with self._lock:
+            fd = os.dup(self._file(log_id))
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _file(self, log_id: int) -> int:
+        fd = self._open.get(log_id)
+        if fd is None:
+            path = self._directory / log_format.file_name(log_id)
+            fd = self._open[log_id] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._open) > OPEN_LOGS_MAX:
+                os.close(self._open.popitem(last=False)[1])
+        else:
+            self._open.move_to_end(log_id)
+        return fd

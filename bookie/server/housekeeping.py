@@ -1,0 +1,157 @@
+"""The bookie's own tasks: hand appends over, write checkpoints, collect garbage, watch the disk.
+
+Invariant: what a task meets and cannot mend is told once, as fatal; no task dies silently.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Final
+
+import trio
+
+from magnetar.bookie.recovery.scrubber import Scrubber
+from magnetar.bookie.server.checkpoint import Checkpointer
+from magnetar.bookie.server.collector import Collector
+from magnetar.bookie.server.disk_usage import DiskWatch
+from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.errors import BrokerError, Corrupted, StorageFailed
+
+LOOK_SECONDS: Final = 0.02
+"""Between two looks into an index, of a millisecond or two each: 100,000 entries in a second."""
+
+log = logging.getLogger(__name__)
+
+
+def _look(looks: Iterator[int]) -> int | None:
+    """In a thread; None at the end, or where it cannot be read on."""
+    try:
+        return next(looks, None)
+    except Corrupted:
+        return None  # the index has said so
+    except OSError as error:
+        log.error("an index cannot be read through: %s", error)
+        return None
+
+
+class Flusher:
+    """Hands appends to the journal at the latest when the loop has turned once.
+
+    In a sweep of the link it comes too late and finds nothing to do; for everybody else (a cursor
+    saved by a task) it is what makes the append go on its way.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self.held = False
+        """Somebody has promised to hand over before the loop turns."""
+        self._journal = journal
+        self._woken = False
+        self._parked = trio.lowlevel.ParkingLot()
+        self._later: deque[Callable[[], None]] = deque()
+
+    def wake(self) -> None:
+        if not self.held:
+            self._wake()
+
+    def later(self, call: Callable[[], None]) -> None:
+        """Call soon, on the loop, not now."""
+        self._later.append(call)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
+        self._parked.unpark_all()
+
+    async def run(self) -> None:
+        while True:
+            # Whoever wakes us while we work (a call appends, a hand-over is refused) finds nobody
+            # parked, and wakes us only once: without a note we would sleep over what he brought.
+            self._woken = False
+            while self._later:
+                self._later.popleft()()
+            self._journal.hand_over()
+            if not self._woken:
+                await self._parked.park()
+
+
+class Housekeeping:
+    """Starts what runs by the clock, and turns a disk that fails into one fatal word."""
+
+    def __init__(
+        self,
+        settings: BookieSettings,
+        checkpointer: Checkpointer,
+        collector: Collector,
+        disk: DiskWatch,
+        failed: Callable[[str], None],
+    ) -> None:
+        self.scrubber: Scrubber | None = None
+        self._settings = settings
+        self._shelves = checkpointer.shelves
+        self._checkpointer = checkpointer
+        self._collector = collector
+        self._disk = disk
+        self._failed = failed
+        self._scope = trio.CancelScope()
+        # In an interval a quick load writes more than what is left of a small disk.
+        checkpointer.wrote_out = self._look_at_disk
+
+    def cancel(self) -> None:
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._checkpoints)
+                nursery.start_soon(self._collections)
+                nursery.start_soon(self._disk_checks)
+                nursery.start_soon(self._read_indexes)
+                nursery.start_soon(self._scrub)
+
+    async def _checkpoints(self) -> None:
+        try:
+            await self._checkpointer.begin()
+            await self._checkpointer.retire()
+            await self._checkpointer.run(self._settings.checkpoint_interval_seconds)
+        except* (OSError, StorageFailed) as group:  # what ran in a nursery fails as a group
+            self._failed(f"a checkpoint failed: {group.exceptions[0]}")
+
+    async def _collections(self) -> None:
+        try:
+            await self._collector.run()
+        except OSError as error:
+            self._failed(f"collecting garbage failed: {error}")
+
+    async def _read_indexes(self) -> None:
+        """Once after a start: what has rotted is told, and noted for the next start to mend."""
+        for index in (self._shelves.locations, self._shelves.ledgers):
+            with closing(index.read_through()) as looks:
+                count: int | None = 0
+                while count is not None:
+                    count = await trio.to_thread.run_sync(_look, looks)
+                    await trio.sleep(LOOK_SECONDS)
+
+    async def _scrub(self) -> None:
+        if self.scrubber is None:
+            return
+        try:
+            await self.scrubber.run()
+        except (OSError, BrokerError) as error:  # what readers need of it they are told
+            log.error("entry logs are read through no further: %s", error)
+
+    async def _disk_checks(self) -> None:
+        while True:
+            await trio.sleep(self._settings.disk_check_interval_seconds)
+            self._look_at_disk()
+
+    def _look_at_disk(self) -> None:
+        if self._disk.check():
+            log.warning(
+                "the disk is %.0f%% full: %s",
+                100 * self._disk.usage.used_part,
+                "writing again" if self._disk.writable else "nothing is written any more",
+            )

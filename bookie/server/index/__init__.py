@@ -1,0 +1,1 @@
+"""The indexes: where entries are, and what is known of each ledger."""

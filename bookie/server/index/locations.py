@@ -1,0 +1,209 @@
+"""Where entries are: RocksDB with Apache's keys, 16 bytes (ledger id, entry id) to 8 (location).
+
+A location is (entry log id << 32) | offset of the entry, behind its length word.
+
+RocksDB's binding holds the interpreter lock while it writes, and for as long as that takes: through
+the write of its log, through the syncs of a table that is taken in, through a pause that RocksDB
+imposes. On a busy disk the whole server would stand still with it. So what is written goes into
+memory only, without a log, and `sync` has it written out, which lets go of the lock. Nothing is
+lost by that: until lastMark has moved, the journal holds it all.
+
+How far the journal is indexed stands in a file beside RocksDB's own, with the sequence number that
+RocksDB had reached by then: an index that has not got so far is not the one that was written. It is
+no key, since one that is in every table makes each overlap each other: entries that come in order,
+whose tables are only moved from level to level, would all be compacted, for a tenth of a busy
+server's CPU.
+
+Invariant: nothing reaches the disk but by `sync`, so whoever calls it decides what must be there
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from rocksdict import Cache, WriteBatch
+
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.server.directories import write_whole
+from magnetar.bookie.server.index.database import BATCH_PUTS_MAX, Database
+from magnetar.core.errors import Corrupted
+
+MEMORY_PUTS_MAX: Final = 150_000
+"""Then what is in memory is synced: it never fills up, which RocksDB would answer by itself. It is
+more than a half of the write cache has in messages of 100 bytes, so that a mark syncs first.
+"""
+MEMORY_BYTES: Final = 16 * 1024 * 1024
+"""Room for twice as many locations, of 50 bytes each."""
+BREATHE_PUTS: Final = 2000
+"""Between two pauses of whoever writes, so that the loop runs."""
+ENTRY_ID_MAX: Final = 2**63 - 1
+LOST: Final = 0
+"""The location of an entry that is nowhere; `split` refuses it."""
+
+_key = Struct(">qq").pack
+_unkey = Struct(">qq").unpack
+_value = Struct(">q").pack
+_unvalue = Struct(">q").unpack
+_marked = Struct(">qqqI")
+"""A mark as it is kept: the journal's id and offset, RocksDB's sequence number, CRC32 of them."""
+_CHECK_BYTES: Final = 4
+
+MARK: Final = "mark"
+
+Placed = tuple[Run, int]
+"""A run in an entry log, and the location of its first entry."""
+Breathe = Callable[[], None]
+
+
+class LocationIndex:
+    """See the module's docstring. Every method may block on the disk."""
+
+    def __init__(self, directory: Path, cache: Cache) -> None:
+        self._database = Database(directory, cache, MEMORY_BYTES)
+        self._unsynced = 0
+        """Puts that are in memory only."""
+        self._mark_file = directory / MARK
+        self._unsynced_mark: Mark | None = None
+
+    def find(self, ledger_id: int, entry_id: int) -> int | None:
+        """The location of one entry."""
+        value = self._database.get(_key(ledger_id, entry_id))
+        return None if value is None else int(_unvalue(value)[0])
+
+    def last(self, ledger_id: int) -> tuple[int, int] | None:
+        """Id and location of a ledger's last entry."""
+        found = self._database.at_or_before(_key(ledger_id, ENTRY_ID_MAX))
+        if found is not None:
+            known, entry_id = _unkey(found[0])
+            if known == ledger_id:
+                return int(entry_id), int(_unvalue(found[1])[0])
+        return None
+
+    def last_ledger(self) -> int:
+        """The highest ledger of which any entry is here; -1 if there is none."""
+        found = self._database.at_or_before(_key(ENTRY_ID_MAX, ENTRY_ID_MAX))
+        return -1 if found is None else int(_unkey(found[0])[0])
+
+    def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
+        """Store where entries are; not durable before `sync`, which `full` must come to call."""
+        batch = WriteBatch(raw_mode=True)
+        count = 0
+        for run, location in placed:
+            entry_id = run.first
+            for offset in run.offsets[:-1]:
+                batch.put(_key(run.ledger_id, entry_id), _value(location + offset))
+                entry_id += 1
+                count += 1
+                if count % BATCH_PUTS_MAX == 0:
+                    self._write(batch, full)
+                    batch = WriteBatch(raw_mode=True)
+                    if count % BREATHE_PUTS == 0:
+                        breathe()
+        if not batch.is_empty():
+            self._write(batch, full)
+
+    def _write(self, batch: WriteBatch, full: Callable[[], None]) -> None:
+        self._database.write(batch)
+        self._unsynced += BATCH_PUTS_MAX
+        if self._unsynced >= MEMORY_PUTS_MAX:
+            full()
+            assert not self._unsynced, "memory that is full was not synced"
+
+    def put_mark(self, mark: Mark) -> None:
+        """All before it in the journal is here once the next `sync` is done."""
+        self._unsynced_mark = mark
+
+    def mark(self) -> Mark | None:
+        """The last that was synced; None before the first, as in an index that has been lost, all
+        of it or the end.
+        """
+        try:
+            found = self._mark_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        if len(found) != _marked.size:
+            raise Corrupted(f"{self._mark_file} has {len(found)} bytes, not {_marked.size}")
+        journal_id, offset, sequence, check = _marked.unpack(found)
+        if crc32(found[:-_CHECK_BYTES]) != check:
+            raise Corrupted(f"{self._mark_file} is damaged")
+        return Mark(journal_id, offset) if self._database.sequence >= sequence else None
+
+    def put_at(self, ledger_id: int, entry_id: int, location: int) -> None:
+        self._database.put(_key(ledger_id, entry_id), _value(location))
+
+    def put_lost(self, ledger_id: int, entry_ids: Iterable[int]) -> None:
+        """Entries that were there and cannot be found any more: reading one says so."""
+        batch = WriteBatch(raw_mode=True)
+        for entry_id in entry_ids:
+            batch.put(_key(ledger_id, entry_id), _value(LOST))
+            if len(batch) >= BATCH_PUTS_MAX:
+                self._database.write(batch)
+                batch = WriteBatch(raw_mode=True)
+        if not batch.is_empty():
+            self._database.write(batch)
+
+    def sync(self) -> None:
+        """What was put is durable when this returns."""
+        sequence = self._database.sequence
+        self._database.flush()
+        self._unsynced = 0
+        if self._unsynced_mark is not None:
+            mark = self._unsynced_mark
+            told = _marked.pack(mark.journal_id, mark.offset, sequence, 0)[:-_CHECK_BYTES]
+            write_whole(self._mark_file, told + crc32(told).to_bytes(_CHECK_BYTES, "big"))
+            self._unsynced_mark = None
+
+    def forget(self, ledger_id: int) -> None:
+        """Drop all locations of a ledger."""
+        self._database.delete_range(_key(ledger_id, 0), _key(ledger_id, ENTRY_ID_MAX))
+
+    def locations(self, ledger_id: int) -> Iterator[tuple[int, int]]:
+        """(entry id, location) of one ledger, in order."""
+        for key, value in self._database.from_key(_key(ledger_id, 0)):
+            found, entry_id = _unkey(key)
+            if found != ledger_id:
+                return
+            yield int(entry_id), int(_unvalue(value)[0])
+
+    def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
+        """Whether any entry at all is in that log, at that offset or behind it. Looks at all."""
+        first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
+        for count, (_, value) in enumerate(self._database.from_key(b"")):
+            if first <= _unvalue(value)[0] <= last:
+                return True
+            if count % BREATHE_PUTS == 0:
+                breathe()
+        return False
+
+    def entries_at(
+        self, wanted: Callable[[int], bool], breathe: Breathe
+    ) -> Iterator[tuple[int, int]]:
+        """(ledger id, entry id) of all that are at such locations, in order. Looks at all."""
+        for count, (key, value) in enumerate(self._database.from_key(b"")):
+            if wanted(_unvalue(value)[0]):
+                yield _unkey(key)
+            if count % BREATHE_PUTS == 0:
+                breathe()
+
+    def read_through(self) -> Generator[int, None, None]:
+        """Every block, bit by bit; `Corrupted` if one has rotted."""
+        return self._database.read_through()
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def split(location: int) -> tuple[int, int]:
+    """Entry log id, and offset of the entry behind its length word."""
+    if location == LOST:
+        raise Corrupted("the entry was lost: nothing of it was found when the index was rebuilt")
+    log_id, offset = location >> 32, location & 0xFFFFFFFF
+    if log_id < 0 or offset < 4:
+        raise Corrupted(f"the index gives an impossible location: {location}")
+    return log_id, offset

@@ -1,0 +1,148 @@
+"""Where entries are: in memory and written out, last entries, deleted ranges."""
+
+import shutil
+
+import pytest
+from rocksdict import Cache
+
+from magnetar.bookie.format.entries import seal
+from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.server.index import locations as locations_module
+from magnetar.bookie.server.index.locations import MARK, LocationIndex, split
+from magnetar.core.errors import Corrupted
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def make():
+        return LocationIndex(tmp_path / "locations", Cache(1 << 20))
+
+    return make
+
+
+def run(ledger_id, first, count):
+    return seal(ledger_id, first, -1, 0, [b"abc"] * count)
+
+
+@pytest.mark.parametrize("written_out_each", [400, 10**9], ids=["often", "once"])
+def test_what_is_put_is_found_also_after_closing(opened, monkeypatch, written_out_each):
+    monkeypatch.setattr(locations_module, "MEMORY_PUTS_MAX", written_out_each)
+    locations = opened()
+    pauses = []
+    locations.put(
+        [(run(1, 0, 5000), 1028), (run(2, 7, 3), 9000)], lambda: pauses.append(1), locations.sync
+    )
+    locations.sync()
+    assert pauses
+    for _ in range(2):
+        assert locations.find(1, 0) == 1028
+        assert locations.find(1, 4999) == 1028 + 4999 * 43
+        assert locations.find(1, 5000) is None
+        assert locations.last(1) == (4999, 1028 + 4999 * 43)
+        assert locations.last(2) == (9, 9000 + 2 * 43)
+        assert locations.last(3) is None
+        assert len(list(locations.locations(1))) == 5000
+        locations.close()
+        locations = opened()
+    locations.close()
+
+
+def test_the_newest_location_wins_written_out_or_not(opened):
+    locations = opened()
+    for i in range(4):
+        if i % 2:
+            locations.sync()
+        locations.put([(run(1, 0, 10), 1000 * (i + 1))], lambda: None, pytest.fail)
+        assert locations.find(1, 0) == 1000 * (i + 1)
+    locations.close()
+
+
+def test_a_forgotten_ledger_takes_nobody_with_it(opened):
+    locations = opened()
+    locations.put([(run(i, 0, 10), 1000) for i in (1, 2, 3)], lambda: None, pytest.fail)
+    locations.forget(2)
+    assert locations.last(1) is not None
+    assert locations.last(2) is None
+    assert locations.find(2, 5) is None
+    assert locations.find(3, 0) == 1000
+    locations.close()
+
+
+def marked(opened, *marks):
+    """An index that was synced with each of them, and closed."""
+    locations = opened()
+    for count, mark in enumerate(marks):
+        locations.put([(run(count, 0, 10), 1000)], lambda: None, pytest.fail)
+        locations.put_mark(mark)
+        locations.sync()
+    locations.close()
+
+
+def test_a_mark_is_there_once_it_is_synced(opened):
+    locations = opened()
+    assert locations.mark() is None
+    locations.put_mark(Mark(7, 512))
+    assert locations.mark() is None
+    locations.sync()
+    assert locations.mark() == Mark(7, 512)
+    locations.put_mark(Mark(7, 1024))
+    locations.close()
+    locations = opened()
+    assert locations.mark() == Mark(7, 512)
+    locations.close()
+
+
+def test_an_index_that_has_lost_its_end_has_no_mark(opened, tmp_path):
+    marked(opened, Mark(1, 512))
+    shutil.copytree(tmp_path / "locations", tmp_path / "older")
+    marked(opened, Mark(1, 1024))
+    note = (tmp_path / "locations" / MARK).read_bytes()
+    shutil.rmtree(tmp_path / "locations")
+    (tmp_path / "older").rename(tmp_path / "locations")
+    (tmp_path / "locations" / MARK).write_bytes(note)
+    locations = opened()
+    assert locations.mark() is None
+    locations.close()
+
+
+@pytest.mark.parametrize("at", range(28))
+def test_a_flipped_bit_of_a_mark_is_noticed(opened, tmp_path, at):
+    marked(opened, Mark(1, 512))
+    file = tmp_path / "locations" / MARK
+    told = bytearray(file.read_bytes())
+    told[at] ^= 1
+    file.write_bytes(told)
+    locations = opened()
+    with pytest.raises(Corrupted, match="is damaged"):
+        locations.mark()
+    locations.close()
+
+
+def test_half_a_mark_is_noticed(opened, tmp_path):
+    marked(opened, Mark(1, 512))
+    file = tmp_path / "locations" / MARK
+    file.write_bytes(file.read_bytes()[:20])
+    locations = opened()
+    with pytest.raises(Corrupted, match="20 bytes"):
+        locations.mark()
+    locations.close()
+
+
+def test_ledgers_that_come_in_order_are_never_compacted(opened):
+    """A key that every table has would have it done, whatever else comes."""
+    locations = opened()
+    for count in range(20):
+        locations.put([(run(1, 100 * count, 100), 1000)], lambda: None, pytest.fail)
+        locations.put_mark(Mark(1, 512 * (count + 1)))
+        locations.sync()
+    files = locations._database._rocks.live_files()
+    assert len(files) == 20, "some were made one"
+    locations.close()
+
+
+def test_impossible_locations():
+    assert split((7 << 32) | 1028) == (7, 1028)
+    with pytest.raises(Corrupted):
+        split(3)
+    with pytest.raises(Corrupted):
+        split(-1)

@@ -1,0 +1,97 @@
+"""How appends become a group: pieces, padding, the next file."""
+
+import pytest
+
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.server.journal import inventory
+from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.server.journal.groups import BUFFER_BYTES, Groups
+
+
+@pytest.fixture
+def groups(tmp_path):
+    files = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
+    made = Groups(files, 1, wait_sync=True)
+    yield made
+    made.close()
+
+
+def batch(*sizes):
+    return [([(b"b" * size, None) for size in sizes], sum(sizes))]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1,),
+        (504,),
+        (BUFFER_BYTES - 8,),
+        (BUFFER_BYTES - 7,),
+        (BUFFER_BYTES,),
+        (100, BUFFER_BYTES, 100),
+        (3 * BUFFER_BYTES + 5, 1),
+    ],
+)
+def test_pieces_are_aligned_and_the_last_is_padded(groups, sizes):
+    groups.begin(sum(sizes))
+    written = b"".join(bytes(piece) for piece in groups.pieces(batch(*sizes)))
+    assert len(written) % journal_format.ALIGNMENT_BYTES == 0
+    total = sum(sizes)
+    assert written[:total] == b"b" * total
+    assert written[total:] == journal_format.padding(journal_format.HEADER_BYTES + total)
+
+
+def write(groups, size):
+    for piece in groups.pieces(batch(size)):
+        groups.file.write(piece)
+    groups.end()
+
+
+def test_a_file_without_room_is_rolled(groups):
+    assert groups.begin(1000)
+    write(groups, 1000)
+    first = groups.synced
+    assert first > journal_format.Mark(1, journal_format.HEADER_BYTES)
+    assert not groups.unsynced
+    assert groups.begin(50 * 1024)
+    assert not groups.begin(64 * 1024)
+    groups.roll(64 * 1024)
+    assert groups.file.journal_id == 2
+    assert groups.synced == journal_format.Mark(2, journal_format.HEADER_BYTES) > first
+    assert groups.begin(64 * 1024)
+
+
+def test_the_next_file_is_made_when_one_is_half_full(groups, tmp_path):
+    groups.begin(40 * 1024)
+    assert not groups.can_roll(1)
+    write(groups, 40 * 1024)
+    groups._next._making.join()
+    assert groups.can_roll(1)
+    assert not groups.can_roll(64 * 1024)
+    assert (tmp_path / "2.txn").exists()
+    groups.roll(64 * 1024)  # it is too small for this one, so another takes its place
+    assert groups.file.journal_id == 2
+    assert groups.begin(64 * 1024)
+
+
+def test_a_next_file_that_is_not_needed_leaves_nothing(tmp_path):
+    files = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
+    groups = Groups(files, 1, wait_sync=True)
+    groups.begin(40 * 1024)
+    write(groups, 40 * 1024)
+    groups.close()
+    assert [path.name for path in tmp_path.glob("*.txn")] == ["1.txn"]
+    assert inventory.decode((tmp_path / inventory.FILE).read_bytes()) == {1: 64 * 1024}
+
+
+def test_a_failure_to_make_the_next_file_is_met_when_it_is_taken(groups, tmp_path):
+    (tmp_path / "spare.fresh").mkdir()
+    groups.begin(40 * 1024)
+    write(groups, 40 * 1024)
+    groups._next._making.join()
+    assert not groups.can_roll(1)
+    with pytest.raises(IsADirectoryError):
+        groups.roll(64 * 1024)
+    (tmp_path / "spare.fresh").rmdir()
+    groups.roll(64 * 1024)
+    assert groups.file.journal_id == 2

@@ -1,0 +1,153 @@
+"""What is its own when the loop writes: it tells at once, and what blocks a thread does."""
+
+import threading
+
+import pytest
+import trio
+
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.tests.journal_records import found, record
+from magnetar.bookie.server.journal import loop_writer
+from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
+from magnetar.bookie.server.journal.groups import Groups
+from magnetar.bookie.server.journal.loop_writer import LoopWriter
+from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.settings import BookieSettings
+
+KIB = 1024
+
+
+@pytest.fixture
+async def journal(tmp_path):
+    files = JournalFiles(tmp_path, size_max=64 * KIB, spares_max=0)
+    made = Journal(files, 1, BookieSettings(sync=False), pytest.fail)
+    made.start(None)
+    assert type(made._writer) is LoopWriter
+    return made
+
+
+async def synced(journal):
+    with trio.fail_after(10):
+        while journal._groups.unsynced:
+            await trio.lowlevel.checkpoint()
+
+
+async def test_it_is_told_before_handing_over_returns(journal, tmp_path):
+    told = []
+    for i in range(5):
+        journal.append(record(i), told.append)
+        assert len(told) == i, "not from within"
+        journal.hand_over()
+        assert told == [None] * (i + 1)
+    assert found(tmp_path) == list(range(5))
+    await journal.stop()
+
+
+async def test_who_is_told_may_bring_more(journal, tmp_path):
+    order = []
+
+    def told(number):
+        order.append(number)
+        if number < 4:
+            journal.append(record(number + 2), lambda error: told(number + 2))
+            journal.hand_over()
+
+    for i in range(2):
+        journal.append(record(i), lambda error, i=i: told(i))
+    journal.hand_over()
+    assert order == list(range(6))
+    await journal.stop()
+    assert found(tmp_path) == list(range(6))
+
+
+async def test_it_is_synced_before_long_and_whole_groups_only(journal, monkeypatch):
+    monkeypatch.setattr(loop_writer, "UNSYNCED_SECONDS", 0.0)
+    marks = []
+
+    def sync(file):
+        if threading.current_thread().name == "journal-sync":
+            marks.append(journal._groups._ended)
+
+    monkeypatch.setattr(JournalFile, "sync", sync)
+    for i in range(3):
+        journal.append(record(i), None)
+        journal.hand_over()
+        end = journal._groups._ended
+        await synced(journal)
+        assert journal.synced == end == marks[-1]
+    await journal.stop()
+
+
+async def test_what_comes_during_a_sync_is_synced_after_it(journal, monkeypatch):
+    monkeypatch.setattr(loop_writer, "UNSYNCED_SECONDS", 0.0)
+    under_way, may_end = threading.Event(), threading.Event()
+
+    def sync(file):
+        under_way.set()
+        may_end.wait()
+
+    monkeypatch.setattr(JournalFile, "sync", sync)
+    told = []
+    journal.append(record(0), told.append)
+    journal.hand_over()
+    await trio.to_thread.run_sync(under_way.wait)
+    first = journal._groups._ended
+    journal.append(record(1), told.append)
+    journal.hand_over()
+    assert told == [None, None], "nobody waits for it"
+    assert journal.synced == journal_format.Mark(1, journal_format.HEADER_BYTES)
+    marks = set()
+    may_end.set()
+    with trio.fail_after(10):
+        while journal._groups.unsynced:
+            marks.add(journal.synced)
+            await trio.lowlevel.checkpoint()
+    assert marks <= {journal_format.Mark(1, journal_format.HEADER_BYTES), first}
+    await journal.stop()
+
+
+async def test_while_the_next_file_is_made_what_comes_waits(journal, tmp_path, monkeypatch):
+    may_go_on = threading.Event()
+    roll = Groups.roll
+
+    def slowly(groups, size):
+        may_go_on.wait()
+        roll(groups, size)
+
+    monkeypatch.setattr(Groups, "roll", slowly)
+    told = []
+    for i in range(20):
+        journal.append(record(i, 7000), lambda error, i=i: told.append((i, error)))
+        journal.hand_over()
+    assert 0 < len(told) < 20
+    may_go_on.set()
+    await journal.stop()
+    assert told == [(i, None) for i in range(20)]
+    assert found(tmp_path) == list(range(20))
+    assert len(list(tmp_path.glob("*.txn"))) > 1
+
+
+async def test_a_failed_sync_is_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_writer, "UNSYNCED_SECONDS", 0.0)
+    failures, told = [], []
+    files = JournalFiles(tmp_path, size_max=64 * KIB, spares_max=0)
+    journal = Journal(files, 1, BookieSettings(sync=False), failures.append)
+    journal.start(None)
+
+    def fails(file):
+        raise OSError("no")
+
+    monkeypatch.setattr(JournalFile, "sync", fails)
+    journal.append(record(0), told.append)
+    journal.hand_over()
+    with trio.fail_after(10):
+        while not failures:
+            await trio.lowlevel.checkpoint()
+    monkeypatch.undo()
+    journal.append(record(1), told.append)
+    journal.hand_over()
+    assert told[0] is None
+    assert told[1] is not None
+    await journal.stop()
+    assert journal.synced == journal_format.Mark(1, journal_format.HEADER_BYTES)
+    assert len(failures) == 1

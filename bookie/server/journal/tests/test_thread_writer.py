@@ -1,0 +1,28 @@
+"""What is its own when a thread writes: it does where nobody else can."""
+
+import pytest
+
+from magnetar.bookie.format.tests.journal_records import found, record
+from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.server.journal.thread_writer import ThreadWriter
+from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.settings import BookieSettings
+
+
+async def test_without_direct_writes_a_thread_syncs(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "magnetar.bookie.server.journal.files.direct_works", lambda directory: False
+    )
+    journal = Journal(
+        JournalFiles(tmp_path, size_max=1 << 20, spares_max=0), 1, BookieSettings(), pytest.fail
+    )
+    journal.start(lambda descriptor, call: None)
+    assert type(journal._writer) is ThreadWriter
+    told = []
+    for i in range(50):
+        journal.append(record(i), told.append)
+        journal.hand_over()
+    await journal.stop()
+    assert told == [None] * 50
+    assert found(tmp_path) == list(range(50))
+    assert not journal._groups.unsynced

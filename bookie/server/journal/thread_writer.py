@@ -1,0 +1,101 @@
+"""The journal written by one thread, which does nothing else: where the kernel does not write by
+itself.
+
+    loop    put(batch)  ->  SimpleQueue
+    thread  gather up to GROUP_BYTES  ->  write  ->  sync  ->  run_sync_soon(deliver)
+
+So a sync never waits for the loop, and the loop never for a sync.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import trio
+
+from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, Groups, failure
+from magnetar.core.errors import StorageFailed, StorageFull
+
+
+class ThreadWriter:
+    """See the module's docstring. `put` and `stop` are for the loop, all else for the thread."""
+
+    def __init__(
+        self, groups: Groups, deliver: Callable[[list[Batch], StorageFailed | None], None]
+    ) -> None:
+        self._groups = groups
+        self._deliver = deliver
+        self._token = trio.lowlevel.current_trio_token()
+        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._broken: StorageFailed | None = None
+        self._told_all = trio.Event()
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    def put(self, batch: Batch) -> None:
+        self._queue.put(batch)
+
+    async def stop(self) -> None:
+        self._queue.put(None)
+        await trio.to_thread.run_sync(self._thread.join)
+        await self._told_all.wait()
+
+    def _run(self) -> None:
+        while True:
+            batches, stopping = self._gather()
+            if batches:
+                refused: StorageFailed | None = None
+                if self._broken is None:
+                    try:
+                        self._commit(batches)
+                    except Exception as error:  # noqa: BLE001 - our own mistake must not leave
+                        # appends waiting for ever: it ends the process as a broken disk does.
+                        refused = failure(error)
+                        if not isinstance(refused, StorageFull):
+                            self._broken = refused
+                self._tell(batches, self._broken or refused)
+            if stopping:
+                break
+        self._groups.close()
+        self._tell([], self._broken, last=True)
+
+    def _gather(self) -> tuple[list[Batch], bool]:
+        """Wait for one hand-over, then take what else is there."""
+        queue = self._queue
+        batch = queue.get()
+        batches: list[Batch] = []
+        size = 0
+        while batch is not None:
+            batches.append(batch)
+            size += batch[1]
+            if size >= GROUP_BYTES or queue.empty():
+                return batches, False
+            batch = queue.get()
+        return batches, True
+
+    def _commit(self, batches: list[Batch]) -> None:
+        """Write one group and make it durable."""
+        groups = self._groups
+        size = sum(size for _, size in batches)
+        if not groups.begin(size):
+            groups.roll(size)
+        for piece in groups.pieces(batches):
+            groups.file.write(piece)
+        groups.end()
+
+    def _tell(
+        self, batches: list[Batch], error: StorageFailed | None, *, last: bool = False
+    ) -> None:
+        try:
+            self._token.run_sync_soon(self._hear, batches, error, last)
+        except trio.RunFinishedError:  # nobody is left to hear it
+            return
+
+    def _hear(self, batches: list[Batch], error: StorageFailed | None, last: bool) -> None:
+        """On the loop."""
+        if batches or error is not None:
+            self._deliver(batches, error)
+        if last:
+            self._told_all.set()

@@ -1,0 +1,120 @@
+"""After a start: what the journal holds beyond lastMark goes into entry log and index.
+
+Invariant: when this returns, every entry, key and fence that was ever acknowledged is on the
+shelves, and the journals that were read are needed no more. Doing it twice gives the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.journal_scan import RottenError, left_over, scan
+from magnetar.bookie.server.cache.write_cache import Half
+from magnetar.bookie.server.checkpoint import Shelves, make_durable, write_out
+from magnetar.bookie.server.directories import read_last_mark
+from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.index.ledgers import LedgerRow
+from magnetar.bookie.server.journal import files, inventory
+from magnetar.core.errors import Corrupted
+
+log = logging.getLogger(__name__)
+
+
+def replay(shelves: Shelves, half_bytes: int, *, whole: bool = False) -> int:
+    """All behind lastMark, or all that is there (`whole`). Returns the highest journal id that was
+    there, -1 if none. Blocks: for a thread.
+    """
+    directories = shelves.directories
+    ids = files.journals(directories.journal)
+    mark = read_last_mark(directories)
+    if mark is None:
+        if log_ids(directories.ledgers):
+            raise Corrupted(f"{directories.ledgers} holds entry logs but no lastMark")
+        mark = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
+    elif mark.journal_id not in ids:
+        raise Corrupted(
+            f"{directories.journal} lacks the journal {journal_format.file_name(mark.journal_id)} "
+            "that lastMark names"
+        )
+    elif missing := inventory.missing(directories.journal, mark.journal_id):
+        raise Corrupted(missing)
+    if whole and ids:
+        mark = journal_format.Mark(ids[0], journal_format.HEADER_BYTES)
+    target = _Target(shelves, half_bytes)
+    for journal_id in ids:
+        if journal_id >= mark.journal_id:
+            offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
+            _read(directories.journal / journal_format.file_name(journal_id), offset, target)
+    target.write_out()
+    make_durable(shelves)
+    return ids[-1] if ids else -1
+
+
+def _read(path: Path, offset: int, target: _Target) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        if size < offset:
+            raise Corrupted(f"{path} is cut short: it has {size} bytes, and lastMark says {offset}")
+        if not journal_format.read_header(os.pread(fd, journal_format.HEADER_BYTES, 0)):
+            return
+        for item in _items(path, fd, max(offset, journal_format.HEADER_BYTES)):
+            if isinstance(item, Run):
+                target.entries(item)
+            else:
+                target.note(item)
+    except RottenError as error:
+        raise Corrupted(f"{path}: {error}; it is damaged before its end") from error
+    except ValueError as error:
+        raise Corrupted(f"{path}: {error}") from error
+    finally:
+        os.close(fd)
+
+
+def _items(path: Path, fd: int, offset: int) -> Iterator[Run | journal_format.Note]:
+    def read(start: int, size: int) -> bytes:
+        return os.pread(fd, size, start)
+
+    end = yield from scan(read, offset)
+    if left_over(read, end):
+        log.warning(
+            "%s: read up to %d, and not what stands behind that. A crash in the middle of writing "
+            "leaves it so; after anything else the disk has lost something",
+            path,
+            end,
+        )
+
+
+class _Target:
+    """Gathers what is replayed and writes it out whenever that is much."""
+
+    def __init__(self, shelves: Shelves, half_bytes: int) -> None:
+        self._shelves = shelves
+        self._half_bytes = half_bytes
+        self._half = Half()
+        self._rows: dict[int, LedgerRow] = {}
+
+    def entries(self, run: Run) -> None:
+        self._half.put(run)
+        if self._half.bytes >= self._half_bytes:
+            self.write_out()
+
+    def note(self, note: journal_format.Note) -> None:
+        row = self._rows.get(note.ledger_id) or self._shelves.ledgers.find(note.ledger_id)
+        if note.kind == journal_format.KEY:
+            self._rows[note.ledger_id] = LedgerRow(note.value, row is not None and row.fenced)
+        elif note.kind == journal_format.FENCE:
+            # A fence counts even for a ledger of which nothing else is known.
+            self._rows[note.ledger_id] = LedgerRow(row.master_key if row else b"", fenced=True)
+
+    def write_out(self) -> None:
+        if self._half.entries:
+            log.info("replaying %d entries of the journal", self._half.entries)
+        write_out(self._shelves, self._half, self._rows, ())
+        self._half = Half()
+        self._rows = {}

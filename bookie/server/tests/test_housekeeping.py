@@ -1,0 +1,97 @@
+"""The flusher: nothing that was appended waits for the next one."""
+
+import pytest
+import trio
+import trio.testing
+
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.server import disk_usage
+from magnetar.bookie.server.housekeeping import Flusher
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.ports.tests.contract_ledger_store import append
+
+
+class Appends:
+    """As much of a journal as a flusher knows."""
+
+    def __init__(self) -> None:
+        self.pending: list[str] = []
+        self.handed: list[str] = []
+
+    def append(self, what: str) -> bool:
+        self.pending.append(what)
+        return len(self.pending) == 1
+
+    def hand_over(self) -> None:
+        self.handed += self.pending
+        self.pending.clear()
+
+
+async def test_an_append_wakes_it(nursery):
+    journal = Appends()
+    flusher = Flusher(journal)
+    nursery.start_soon(flusher.run)
+    await trio.testing.wait_all_tasks_blocked()
+    assert journal.append("a")
+    flusher.wake()
+    await trio.testing.wait_all_tasks_blocked()
+    assert journal.handed == ["a"]
+    flusher.held = True
+    assert journal.append("b")
+    flusher.wake()
+    await trio.testing.wait_all_tasks_blocked()
+    assert journal.handed == ["a"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_is_appended_while_it_is_awake_is_handed_over_too(nursery):
+    """Such an append is the first of its group: no other one would wake the flusher for it."""
+    journal = Appends()
+    flusher = Flusher(journal)
+
+    def answer() -> None:
+        if journal.append("in an answer"):
+            flusher.wake()
+
+    nursery.start_soon(flusher.run)
+    await trio.testing.wait_all_tasks_blocked()
+    flusher.later(answer)
+    await trio.testing.wait_all_tasks_blocked()
+    assert journal.handed == ["in an answer"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_what_a_delivery_asks_for_is_done_too(nursery):
+    """A journal that fails tells so from within the hand-over."""
+    journal = Appends()
+    flusher = Flusher(journal)
+    told = []
+
+    def hand_over() -> None:
+        if journal.pending:
+            journal.pending.clear()
+            flusher.later(lambda: told.append("refused"))
+
+    journal.hand_over = hand_over
+    nursery.start_soon(flusher.run)
+    await trio.testing.wait_all_tasks_blocked()
+    journal.append("a")
+    flusher.wake()
+    await trio.testing.wait_all_tasks_blocked()
+    assert told == ["refused"]
+    nursery.cancel_scope.cancel()
+
+
+async def test_the_disk_is_looked_at_whenever_much_was_written(tmp_path, monkeypatch, caplog):
+    """The interval is for what others write."""
+    settings = BookieSettings(disk_check_interval_seconds=3600, write_cache_bytes=20_000)
+    async with open_embedded(tmp_path, DictMetadata(), settings, on_fatal=pytest.fail) as store:
+        writer = await store.create({})
+        monkeypatch.setattr(disk_usage, "look", lambda directory: disk_usage.DiskUsage(0.96, 1))
+        await append(writer, b"x")
+        assert store.writable()
+        with trio.fail_after(10):
+            while store.writable():
+                await append(writer, b"x" * 1000)
+        assert "nothing is written any more" in caplog.text
