@@ -15,10 +15,10 @@ import trio
 from msgspec import Struct
 
 from magnetar.bookie.client.store import LedgerClient
-from magnetar.bookie.format import ledger_metadata
+from magnetar.bookie.format import cookie, ledger_metadata
 from magnetar.bookie.recovery.opening import open_shelves
 from magnetar.bookie.recovery.scrubber import Scrubber
-from magnetar.bookie.server import cookie
+from magnetar.bookie.server import identity
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer, Shelves, make_mark
@@ -221,12 +221,12 @@ async def _identify(
     ours = cookie.embedded(settings.bookie_id, instance_id)
     path = f"{ledger_metadata.COOKIES}/{settings.bookie_id}"
     known = await metadata.get(path)
-    if known is not None and cookie.is_empty(directories):
+    if known is not None and identity.is_empty(directories):
         raise StorageFailed(
             f"{directories.root} is empty, but this bookie has stored entries before: is it the "
             "right disk? If it is, restore that from a backup"
         )
-    cookie.check(directories, ours)
+    identity.check(directories, ours)
     if known is None:
         with suppress(AlreadyExists):
             await metadata.put(path, ours.encode().encode(), ABSENT)

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.recovery.salvage import Damaged, Salvaged, records
 from magnetar.bookie.server.checkpoint import Shelves, breathe, make_durable
 from magnetar.bookie.server.entry_log.writer import log_ids
-from magnetar.bookie.server.index.ledgers import LedgerRow
 from magnetar.bookie.server.index.locations import Placed
 
 log = logging.getLogger(__name__)

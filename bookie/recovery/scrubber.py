@@ -29,12 +29,12 @@ from msgspec import Struct
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.format import entry_log as log_format
+from magnetar.bookie.format.locations import LOST
 from magnetar.bookie.machine.durability import DIRECT, aligned
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
 from magnetar.bookie.server.checkpoint import Shelves
 from magnetar.bookie.server.directories import write_whole
-from magnetar.bookie.server.index.locations import LOST
 from magnetar.core.errors import Corrupted, LedgerNotFound
 from magnetar.core.ports.metadata_store import MetadataStore
 

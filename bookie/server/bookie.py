@@ -20,13 +20,13 @@ import trio
 from magnetar.bookie.format import entries
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Header, Run
+from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.large_entries import Opened, opened
 from magnetar.bookie.server.cache.read_cache import ReadCache
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer, Shelves, breathe
 from magnetar.bookie.server.damage import Stretch
 from magnetar.bookie.server.disk_usage import DiskWatch
-from magnetar.bookie.server.index.ledgers import LedgerRow
 from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings

@@ -37,12 +37,13 @@ import trio
 from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half, WriteCache
 from magnetar.bookie.server.directories import Directories, write_last_mark
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter
-from magnetar.bookie.server.index.ledgers import LedgerRow, LedgersIndex
+from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.index.locations import LocationIndex, Placed
 from magnetar.bookie.server.journal import files
 from magnetar.bookie.server.journal.writer import Journal

@@ -14,11 +14,11 @@ from pathlib import Path
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.journal_scan import RottenError, left_over, scan
+from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.checkpoint import Shelves, make_durable, write_out
 from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
-from magnetar.bookie.server.index.ledgers import LedgerRow
 from magnetar.bookie.server.journal import files, inventory
 from magnetar.core.errors import Corrupted
 

@@ -35,6 +35,7 @@ PURE = (
     "core/entry/*",
     "core/dispatch/*",
     "core/ports/*",
+    "bookie/format/*",
     "core/link/wire.py",
     "core/ledger/chain.py",
     "core/ledger/acks.py",

@@ -17,8 +17,8 @@ from typing import Final
 from magnetar.bookie.format import entries
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
+from magnetar.bookie.format.locations import split
 from magnetar.bookie.server.cache.large_entries import Opened
-from magnetar.bookie.server.index.locations import split
 from magnetar.core.errors import Corrupted
 
 OPEN_LOGS_MAX: Final = 64

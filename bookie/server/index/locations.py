@@ -1,6 +1,4 @@
-"""Where entries are: RocksDB with Apache's keys, 16 bytes (ledger id, entry id) to 8 (location).
-
-A location is (entry log id << 32) | offset of the entry, behind its length word.
+"""Where entries are: RocksDB with Apache's keys and values (`format/locations.py`).
 
 RocksDB's binding holds the interpreter lock while it writes, and for as long as that takes: through
 the write of its log, through the syncs of a table that is taken in, through a pause that RocksDB
@@ -22,14 +20,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from struct import Struct
 from typing import Final
-from zlib import crc32
 
 from rocksdict import Cache, WriteBatch
 
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.format.locations import (
+    ENTRY_ID_MAX,
+    LOST,
+    decode_mark,
+    encode_mark,
+    ids_of,
+    key,
+    location_of,
+    value,
+)
 from magnetar.bookie.server.directories import write_whole
 from magnetar.bookie.server.index.database import BATCH_PUTS_MAX, Database
 from magnetar.core.errors import Corrupted
@@ -42,17 +48,6 @@ MEMORY_BYTES: Final = 16 * 1024 * 1024
 """Room for twice as many locations, of 50 bytes each."""
 BREATHE_PUTS: Final = 2000
 """Between two pauses of whoever writes, so that the loop runs."""
-ENTRY_ID_MAX: Final = 2**63 - 1
-LOST: Final = 0
-"""The location of an entry that is nowhere; `split` refuses it."""
-
-_key = Struct(">qq").pack
-_unkey = Struct(">qq").unpack
-_value = Struct(">q").pack
-_unvalue = Struct(">q").unpack
-_marked = Struct(">qqqI")
-"""A mark as it is kept: the journal's id and offset, RocksDB's sequence number, CRC32 of them."""
-_CHECK_BYTES: Final = 4
 
 MARK: Final = "mark"
 
@@ -73,22 +68,22 @@ class LocationIndex:
 
     def find(self, ledger_id: int, entry_id: int) -> int | None:
         """The location of one entry."""
-        value = self._database.get(_key(ledger_id, entry_id))
-        return None if value is None else int(_unvalue(value)[0])
+        found = self._database.get(key(ledger_id, entry_id))
+        return None if found is None else location_of(found)
 
     def last(self, ledger_id: int) -> tuple[int, int] | None:
         """Id and location of a ledger's last entry."""
-        found = self._database.at_or_before(_key(ledger_id, ENTRY_ID_MAX))
+        found = self._database.at_or_before(key(ledger_id, ENTRY_ID_MAX))
         if found is not None:
-            known, entry_id = _unkey(found[0])
+            known, entry_id = ids_of(found[0])
             if known == ledger_id:
-                return int(entry_id), int(_unvalue(found[1])[0])
+                return int(entry_id), location_of(found[1])
         return None
 
     def last_ledger(self) -> int:
         """The highest ledger of which any entry is here; -1 if there is none."""
-        found = self._database.at_or_before(_key(ENTRY_ID_MAX, ENTRY_ID_MAX))
-        return -1 if found is None else int(_unkey(found[0])[0])
+        found = self._database.at_or_before(key(ENTRY_ID_MAX, ENTRY_ID_MAX))
+        return -1 if found is None else int(ids_of(found[0])[0])
 
     def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
         """Store where entries are; not durable before `sync`, which `full` must come to call."""
@@ -97,7 +92,7 @@ class LocationIndex:
         for run, location in placed:
             entry_id = run.first
             for offset in run.offsets[:-1]:
-                batch.put(_key(run.ledger_id, entry_id), _value(location + offset))
+                batch.put(key(run.ledger_id, entry_id), value(location + offset))
                 entry_id += 1
                 count += 1
                 if count % BATCH_PUTS_MAX == 0:
@@ -127,21 +122,20 @@ class LocationIndex:
             found = self._mark_file.read_bytes()
         except FileNotFoundError:
             return None
-        if len(found) != _marked.size:
-            raise Corrupted(f"{self._mark_file} has {len(found)} bytes, not {_marked.size}")
-        journal_id, offset, sequence, check = _marked.unpack(found)
-        if crc32(found[:-_CHECK_BYTES]) != check:
-            raise Corrupted(f"{self._mark_file} is damaged")
-        return Mark(journal_id, offset) if self._database.sequence >= sequence else None
+        try:
+            mark, sequence = decode_mark(found)
+        except ValueError as error:
+            raise Corrupted(f"{self._mark_file} {error}") from error
+        return mark if self._database.sequence >= sequence else None
 
     def put_at(self, ledger_id: int, entry_id: int, location: int) -> None:
-        self._database.put(_key(ledger_id, entry_id), _value(location))
+        self._database.put(key(ledger_id, entry_id), value(location))
 
     def put_lost(self, ledger_id: int, entry_ids: Iterable[int]) -> None:
         """Entries that were there and cannot be found any more: reading one says so."""
         batch = WriteBatch(raw_mode=True)
         for entry_id in entry_ids:
-            batch.put(_key(ledger_id, entry_id), _value(LOST))
+            batch.put(key(ledger_id, entry_id), value(LOST))
             if len(batch) >= BATCH_PUTS_MAX:
                 self._database.write(batch)
                 batch = WriteBatch(raw_mode=True)
@@ -155,27 +149,26 @@ class LocationIndex:
         self._unsynced = 0
         if self._unsynced_mark is not None:
             mark = self._unsynced_mark
-            told = _marked.pack(mark.journal_id, mark.offset, sequence, 0)[:-_CHECK_BYTES]
-            write_whole(self._mark_file, told + crc32(told).to_bytes(_CHECK_BYTES, "big"))
+            write_whole(self._mark_file, encode_mark(mark, sequence))
             self._unsynced_mark = None
 
     def forget(self, ledger_id: int) -> None:
         """Drop all locations of a ledger."""
-        self._database.delete_range(_key(ledger_id, 0), _key(ledger_id, ENTRY_ID_MAX))
+        self._database.delete_range(key(ledger_id, 0), key(ledger_id, ENTRY_ID_MAX))
 
     def locations(self, ledger_id: int) -> Iterator[tuple[int, int]]:
         """(entry id, location) of one ledger, in order."""
-        for key, value in self._database.from_key(_key(ledger_id, 0)):
-            found, entry_id = _unkey(key)
-            if found != ledger_id:
+        for found, stored in self._database.from_key(key(ledger_id, 0)):
+            known, entry_id = ids_of(found)
+            if known != ledger_id:
                 return
-            yield int(entry_id), int(_unvalue(value)[0])
+            yield int(entry_id), location_of(stored)
 
     def any_in(self, log_id: int, offset: int, breathe: Breathe) -> bool:
         """Whether any entry at all is in that log, at that offset or behind it. Looks at all."""
         first, last = (log_id << 32) | offset, (log_id << 32) | 0xFFFFFFFF
-        for count, (_, value) in enumerate(self._database.from_key(b"")):
-            if first <= _unvalue(value)[0] <= last:
+        for count, (_, stored) in enumerate(self._database.from_key(b"")):
+            if first <= location_of(stored) <= last:
                 return True
             if count % BREATHE_PUTS == 0:
                 breathe()
@@ -185,9 +178,9 @@ class LocationIndex:
         self, wanted: Callable[[int], bool], breathe: Breathe
     ) -> Iterator[tuple[int, int]]:
         """(ledger id, entry id) of all that are at such locations, in order. Looks at all."""
-        for count, (key, value) in enumerate(self._database.from_key(b"")):
-            if wanted(_unvalue(value)[0]):
-                yield _unkey(key)
+        for count, (found, stored) in enumerate(self._database.from_key(b"")):
+            if wanted(location_of(stored)):
+                yield ids_of(found)
             if count % BREATHE_PUTS == 0:
                 breathe()
 
@@ -197,13 +190,3 @@ class LocationIndex:
 
     def close(self) -> None:
         self._database.close()
-
-
-def split(location: int) -> tuple[int, int]:
-    """Entry log id, and offset of the entry behind its length word."""
-    if location == LOST:
-        raise Corrupted("the entry was lost: nothing of it was found when the index was rebuilt")
-    log_id, offset = location >> 32, location & 0xFFFFFFFF
-    if log_id < 0 or offset < 4:
-        raise Corrupted(f"the index gives an impossible location: {location}")
-    return log_id, offset

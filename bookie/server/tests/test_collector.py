@@ -4,11 +4,11 @@ import pytest
 import trio
 
 from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server import bookie as bookie_module
 from magnetar.bookie.server import collector
 from magnetar.bookie.server.collector import LEDGERS_PER_REST
 from magnetar.bookie.server.entry_log.block_file import BlockFile
-from magnetar.bookie.server.index.ledgers import LedgerRow
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import Fenced

@@ -1,18 +1,9 @@
-"""Rows of ledgers, in Apache's protobuf."""
+"""Rows of ledgers: kept, listed, forgotten."""
 
-import pytest
 from rocksdict import Cache
 
-from magnetar.bookie.server.index.ledgers import LedgerRow, LedgersIndex, decode_row, encode_row
-from magnetar.core.errors import Corrupted
-
-
-def test_a_row_has_apaches_bytes():
-    row = LedgerRow(b"\x01" * 20, fenced=True)
-    assert encode_row(row) == b"\x08\x01\x10\x01\x1a\x14" + b"\x01" * 20
-    assert decode_row(encode_row(row)) == row
-    with pytest.raises(Corrupted):
-        decode_row(b"\xff")
+from magnetar.bookie.format.ledger_row import LedgerRow
+from magnetar.bookie.server.index.ledgers import LedgersIndex
 
 
 def test_rows_are_kept_and_listed(tmp_path):

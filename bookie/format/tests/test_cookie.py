@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.bookie.server import cookie
+from magnetar.bookie.format import cookie
 
 STOCK = (
     '4\nbookieHost: "127.0.0.1:31811"\njournalDir: "/d/journal"\n'

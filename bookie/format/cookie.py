@@ -1,0 +1,73 @@
+r"""Apache's cookie: whose directory it is, in the file VERSION of each directory. Pure.
+
+    5
+    bookieHost: "embedded"
+    journalDir: "journal"
+    ledgerDirs: "1\tledgers"
+    instanceId: "..."
+
+The embedded bookie names its directories relative to its root, so that all of it may be moved.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+VERSION_FILE: Final = "VERSION"
+LAYOUT: Final = 5
+LAYOUT_OLDEST: Final = 3
+_FIELD = re.compile(r'(\w+): "((?:[^"\\]|\\.)*)"')
+_ESCAPES: Final = {"\\t": "\t", "\\n": "\n", '\\"': '"', "\\\\": "\\"}
+
+
+class Cookie(Struct, frozen=True):
+    r"""Whose directory it is."""
+
+    bookie_id: str
+    journal_directory: str
+    ledger_directories: str
+    instance_id: str
+
+    def encode(self) -> str:
+        fields = (
+            ("bookieHost", self.bookie_id),
+            ("journalDir", self.journal_directory),
+            ("ledgerDirs", self.ledger_directories),
+            ("instanceId", self.instance_id),
+        )
+        return f"{LAYOUT}\n" + "".join(f'{name}: "{_escape(value)}"\n' for name, value in fields)
+
+
+def _escape(value: str) -> str:
+    for escaped, plain in reversed(_ESCAPES.items()):
+        value = value.replace(plain, escaped)
+    return value
+
+
+def decode(text: str) -> Cookie:
+    """ValueError if this is no cookie that we can read."""
+    first, _, rest = text.partition("\n")
+    if not first.isdigit():
+        raise ValueError("it is no bookie's")
+    if not LAYOUT_OLDEST <= int(first) <= LAYOUT:
+        raise ValueError(f"its layout is {first}, this program knows {LAYOUT_OLDEST} to {LAYOUT}")
+    fields = {
+        name: re.sub(r"\\.", lambda match: _ESCAPES.get(match[0], match[0]), value)
+        for name, value in _FIELD.findall(rest)
+    }
+    try:
+        return Cookie(
+            fields["bookieHost"],
+            fields["journalDir"],
+            fields["ledgerDirs"],
+            fields.get("instanceId", ""),
+        )
+    except KeyError as missing:
+        raise ValueError(f"it lacks {missing}") from None
+
+
+def embedded(bookie_id: str, instance_id: str) -> Cookie:
+    return Cookie(bookie_id, "journal", "1\tledgers", instance_id)

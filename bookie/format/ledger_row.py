@@ -1,0 +1,53 @@
+"""A ledger as its bookie knows it: Apache's rows of the ledgers index. Pure.
+
+Key: 8 bytes of ledger id. Value: protobuf `LedgerData`. One row is no ledger's: it holds the mark
+up to which the journal is in the index (`docs/decisions/0015-indexes-say-how-far-they-reach.md`).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+import msgspec
+from google.protobuf.message import DecodeError
+
+from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.proto.storage_pb2 import LedgerData
+from magnetar.core.errors import Corrupted
+
+MARK_LEDGER: Final = -0x6D61726B
+LEDGER_ID_MAX: Final = 2**63 - 1
+
+_key = Struct(">q")
+key = _key.pack
+
+
+class LedgerRow(msgspec.Struct, frozen=True):
+    """The key that writers show, and whether the ledger is fenced."""
+
+    master_key: bytes
+    fenced: bool
+
+
+def ledger_id_of(row_key: bytes) -> int:
+    """Negative for Apache's own flags and for the mark."""
+    return int(_key.unpack(row_key)[0])
+
+
+def encode_row(row: LedgerRow) -> bytes:
+    data = LedgerData(exists=True, fenced=row.fenced, masterKey=row.master_key)
+    return data.SerializeToString()
+
+
+def decode_row(value: bytes) -> LedgerRow:
+    try:
+        data = LedgerData.FromString(value)
+    except DecodeError as error:
+        raise Corrupted("a row of the ledgers index makes no sense") from error
+    return LedgerRow(data.masterKey, data.fenced)
+
+
+def encode_mark_row(mark: Mark) -> bytes:
+    """The value at `MARK_LEDGER`; `decode_row` gives the mark as the master key."""
+    return LedgerData(exists=False, fenced=False, masterKey=mark.encode()).SerializeToString()

@@ -1,0 +1,62 @@
+"""Where an entry is: Apache's keys and values of the locations index. Pure.
+
+key    i64 ledger id | i64 entry id
+value  i64 location: (entry log id << 32) | offset of the entry, behind its length word
+mark   i64 journal id | i64 offset | i64 sequence number | CRC32 of that, a file of ours
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from magnetar.bookie.format.journal import Mark
+from magnetar.core.errors import Corrupted
+
+ENTRY_ID_MAX: Final = 2**63 - 1
+LOST: Final = 0
+"""The location of an entry that is nowhere; `split` refuses it."""
+
+_key = Struct(">qq")
+_value = Struct(">q")
+_mark = Struct(">qqqI")
+_CHECK_BYTES: Final = 4
+
+key = _key.pack
+"""(ledger id, entry id) -> bytes"""
+ids_of = _key.unpack
+"""The other way round."""
+value = _value.pack
+"""(location) -> bytes"""
+
+
+def location_of(stored: bytes) -> int:
+    """What a value says."""
+    return int(_value.unpack(stored)[0])
+
+
+def split(location: int) -> tuple[int, int]:
+    """Entry log id, and offset of the entry behind its length word."""
+    if location == LOST:
+        raise Corrupted("the entry was lost: nothing of it was found when the index was rebuilt")
+    log_id, offset = location >> 32, location & 0xFFFFFFFF
+    if log_id < 0 or offset < 4:
+        raise Corrupted(f"the index gives an impossible location: {location}")
+    return log_id, offset
+
+
+def encode_mark(mark: Mark, sequence: int) -> bytes:
+    """How far the journal is indexed once the database has made so many changes."""
+    plain = _mark.pack(mark.journal_id, mark.offset, sequence, 0)[:-_CHECK_BYTES]
+    return plain + crc32(plain).to_bytes(_CHECK_BYTES, "big")
+
+
+def decode_mark(data: bytes) -> tuple[Mark, int]:
+    """ValueError if it is not what `encode_mark` made."""
+    if len(data) != _mark.size:
+        raise ValueError(f"has {len(data)} bytes, not {_mark.size}")
+    journal_id, offset, sequence, check = _mark.unpack(data)
+    if crc32(data[:-_CHECK_BYTES]) != check:
+        raise ValueError("is damaged")
+    return Mark(journal_id, offset), sequence

@@ -1,0 +1,62 @@
+"""Whose directory it is: new, ours, somebody else's, or half of it lost."""
+
+import pytest
+
+from magnetar.bookie.format import cookie
+from magnetar.bookie.server import identity
+from magnetar.bookie.server.directories import Directories
+from magnetar.core.errors import StorageFailed
+
+OURS = cookie.embedded("embedded", "0b2c")
+
+
+@pytest.fixture
+def directories(tmp_path):
+    made = Directories(tmp_path)
+    made.make()
+    return made
+
+
+def test_a_new_directory_gets_the_cookie_in_both_places(directories):
+    assert identity.is_empty(directories)
+    identity.check(directories, OURS)
+    for place in (directories.journal, directories.ledgers):
+        assert cookie.decode((place / cookie.VERSION_FILE).read_text()) == OURS
+    assert not identity.is_empty(directories)
+    identity.check(directories, OURS)
+
+
+def test_another_bookies_directory_is_refused(directories):
+    identity.check(directories, cookie.embedded("embedded", "other"))
+    with pytest.raises(StorageFailed, match="belongs to another bookie"):
+        identity.check(directories, OURS)
+
+
+def test_files_without_a_cookie_are_refused(directories):
+    (directories.ledgers / "0.log").write_bytes(b"x")
+    assert not identity.is_empty(directories)
+    with pytest.raises(StorageFailed, match="no cookie"):
+        identity.check(directories, OURS)
+
+
+@pytest.mark.parametrize("place", ["journal", "ledgers"])
+def test_half_of_the_cookies_lost_is_a_disk_that_is_missing(directories, place):
+    identity.check(directories, OURS)
+    (directories.ledgers / "lastMark").write_bytes(bytes(16))
+    (getattr(directories, place) / cookie.VERSION_FILE).unlink()
+    with pytest.raises(StorageFailed, match="lost its cookie"):
+        identity.check(directories, OURS)
+
+
+def test_a_first_start_that_was_cut_short_between_the_cookies_goes_on(directories):
+    identity.check(directories, OURS)
+    (directories.journal / cookie.VERSION_FILE).unlink()
+    identity.check(directories, OURS)
+    assert (directories.journal / cookie.VERSION_FILE).exists()
+
+
+def test_a_damaged_cookie_is_refused_with_a_word_on_the_other(directories):
+    identity.check(directories, OURS)
+    (directories.journal / cookie.VERSION_FILE).write_text("nonsense")
+    with pytest.raises(StorageFailed, match="copy VERSION from"):
+        identity.check(directories, OURS)
