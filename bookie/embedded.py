@@ -16,18 +16,19 @@ from msgspec import Struct
 
 from magnetar.bookie.client.store import LedgerClient
 from magnetar.bookie.format import cookie, ledger_metadata
-from magnetar.bookie.recovery.opening import open_shelves
+from magnetar.bookie.recovery.opening import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber
 from magnetar.bookie.server import identity
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
-from magnetar.bookie.server.checkpoint import Checkpointer, Shelves, make_mark
+from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.collector import Collector
 from magnetar.bookie.server.directories import Directories, held, read_last_mark
 from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.housekeeping import Flusher, Housekeeping
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.writer import Journal, Watch
+from magnetar.bookie.server.ledger_storage import LedgerStorage, make_mark
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics
 from magnetar.core.clock import SystemClock
@@ -196,12 +197,12 @@ async def open_embedded(
     """
     with held(directory) as directories:
         await _identify(directories, metadata, settings)
-        shelves, last_id = await open_shelves(directories, metadata, settings)
+        storage, last_id = await open_storage(directories, metadata, settings)
         try:
-            async with _running(shelves, last_id, metadata, settings, on_fatal, watch) as store:
+            async with _running(storage, last_id, metadata, settings, on_fatal, watch) as store:
                 yield store
         finally:
-            shelves.close()
+            storage.close()
 
 
 async def _identify(
@@ -256,7 +257,7 @@ def _journal_files(directories: Directories, settings: BookieSettings) -> Journa
 
 @asynccontextmanager
 async def _running(
-    shelves: Shelves,
+    storage: LedgerStorage,
     last_id: int,
     metadata: MetadataStore,
     settings: BookieSettings,
@@ -264,7 +265,7 @@ async def _running(
     watch: Watch | None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Start the journal and the housekeeping; the other way round at the end."""
-    directories = shelves.directories
+    directories = storage.directories
     files = _journal_files(directories, settings)
     clock = SystemClock()
     told: list[str] = []
@@ -276,31 +277,31 @@ async def _running(
 
     first_id = max(last_id + 1, clock.wall_ms())
     journal = Journal(files, first_id, settings, failed)
-    # Everything before is on the shelves, synced: the new journal is where a replay begins. Where
+    # Everything before is in ledger storage, synced: a replay begins at the new journal. Where
     # there is a mark already, that need not be written before the doors open (`begin`).
     begun = read_last_mark(directories) is None
     if begun:
-        await trio.to_thread.run_sync(make_mark, shelves, journal.synced)
+        await trio.to_thread.run_sync(make_mark, storage, journal.synced)
     cache = WriteCache(settings.write_cache_bytes // 2)
-    checkpointer = Checkpointer(shelves, cache, journal, files, journal.synced)
+    checkpointer = Checkpointer(storage, cache, journal, files, journal.synced)
     checkpointer.begun = begun
     disk = DiskWatch(directories.root, settings.disk_usage_threshold, settings.disk_usage_low_mark)
     journal.full = disk.ran_out
-    bookie = Bookie(settings, shelves, journal, cache, checkpointer, disk)
-    collector = Collector(shelves, bookie, checkpointer, metadata, settings)
+    bookie = Bookie(settings, storage, journal, cache, checkpointer, disk)
+    collector = Collector(storage, bookie, checkpointer, metadata, settings)
     async with trio.open_nursery() as nursery:
         journal.start(watch or (lambda fd, call, due: nursery.start_soon(_watch, fd, call)))
         flusher = Flusher(journal)
         bookie.wake = flusher.wake
         nursery.start_soon(flusher.run)
 
-        def shelves_failed(reason: str) -> None:
+        def storage_failed(reason: str) -> None:
             bookie.failed = StorageFailed(reason)
             failed(reason)
 
-        keep = Housekeeping(settings, checkpointer, collector, disk, shelves_failed)
+        keep = Housekeeping(settings, checkpointer, collector, disk, storage_failed)
         nursery.start_soon(keep.run)
-        keep.scrubber = scrubber = _scrubber(shelves, metadata, collector, settings)
+        keep.scrubber = scrubber = _scrubber(storage, metadata, collector, settings)
         parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
         client = LedgerClient(settings.bookie_id, bookie, metadata, clock, flusher.later)
         try:
@@ -313,15 +314,15 @@ async def _running(
         finally:
             keep.cancel()
             with trio.CancelScope(shield=True):
-                await _stop(journal, checkpointer, shelves, bookie)
+                await _stop(journal, checkpointer, storage, bookie)
             nursery.cancel_scope.cancel()
 
 
 def _scrubber(
-    shelves: Shelves, metadata: MetadataStore, collector: Collector, settings: BookieSettings
+    storage: LedgerStorage, metadata: MetadataStore, collector: Collector, settings: BookieSettings
 ) -> Scrubber:
     rate = settings.scrub_bytes_per_second
-    return Scrubber(shelves, metadata, collector.finished_logs, rate)
+    return Scrubber(storage, metadata, collector.finished_logs, rate)
 
 
 async def _watch(descriptor: int, call: Callable[[], None]) -> None:
@@ -332,15 +333,15 @@ async def _watch(descriptor: int, call: Callable[[], None]) -> None:
 
 
 async def _stop(
-    journal: Journal, checkpointer: Checkpointer, shelves: Shelves, bookie: Bookie
+    journal: Journal, checkpointer: Checkpointer, storage: LedgerStorage, bookie: Bookie
 ) -> None:
     """Sync what was appended, tell who waits, write everything out, finish the entry log."""
     await journal.stop()
     if journal.failed is None and bookie.failed is None:
         try:
             await checkpointer.checkpoint()
-            await trio.to_thread.run_sync(shelves.entry_log.finish)
-            await shelves.ids.close()
+            await trio.to_thread.run_sync(storage.entry_log.finish)
+            await storage.ids.close()
         except OSError as error:
             # The journal has it all: the next start replays it.
             log.error("the last checkpoint failed: %s", error)

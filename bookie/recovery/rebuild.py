@@ -21,9 +21,9 @@ from typing import Final
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.recovery.salvage import Damaged, Salvaged, records
-from magnetar.bookie.server.checkpoint import Shelves, breathe, make_durable
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
+from magnetar.bookie.server.ledger_storage import LedgerStorage, breathe, make_durable
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ Ledgers = Mapping[int, int]
 class Rebuild:
     """One rebuilding: `from_logs`, then the replay of the journal, then `note_lost`."""
 
-    def __init__(self, shelves: Shelves, ledgers: Ledgers, master_key: bytes) -> None:
-        self._shelves = shelves
+    def __init__(self, storage: LedgerStorage, ledgers: Ledgers, master_key: bytes) -> None:
+        self._storage = storage
         self._ledgers = ledgers
         self._master_key = master_key
         self._placed: list[Placed] = []
@@ -53,7 +53,7 @@ class Rebuild:
 
     def from_logs(self) -> None:
         """Read every entry log through. Blocks: for a thread."""
-        ids = log_ids(self._shelves.directories.ledgers)
+        ids = log_ids(self._storage.directories.ledgers)
         log.warning("rebuilding the index of entries from %d entry logs", len(ids))
         for number, log_id in enumerate(ids, 1):
             self._read(log_id)
@@ -68,14 +68,14 @@ class Rebuild:
         for log_id in self._unsure:
             self._read_unsure(log_id)
         for (ledger_id, entry_id), location in self._damaged.items():
-            if self._shelves.locations.find(ledger_id, entry_id) is None:
+            if self._storage.locations.find(ledger_id, entry_id) is None:
                 log.error("entry %d:%d is damaged", ledger_id, entry_id)
-                self._shelves.locations.put_at(ledger_id, entry_id, location)
+                self._storage.locations.put_at(ledger_id, entry_id, location)
         self._make_rows(self._seen)
-        make_durable(self._shelves)
+        make_durable(self._storage)
 
     def _read(self, log_id: int) -> None:
-        for found in records(self._shelves.reader, log_id, breathe):
+        for found in records(self._storage.reader, log_id, breathe):
             if isinstance(found, Salvaged):
                 if found.sure:
                     self._take(found.location, found.run)
@@ -91,8 +91,8 @@ class Rebuild:
 
     def _read_unsure(self, log_id: int) -> None:
         """Where everything that is sure is in the index: what else there is, where nothing is."""
-        locations = self._shelves.locations
-        for found in records(self._shelves.reader, log_id, breathe):
+        locations = self._storage.locations
+        for found in records(self._storage.reader, log_id, breathe):
             if not isinstance(found, Salvaged) or found.sure:
                 continue
             run = found.run
@@ -115,12 +115,12 @@ class Rebuild:
             self._put()
 
     def _put(self) -> None:
-        self._shelves.locations.put(self._placed, breathe, self._shelves.locations.sync)
+        self._storage.locations.put(self._placed, breathe, self._storage.locations.sync)
         self._placed, self._waiting = [], 0
 
     def _make_rows(self, ledger_ids: Iterable[int]) -> None:
         """A ledger without a row would be forgotten by the collector, and stay in the index."""
-        rows = self._shelves.ledgers
+        rows = self._storage.ledgers
         fenced = LedgerRow(self._master_key, fenced=True)
         rows.put((i, fenced) for i in sorted(ledger_ids) if rows.find(i) is None)
 
@@ -128,7 +128,7 @@ class Rebuild:
         """When the journal has been replayed as well: what is still missing is lost. Blocks."""
         for ledger_id in sorted(self._ledgers):
             self._note_lost(ledger_id, self._ledgers[ledger_id])
-        make_durable(self._shelves)
+        make_durable(self._storage)
         if self.lost:
             log.error("%d entries are lost: reading one of them says that it is damaged", self.lost)
         log.warning("the index of entries is rebuilt: %d entries", self.entries)
@@ -136,7 +136,7 @@ class Rebuild:
     def _note_lost(self, ledger_id: int, last: int) -> None:
         missing: list[int] = []
         following = 0
-        for entry_id, _ in self._shelves.locations.locations(ledger_id):
+        for entry_id, _ in self._storage.locations.locations(ledger_id):
             missing += range(following, min(entry_id, following + LOST_NOTED_MAX))
             following = entry_id + 1
         missing += range(following, min(last + 1, following + LOST_NOTED_MAX))
@@ -149,5 +149,5 @@ class Rebuild:
                 missing[-1],
             )
             self._make_rows([ledger_id])
-            self._shelves.locations.put_lost(ledger_id, missing)
+            self._storage.locations.put_lost(ledger_id, missing)
             self.lost += len(missing)

@@ -33,8 +33,8 @@ from magnetar.bookie.format.locations import LOST
 from magnetar.bookie.machine.durability import DIRECT, aligned
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
-from magnetar.bookie.server.checkpoint import Shelves
 from magnetar.bookie.server.directories import write_whole
+from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.core.errors import Corrupted, LedgerNotFound
 from magnetar.core.ports.metadata_store import MetadataStore
 
@@ -73,13 +73,13 @@ class Scrubber:
 
     def __init__(
         self,
-        shelves: Shelves,
+        storage: LedgerStorage,
         metadata: MetadataStore,
         finished: Callable[[], Awaitable[list[int]]],
         bytes_per_second: int,
     ) -> None:
         """`finished`: logs that are not written any more, whose every entry is indexed."""
-        self._shelves = shelves
+        self._storage = storage
         self._metadata = metadata
         self._finished = finished
         self._rate = bytes_per_second
@@ -114,7 +114,7 @@ class Scrubber:
             await trio.to_thread.run_sync(self._note_place, -1)
 
     async def _scrub(self, log_id: int) -> None:
-        path = self._shelves.directories.ledgers / log_format.file_name(log_id)
+        path = self._storage.directories.ledgers / log_format.file_name(log_id)
         with _PastTheCache(path) as file:
             end = await trio.to_thread.run_sync(self._end, log_id)
             walk = _Walk(log_id, end, file)
@@ -125,12 +125,12 @@ class Scrubber:
 
     def _end(self, log_id: int) -> int:
         try:
-            return self._shelves.reader.ledgers_map_offset(log_id) or self._size(log_id)
+            return self._storage.reader.ledgers_map_offset(log_id) or self._size(log_id)
         except Corrupted:
             return self._size(log_id)
 
     def _size(self, log_id: int) -> int:
-        return self._shelves.reader.size(log_id)
+        return self._storage.reader.size(log_id)
 
     async def _pace(self, file: _PastTheCache) -> None:
         """Wait for as long as what was read since the last time may take."""
@@ -144,7 +144,7 @@ class Scrubber:
         if location == LOST:
             return False  # told when the index was rebuilt
         name = log_format.file_name(location >> 32)
-        return not (self._shelves.directories.ledgers / name).exists()
+        return not (self._storage.directories.ledgers / name).exists()
 
     async def _select(self, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
         return await trio.to_thread.run_sync(self._select_blocking, wanted)
@@ -161,7 +161,7 @@ class Scrubber:
                 asked[log_id] = wanted(location)
             return asked[log_id]
 
-        locations = self._shelves.locations
+        locations = self._storage.locations
         ranges: list[tuple[int, int, int]] = []
         for ledger_id, entry_id in locations.entries_at(in_such_a_log, _slowly):
             now = locations.find(ledger_id, entry_id)
@@ -194,7 +194,7 @@ class Scrubber:
 
     @property
     def _place_file(self) -> Path:
-        return self._shelves.directories.ledgers / PLACE
+        return self._storage.directories.ledgers / PLACE
 
     def _place(self) -> int:
         try:

@@ -21,14 +21,15 @@ from magnetar.bookie.format import entries
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Header, Run
 from magnetar.bookie.format.ledger_row import LedgerRow
-from magnetar.bookie.server.cache.large_entries import Opened, opened
+from magnetar.bookie.server.cache.large_entries import LargeEntries, split_large
 from magnetar.bookie.server.cache.read_cache import ReadCache
 from magnetar.bookie.server.cache.write_cache import WriteCache
-from magnetar.bookie.server.checkpoint import Checkpointer, Shelves, breathe
-from magnetar.bookie.server.damage import Stretch
+from magnetar.bookie.server.checkpoint import Checkpointer
+from magnetar.bookie.server.damage import DamagedRange
 from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.ledger_storage import LedgerStorage, breathe
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.errors import (
     Corrupted,
@@ -90,7 +91,7 @@ class Bookie:
     def __init__(
         self,
         settings: BookieSettings,
-        shelves: Shelves,
+        storage: LedgerStorage,
         journal: Journal,
         cache: WriteCache,
         checkpointer: Checkpointer,
@@ -101,7 +102,7 @@ class Bookie:
         self.wake: Callable[[], None] = lambda: None
         """Called when something was appended and nothing was before: hand it over soon."""
         self._settings = settings
-        self._shelves = shelves
+        self._storage = storage
         self._journal = journal
         self._cache = cache
         self._checkpointer = checkpointer
@@ -116,7 +117,7 @@ class Bookie:
         """A ledger that never was before, or `AlreadyExists`: whatever the metadata store thinks,
         entries of an old ledger must not be taken for a new one's.
         """
-        await self._shelves.ids.take(ledger_id)
+        await self._storage.ids.take(ledger_id)
         self._ledgers[ledger_id] = LedgerState(master_key, fenced=False)
 
     def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
@@ -175,7 +176,7 @@ class Bookie:
         return state
 
     def _row(self, ledger_id: int) -> LedgerRow | None:
-        return self._checkpointer.row(ledger_id) or self._shelves.ledgers.find(ledger_id)
+        return self._checkpointer.row(ledger_id) or self._storage.ledgers.find(ledger_id)
 
     def _journal_key(self, ledger_id: int, state: LedgerState) -> None:
         self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, state.fenced)
@@ -218,7 +219,7 @@ class Bookie:
             part = self._read_cached(ledger_id, first, last, left, bool(found))
             if part is None and not (found and len(found[-1]) > left):
                 try:
-                    part = await self._read_shelves(ledger_id, first, last, left, bool(found))
+                    part = await self._read_storage(ledger_id, first, last, left, bool(found))
                 except StorageFailed:
                     if not found:
                         raise
@@ -237,7 +238,7 @@ class Bookie:
     def read_at_once(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
         """Payloads that a read before this has taken out already, or nothing. Plain call."""
         run = self._read_cache.find(ledger_id, first)
-        if not isinstance(run, Opened):
+        if not isinstance(run, LargeEntries):
             return []
         found = run.checked_payloads(first, last, bytes_max)
         self.counters.from_read_cache += 1
@@ -266,7 +267,7 @@ class Bookie:
         self.counters.from_read_cache += 1
         return found
 
-    async def _read_shelves(
+    async def _read_storage(
         self, ledger_id: int, first: int, last: int, bytes_max: int, more: bool
     ) -> list[bytes] | None:
         """From an entry log; what lies behind is read ahead into the read cache. None if there are
@@ -294,19 +295,19 @@ class Bookie:
 
     # These run in a thread.
 
-    def _load_large(self, ledger_id: int, entry_id: int, size: int) -> Opened | None:
+    def _load_large(self, ledger_id: int, entry_id: int, size: int) -> LargeEntries | None:
         """The one before was large, so these will be: some, of whatever size they are."""
-        read, size = self._shelves.reader.read_large, max(size, AHEAD_BYTES_MAX)
+        read, size = self._storage.reader.read_large, max(size, AHEAD_BYTES_MAX)
         return self._found(
             ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, AHEAD_ENTRIES, size)
         )
 
-    def _load_opened(self, ledger_id: int, entry_id: int, size: int) -> Run | Opened | None:
+    def _load_opened(self, ledger_id: int, entry_id: int, size: int) -> Run | LargeEntries | None:
         run = self._load(ledger_id, entry_id, size)
-        return None if run is None else opened(run)
+        return None if run is None else split_large(run)
 
     def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
-        read = self._shelves.reader.read
+        read = self._storage.reader.read
         return self._found(ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, size))
 
     def _found(self, ledger_id: int, entry_id: int, read: Callable[[int], Result]) -> Result | None:
@@ -328,7 +329,7 @@ class Bookie:
 
     def _location(self, ledger_id: int, entry_id: int) -> int | None:
         try:
-            return self._shelves.locations.find(ledger_id, entry_id)
+            return self._storage.locations.find(ledger_id, entry_id)
         except Corrupted as error:
             # The entry is where it was, and after the next start the index says so again.
             raise StorageFailed(f"the index is damaged, a restart rebuilds it: {error}") from error
@@ -339,15 +340,15 @@ class Bookie:
         def is_cached(entry_id: int) -> bool:
             return trio.from_thread.run_sync(self._cache.find, ledger_id, entry_id) is not None
 
-        stretch = Stretch(self._shelves, ledger_id, is_cached, breathe)
-        return await self._in_thread(stretch.around, entry_id, last)
+        damaged = DamagedRange(self._storage, ledger_id, is_cached, breathe)
+        return await self._in_thread(damaged.around, entry_id, last)
 
     async def last_entry(self, ledger_id: int) -> Header | None:
         """What the last entry held here says of itself; None if there is no entry. If it is
         damaged, a ledger must end there all the same: then its length is that of one before.
         """
         last = self._cache.last(ledger_id)
-        indexed = await self._in_thread(self._shelves.locations.last, ledger_id)
+        indexed = await self._in_thread(self._storage.locations.last, ledger_id)
         if indexed is not None:
             last = max(last, indexed[0])
         # What left the cache while the index was being asked is in the index by now.

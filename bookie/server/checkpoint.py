@@ -26,28 +26,21 @@ Invariant: lastMark only moves forward, and only to synced positions.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 
 import trio
-from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half, WriteCache
-from magnetar.bookie.server.directories import Directories, write_last_mark
 from magnetar.bookie.server.disk_usage import is_full
-from magnetar.bookie.server.entry_log.reader import EntryLogReader
-from magnetar.bookie.server.entry_log.writer import EntryLogWriter
-from magnetar.bookie.server.index.ledgers import LedgersIndex
-from magnetar.bookie.server.index.locations import LocationIndex, Placed
+from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.journal import files
 from magnetar.bookie.server.journal.writer import Journal
-from magnetar.bookie.server.ledger_ids import LedgerIds
+from magnetar.bookie.server.ledger_storage import LedgerStorage, append_half, make_mark, put_index
 from magnetar.bookie.server.statistics import Histogram
 
 log = logging.getLogger(__name__)
@@ -60,93 +53,6 @@ that, and what the write cache holds: half a second for each of the first two.
 """
 RETRY_SECONDS: Final = 1.0
 """Between two attempts while the disk is full."""
-PAUSE_SECONDS: Final = 0.0002
-"""How long a thread of ours lets go of the interpreter, after each millisecond or so of work."""
-_never = threading.Event()
-
-
-def breathe() -> None:
-    """Let the loop run."""
-    _never.wait(PAUSE_SECONDS)
-
-
-class Shelves(Struct, frozen=True):
-    """Where entries are kept for good. One thread at a time writes, under `lock`; any may read."""
-
-    directories: Directories
-    entry_log: EntryLogWriter
-    reader: EntryLogReader
-    locations: LocationIndex
-    ledgers: LedgersIndex
-    ids: LedgerIds
-    lock: trio.Lock
-    """Held by whoever writes: a checkpoint, the collector."""
-
-    def close(self) -> None:
-        """A full disk does not take an index's last words; what they would have said the journal
-        has.
-        """
-        self.entry_log.abandon()
-        for index in (self.locations, self.ledgers):
-            try:
-                index.close()
-            except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
-                log.error("an index did not close cleanly: %s", error)
-        self.reader.close()
-
-
-def write_out(
-    shelves: Shelves, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
-) -> None:
-    """Steps 1 and 2. Blocks: for a thread."""
-    put_index(shelves, shelve(shelves, half, deleted), rows, deleted)
-
-
-def shelve(shelves: Shelves, half: Half, deleted: Collection[int]) -> list[Placed]:
-    """Step 1. Blocks: for a thread."""
-    placed: list[Placed] = []
-    since_pause = 0
-    for ledger_id in sorted(half.runs):
-        if ledger_id in deleted:
-            continue
-        for run in half.runs[ledger_id]:
-            placed.append((run, shelves.entry_log.append(run)))
-            since_pause += 1
-            if since_pause >= 1000:
-                since_pause = 0
-                breathe()
-    shelves.entry_log.flush()
-    return placed
-
-
-def put_index(
-    shelves: Shelves, placed: list[Placed], rows: dict[int, LedgerRow], deleted: Collection[int]
-) -> None:
-    """Step 2. Blocks: for a thread."""
-    put_locations(shelves, [one for one in placed if one[0].ledger_id not in deleted])
-    shelves.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
-
-
-def put_locations(shelves: Shelves, placed: list[Placed]) -> None:
-    """Step 2 for entries. Blocks: for a thread."""
-    shelves.locations.put(placed, breathe, partial(make_durable, shelves))
-
-
-def make_durable(shelves: Shelves) -> None:
-    """Steps 3 and 4. Blocks: for a thread."""
-    shelves.entry_log.sync()
-    shelves.locations.sync()
-    shelves.ledgers.sync()
-
-
-def make_mark(shelves: Shelves, mark: journal_format.Mark) -> None:
-    """Steps 3 to 5. Each index says itself how far it reaches, and is synced before lastMark says
-    so: an index that is older than lastMark is not the one that was written. Blocks.
-    """
-    shelves.locations.put_mark(mark)
-    shelves.ledgers.put_mark(mark)
-    make_durable(shelves)
-    write_last_mark(shelves.directories, mark)
 
 
 class Checkpointer:
@@ -156,7 +62,7 @@ class Checkpointer:
 
     def __init__(
         self,
-        shelves: Shelves,
+        storage: LedgerStorage,
         cache: WriteCache,
         journal: Journal,
         journal_files: files.JournalFiles,
@@ -174,7 +80,7 @@ class Checkpointer:
         """The mark that the start has reached is made."""
         self.count = 0
         self.seconds = Histogram.of_latency()
-        self.shelves = shelves
+        self.storage = storage
         self._cache = cache
         self._journal = journal
         self._journal_files = journal_files
@@ -232,9 +138,9 @@ class Checkpointer:
         told = False
         while not self.begun:
             try:
-                async with self.shelves.lock:
+                async with self.storage.lock:
                     await trio.to_thread.run_sync(
-                        make_mark, self.shelves, self._mark, limiter=self._limiter
+                        make_mark, self.storage, self._mark, limiter=self._limiter
                     )
             except OSError as error:
                 if not is_full(error):
@@ -251,15 +157,15 @@ class Checkpointer:
                     log.warning("there is room for the mark of this start")
 
     async def checkpoint(self) -> None:
-        """Bring all that was acknowledged before to the shelves, for good."""
-        async with self.shelves.lock:
+        """Bring all that was acknowledged before to ledger storage, for good."""
+        async with self.storage.lock:
             with self._timed():
                 await self._write_out()
                 await self._make_mark()
 
     async def make_room(self) -> None:
         """Empty the half that is full; make a mark only if one is due."""
-        async with self.shelves.lock:
+        async with self.storage.lock:
             with self._timed():
                 await self._write_out()
                 if self._mark_is_due():
@@ -312,12 +218,12 @@ class Checkpointer:
         """
         if self._placed is None:
             try:
-                self._placed = shelve(self.shelves, half, self.deleted)
+                self._placed = append_half(self.storage, half, self.deleted)
             except OSError:
                 # It is written again, whole, and to another log: nobody knows how this one ends.
-                self.shelves.entry_log.set_aside()
+                self.storage.entry_log.set_aside()
                 raise
-        put_index(self.shelves, self._placed, self._leaving_rows, self.deleted)
+        put_index(self.storage, self._placed, self._leaving_rows, self.deleted)
         self._placed = None
 
     @property
@@ -328,7 +234,7 @@ class Checkpointer:
     async def _make_mark(self) -> None:
         mark = self._reached
         if mark > self._mark or not self.begun:
-            await trio.to_thread.run_sync(make_mark, self.shelves, mark, limiter=self._limiter)
+            await trio.to_thread.run_sync(make_mark, self.storage, mark, limiter=self._limiter)
         self._mark, self.begun = mark, True
         self._unmarked_bytes = self._unmarked_entries = 0
         self._marked_at = time.perf_counter()

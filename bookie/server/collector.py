@@ -8,7 +8,7 @@ asking ends the round ("not found" is never guessed from a listing). Then, log b
                             locations into the index, sync that, and only then unlink
 
 Invariant: at every moment each live entry is where the index says. Never touched: the log that is
-being written. Everything that writes is done under the shelves' lock, in slices, so that a
+being written. Everything that writes is done under the storage's lock, in slices, so that a
 checkpoint never waits long.
 """
 
@@ -27,16 +27,16 @@ from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.machine.durability import sync_directory
 from magnetar.bookie.server.bookie import Bookie
-from magnetar.bookie.server.checkpoint import (
-    Checkpointer,
-    Shelves,
+from magnetar.bookie.server.checkpoint import Checkpointer
+from magnetar.bookie.server.disk_usage import is_full
+from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.index.locations import Placed
+from magnetar.bookie.server.ledger_storage import (
+    LedgerStorage,
     breathe,
     make_durable,
     put_locations,
 )
-from magnetar.bookie.server.disk_usage import is_full
-from magnetar.bookie.server.entry_log.writer import log_ids
-from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.errors import BrokerError, Corrupted
 from magnetar.core.ports.metadata_store import MetadataStore
@@ -70,13 +70,13 @@ class Collector:
 
     def __init__(
         self,
-        shelves: Shelves,
+        storage: LedgerStorage,
         bookie: Bookie,
         checkpointer: Checkpointer,
         metadata: MetadataStore,
         settings: BookieSettings,
     ) -> None:
-        self._shelves = shelves
+        self._storage = storage
         self._bookie = bookie
         self._checkpointer = checkpointer
         self._metadata = metadata
@@ -129,7 +129,7 @@ class Collector:
         is born meanwhile is in none of these logs.
         """
         finished = await self.finished_logs()
-        local = await self._in_thread(self._shelves.ledgers.ledger_ids)
+        local = await self._in_thread(self._storage.ledgers.ledger_ids)
         gone = []
         for count, ledger_id in enumerate(local):
             if count % LEDGERS_PER_REST == 0:
@@ -160,30 +160,30 @@ class Collector:
         """Drop what the index has of deleted ledgers."""
         for ledger_id in gone:
             self._bookie.deleted(ledger_id)
-        async with self._shelves.lock:
+        async with self._storage.lock:
             await self._in_thread(self._forget_blocking, gone)
         self._ledgers_deleted += len(gone)
         log.info("%d ledgers are deleted", len(gone))
 
     def _forget_blocking(self, gone: list[int]) -> None:
         for ledger_id in gone:
-            self._shelves.locations.forget(ledger_id)
-        make_durable(self._shelves)
+            self._storage.locations.forget(ledger_id)
+        make_durable(self._storage)
         # The row last: while it is there, the next round would come back to this ledger.
         for ledger_id in gone:
-            self._shelves.ledgers.forget(ledger_id)
-        self._shelves.ledgers.sync()
+            self._storage.ledgers.forget(ledger_id)
+        self._storage.ledgers.sync()
 
     # -- logs ---------------------------------------------------------------------------------
 
     async def finished_logs(self) -> list[int]:
         """Logs that are not written any more, whose every entry and ledger is indexed."""
-        async with self._shelves.lock:
-            writing = self._shelves.entry_log.log_id
+        async with self._storage.lock:
+            writing = self._storage.entry_log.log_id
             unindexed = self._checkpointer.unindexed_from
             return [
                 i
-                for i in log_ids(self._shelves.directories.ledgers)
+                for i in log_ids(self._storage.directories.ledgers)
                 if i != writing and (unindexed is None or i < unindexed)
             ]
 
@@ -202,7 +202,7 @@ class Collector:
         for contents in self._contents.values():
             for ledger_id in set(contents).difference(live):
                 del contents[ledger_id]
-        self._bytes = sum(map(self._shelves.reader.size, self._contents))
+        self._bytes = sum(map(self._storage.reader.size, self._contents))
         self._live_bytes = sum(sum(contents.values()) for contents in self._contents.values())
 
     def _leave_alone(self, log_id: int, error: Corrupted) -> None:
@@ -215,26 +215,26 @@ class Collector:
         A log that was never finished may end in what a crash has left: nothing of that was indexed.
         If something was, it is no such end.
         """
-        locations = self._shelves.locations
-        contents, end = self._shelves.reader.ledgers(log_id, breathe)
+        locations = self._storage.locations
+        contents, end = self._storage.reader.ledgers(log_id, breathe)
         if end and locations.any_in(log_id, end, breathe):
             raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
         return contents
 
     def _live_part(self, log_id: int) -> float:
-        size = self._shelves.reader.size(log_id) - log_format.HEADER_BYTES
+        size = self._storage.reader.size(log_id) - log_format.HEADER_BYTES
         return sum(self._contents[log_id].values()) / max(size, 1)
 
     async def _unlink(self, log_id: int) -> None:
-        async with self._shelves.lock:
+        async with self._storage.lock:
             await self._in_thread(self._unlink_blocking, log_id)
         del self._contents[log_id]
         self._unlinked += 1
         log.info("entry log %x is gone", log_id)
 
     def _unlink_blocking(self, log_id: int) -> None:
-        directory = self._shelves.directories.ledgers
-        self._shelves.reader.forget(log_id)
+        directory = self._storage.directories.ledgers
+        self._storage.reader.forget(log_id)
         os.unlink(directory / log_format.file_name(log_id))
         sync_directory(directory)
 
@@ -243,9 +243,9 @@ class Collector:
     async def _compact(self, log_id: int) -> None:
         """Move what lives elsewhere, then unlink."""
         moved = 0
-        runs = self._shelves.reader.scan(log_id, breathe)
+        runs = self._storage.reader.scan(log_id, breathe)
         while True:
-            async with self._shelves.lock:
+            async with self._storage.lock:
                 copied = await self._in_thread(self._move_slice, runs)
             if copied is None:
                 break
@@ -256,26 +256,26 @@ class Collector:
 
     def _move_slice(self, runs: Iterator[tuple[int, Run]]) -> int | None:
         """Copy up to a slice of live records; None when there are no more."""
-        shelves = self._shelves
+        storage = self._storage
         placed: list[Placed] = []
         looked_at = copied = 0
         try:
             for location, run in runs:
                 for part in self._live_records(location, run):
-                    placed.append((part, shelves.entry_log.append(part)))
+                    placed.append((part, storage.entry_log.append(part)))
                     copied += len(part.blob)
                 looked_at += len(run.blob)
                 if looked_at >= SLICE_BYTES:
                     break
-            shelves.entry_log.flush()
+            storage.entry_log.flush()
         except OSError:
-            shelves.entry_log.set_aside()  # nobody knows how it ends
+            storage.entry_log.set_aside()  # nobody knows how it ends
             raise
         if not looked_at:
             return None
         if placed:
-            put_locations(shelves, placed)
-            make_durable(shelves)
+            put_locations(storage, placed)
+            make_durable(storage)
         return copied
 
     def _live_records(self, location: int, run: Run) -> Iterator[Run]:
@@ -288,7 +288,7 @@ class Collector:
             if self._looks % LOOKS_PER_BREATH == 0:
                 breathe()
             here = i < run.count and (
-                self._shelves.locations.find(run.ledger_id, run.first + i)
+                self._storage.locations.find(run.ledger_id, run.first + i)
                 == location + run.offsets[i]
             )
             if here and start is None:

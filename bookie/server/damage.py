@@ -1,7 +1,7 @@
 """How far damage reaches round an entry that cannot be read.
 
 Each entry is looked at by itself, for good ones may lie between damaged ones; that is quick, and
-done once for each stretch. Blocks: for a thread.
+done once for each range. Blocks: for a thread.
 
 Invariant: an entry is only called damaged after it was looked for where the index says.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.bookie.server.checkpoint import Shelves
+from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.core.errors import Corrupted, StorageFailed
 
 LOOK_BYTES: Final = 4096
@@ -19,18 +19,18 @@ LOOK_BYTES: Final = 4096
 LOOKS_PER_BREATH: Final = 50
 
 
-class Stretch:
+class DamagedRange:
     """Entries of one ledger that cannot be read, and follow each other."""
 
     def __init__(
         self,
-        shelves: Shelves,
+        storage: LedgerStorage,
         ledger_id: int,
         is_cached: Callable[[int], bool],
         breathe: Callable[[], None],
     ) -> None:
-        """`is_cached`: whether the entry is in memory, on its way to the shelves."""
-        self._shelves = shelves
+        """`is_cached`: whether the entry is in memory, on its way to ledger storage."""
+        self._storage = storage
         self._ledger_id = ledger_id
         self._is_cached = is_cached
         self._breathe = breathe
@@ -49,17 +49,17 @@ class Stretch:
         self._looks += 1
         if self._looks % LOOKS_PER_BREATH == 0:
             self._breathe()
-        shelves, ledger_id = self._shelves, self._ledger_id
-        location = shelves.locations.find(ledger_id, entry_id)
+        storage, ledger_id = self._storage, self._ledger_id
+        location = storage.locations.find(ledger_id, entry_id)
         if location is None:
             if self._is_cached(entry_id):
                 return True
             # what left the cache between the two looks is in the index by now
-            location = shelves.locations.find(ledger_id, entry_id)
+            location = storage.locations.find(ledger_id, entry_id)
         if location is None:
             return False
         try:
-            run = shelves.reader.read(ledger_id, entry_id, location, LOOK_BYTES)
+            run = storage.reader.read(ledger_id, entry_id, location, LOOK_BYTES)
             run.checked_payloads(entry_id, entry_id, 1)
         except (Corrupted, FileNotFoundError):
             return False

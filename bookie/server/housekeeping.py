@@ -91,7 +91,7 @@ class Housekeeping:
     ) -> None:
         self.scrubber: Scrubber | None = None
         self._settings = settings
-        self._shelves = checkpointer.shelves
+        self._storage = checkpointer.storage
         self._checkpointer = checkpointer
         self._collector = collector
         self._disk = disk
@@ -128,7 +128,7 @@ class Housekeeping:
 
     async def _read_indexes(self) -> None:
         """Once after a start: what has rotted is told, and noted for the next start to mend."""
-        for index in (self._shelves.locations, self._shelves.ledgers):
+        for index in (self._storage.locations, self._storage.ledgers):
             with closing(index.read_through()) as looks:
                 count: int | None = 0
                 while count is not None:

@@ -1,7 +1,7 @@
 """After a start: what the journal holds beyond lastMark goes into entry log and index.
 
 Invariant: when this returns, every entry, key and fence that was ever acknowledged is on the
-shelves, and the journals that were read are needed no more. Doing it twice gives the same.
+storage, and the journals that were read are needed no more. Doing it twice gives the same.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.journal_scan import RottenError, left_over, scan
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
-from magnetar.bookie.server.checkpoint import Shelves, make_durable, write_out
 from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.journal import files, inventory
+from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, write_out
 from magnetar.core.errors import Corrupted
 
 log = logging.getLogger(__name__)
 
 
-def replay(shelves: Shelves, half_bytes: int, *, whole: bool = False) -> int:
+def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> int:
     """All behind lastMark, or all that is there (`whole`). Returns the highest journal id that was
     there, -1 if none. Blocks: for a thread.
     """
-    directories = shelves.directories
+    directories = storage.directories
     ids = files.journals(directories.journal)
     mark = read_last_mark(directories)
     if mark is None:
@@ -45,13 +45,13 @@ def replay(shelves: Shelves, half_bytes: int, *, whole: bool = False) -> int:
         raise Corrupted(missing)
     if whole and ids:
         mark = journal_format.Mark(ids[0], journal_format.HEADER_BYTES)
-    target = _Target(shelves, half_bytes)
+    target = _Target(storage, half_bytes)
     for journal_id in ids:
         if journal_id >= mark.journal_id:
             offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
             _read(directories.journal / journal_format.file_name(journal_id), offset, target)
     target.write_out()
-    make_durable(shelves)
+    make_durable(storage)
     return ids[-1] if ids else -1
 
 
@@ -93,8 +93,8 @@ def _items(path: Path, fd: int, offset: int) -> Iterator[Run | journal_format.No
 class _Target:
     """Gathers what is replayed and writes it out whenever that is much."""
 
-    def __init__(self, shelves: Shelves, half_bytes: int) -> None:
-        self._shelves = shelves
+    def __init__(self, storage: LedgerStorage, half_bytes: int) -> None:
+        self._storage = storage
         self._half_bytes = half_bytes
         self._half = Half()
         self._rows: dict[int, LedgerRow] = {}
@@ -105,7 +105,7 @@ class _Target:
             self.write_out()
 
     def note(self, note: journal_format.Note) -> None:
-        row = self._rows.get(note.ledger_id) or self._shelves.ledgers.find(note.ledger_id)
+        row = self._rows.get(note.ledger_id) or self._storage.ledgers.find(note.ledger_id)
         if note.kind == journal_format.KEY:
             self._rows[note.ledger_id] = LedgerRow(note.value, row is not None and row.fenced)
         elif note.kind == journal_format.FENCE:
@@ -115,6 +115,6 @@ class _Target:
     def write_out(self) -> None:
         if self._half.entries:
             log.info("replaying %d entries of the journal", self._half.entries)
-        write_out(self._shelves, self._half, self._rows, ())
+        write_out(self._storage, self._half, self._rows, ())
         self._half = Half()
         self._rows = {}

@@ -14,6 +14,7 @@ import pytest
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server import checkpoint as checkpoint_module
+from magnetar.bookie.server import ledger_storage
 from magnetar.bookie.server.directories import Directories, read_last_mark
 from magnetar.bookie.server.entry_log import writer as entry_log_module
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES
@@ -92,8 +93,8 @@ class CrashPoints:
         if self.armed:
             number = len(self.copies) + len(self.cuts)
             killed, cut = (self.target / f"{number}-{how}-{name}" for how in ("killed", "cut"))
-            shelves = self.source / "ledgers/current"
-            logs = {path.name: path.stat() for path in shelves.glob("*.log")}
+            storage = self.source / "ledgers/current"
+            logs = {path.name: path.stat() for path in storage.glob("*.log")}
             snapshot(self.source, killed)
             self.copies.append((killed, copied(self.metadata)))
             shutil.copytree(killed, cut)
@@ -125,7 +126,7 @@ async def test_between_any_two_steps_of_a_checkpoint(tmp_path, monkeypatch):
     points.wrap(LocationIndex, "put")
     points.wrap(LocationIndex, "sync")
     points.wrap(LedgersIndex, "put")
-    points.wrap(checkpoint_module, "write_last_mark")
+    points.wrap(ledger_storage, "write_last_mark")
     points.wrap(JournalFiles, "retire")
     async with opened(source, metadata) as store:
         writers = [await store.create({}) for _ in range(3)]
@@ -164,10 +165,10 @@ async def test_between_any_two_steps_of_many_halves_and_few_marks(tmp_path, monk
         await store.checkpoint()
         points.wrap(EntryLogWriter, "sync")
         points.wrap(LocationIndex, "sync")
-        points.wrap(checkpoint_module, "write_last_mark")
+        points.wrap(ledger_storage, "write_last_mark")
         points.armed = True
         for start in (50, 90):
-            # Not handed over: the shelves have them before the journal does.
+            # Not handed over: ledger storage has them before the journal does.
             store.begin_group()
             told = Told(2)
             for writer in writers:
@@ -312,7 +313,7 @@ async def test_an_entry_log_may_end_in_anything_behind_what_was_synced(tmp_path,
         writer = await store.create({})
         await append(writer, *payloads[:20])
         await store.checkpoint()
-        synced = checkpointer.shelves.entry_log._file.size
+        synced = checkpointer.storage.entry_log._file.size
         for start in (20, 40):
             await append(writer, *payloads[start : start + 20])
             await checkpointer.make_room()

@@ -185,7 +185,7 @@ async def test_of_a_ledger_that_was_lost_whole_nothing_stays_when_it_is_deleted(
     for name in INDEXES:
         shutil.rmtree(current / name)
     async with opened(directory, metadata) as store:
-        locations = store._parts.checkpointer.shelves.locations
+        locations = store._parts.checkpointer.storage.locations
         assert len(list(locations.locations(closed))) == 300
         await store.delete(closed)
         await store.collect(compact_below=0)

@@ -20,7 +20,7 @@ LARGE_BYTES: Final = 16 * 1024
 OBJECT_BYTES: Final = 50
 
 
-class Opened(msgspec.Struct, frozen=True, gc=False):
+class LargeEntries(msgspec.Struct, frozen=True, gc=False):
     """Payloads of one ledger with consecutive ids, one at least."""
 
     ledger_id: int
@@ -50,9 +50,9 @@ class Opened(msgspec.Struct, frozen=True, gc=False):
         return found
 
 
-def opened(run: Run) -> Run | Opened:
+def split_large(run: Run) -> Run | LargeEntries:
     """The run's entries, if they are large; `Corrupted` if the first does not have its digest."""
     if len(run.blob) < LARGE_BYTES * run.count:
         return run
     found = run.checked_payloads(run.first, run.last, len(run.blob))
-    return Opened(run.ledger_id, run.first, tuple(found))
+    return LargeEntries(run.ledger_id, run.first, tuple(found))

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from operator import attrgetter
 
 from magnetar.bookie.format.entries import Run
-from magnetar.bookie.server.cache.large_entries import Opened
+from magnetar.bookie.server.cache.large_entries import LargeEntries
 
 _first = attrgetter("first")
 
@@ -24,11 +24,11 @@ class ReadCache:
     def __init__(self, bytes_max: int) -> None:
         self.bytes = 0
         self._bytes_max = bytes_max
-        self._ledgers: dict[int, list[Run | Opened]] = {}
-        self._order: OrderedDict[int, Run | Opened] = OrderedDict()
+        self._ledgers: dict[int, list[Run | LargeEntries]] = {}
+        self._order: OrderedDict[int, Run | LargeEntries] = OrderedDict()
         """By identity, oldest first. A plain dict would be slow to tell its oldest."""
 
-    def put(self, run: Run | Opened) -> None:
+    def put(self, run: Run | LargeEntries) -> None:
         runs = self._ledgers.setdefault(run.ledger_id, [])
         at = bisect_left(runs, run.first, key=_first)
         while at < len(runs) and runs[at].last <= run.last:
@@ -41,7 +41,7 @@ class ReadCache:
         while self.bytes > self._bytes_max and len(self._order) > 1:
             self.drop(next(iter(self._order.values())))
 
-    def find(self, ledger_id: int, entry_id: int) -> Run | Opened | None:
+    def find(self, ledger_id: int, entry_id: int) -> Run | LargeEntries | None:
         runs = self._ledgers.get(ledger_id, ())
         at = bisect_right(runs, entry_id, key=_first)
         if at and entry_id <= runs[at - 1].last:
@@ -52,7 +52,7 @@ class ReadCache:
         for run in list(self._ledgers.get(ledger_id, ())):
             self.drop(run)
 
-    def drop(self, run: Run | Opened) -> None:
+    def drop(self, run: Run | LargeEntries) -> None:
         """Forget one that was found."""
         self._leave(run)
         runs = self._ledgers[run.ledger_id]
@@ -60,6 +60,6 @@ class ReadCache:
         if not runs:
             del self._ledgers[run.ledger_id]
 
-    def _leave(self, run: Run | Opened) -> None:
+    def _leave(self, run: Run | LargeEntries) -> None:
         del self._order[id(run)]
         self.bytes -= run.memory_bytes

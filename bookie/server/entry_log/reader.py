@@ -18,7 +18,7 @@ from magnetar.bookie.format import entries
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.locations import split
-from magnetar.bookie.server.cache.large_entries import Opened
+from magnetar.bookie.server.cache.large_entries import LargeEntries
 from magnetar.core.errors import Corrupted
 
 OPEN_LOGS_MAX: Final = 64
@@ -59,7 +59,7 @@ class EntryLogReader:
 
     def read_large(
         self, ledger_id: int, entry_id: int, location: int, count: int, size: int
-    ) -> Opened:
+    ) -> LargeEntries:
         """So many entries from this one on, each read by itself and its digest looked at: as far as
         they are here and have no more than `size` bytes, the first in any case.
 
@@ -82,7 +82,7 @@ class EntryLogReader:
                 offset += len(head) + length
         if not found:
             raise Corrupted(f"entry {ledger_id}:{entry_id} is not where the index says, {location}")
-        return Opened(ledger_id, entry_id, tuple(found))
+        return LargeEntries(ledger_id, entry_id, tuple(found))
 
     def scan(
         self, log_id: int, breathe: Callable[[], None] = _on_and_on

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.server import checkpoint
+from magnetar.bookie.server import checkpoint, ledger_storage
 from magnetar.bookie.server.directories import Directories, read_last_mark
 from magnetar.bookie.server.entry_log import writer as entry_log
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
@@ -59,7 +59,7 @@ async def test_a_half_that_is_written_out_can_be_read_and_is_not_durable_before_
 
 async def test_marks_come_after_so_many_bytes_or_entries_or_so_long(tmp_path, monkeypatch):
     marks = []
-    monkeypatch.setattr(checkpoint, "write_last_mark", lambda _, mark: marks.append(mark))
+    monkeypatch.setattr(ledger_storage, "write_last_mark", lambda _, mark: marks.append(mark))
 
     async def begun(_):
         return
@@ -218,12 +218,12 @@ async def test_an_index_without_room_is_tried_again_alone(tmp_path, monkeypatch)
         for start in range(0, 300, 50):  # into several logs
             await append(writer, *payloads[start : start + 50])
         monkeypatch.setattr(LocationIndex, "put", refuse)
-        shelves = tmp_path / "bookie/ledgers/current"
+        storage = tmp_path / "bookie/ledgers/current"
         logs = set()
         for _ in range(3):
             with pytest.raises(OSError, match="No space"):
                 await store.checkpoint()
-            logs.add(tuple(sorted(path.name for path in shelves.glob("*.log"))))
+            logs.add(tuple(sorted(path.name for path in storage.glob("*.log"))))
             await store.collect(compact_below=1.0)
         assert len(logs) == 1
         assert len(logs.pop()) > 1

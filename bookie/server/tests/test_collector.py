@@ -43,7 +43,7 @@ async def test_asking_for_many_ledgers_lets_others_run(tmp_path):
     count = 20 * LEDGERS_PER_REST
     metadata = Noting()
     async with opened(tmp_path, metadata, BookieSettings()) as store:
-        ledgers = store._parts.collector._shelves.ledgers
+        ledgers = store._parts.collector._storage.ledgers
         ledgers.put((i, LedgerRow(b"k" * 20, fenced=False)) for i in range(count))
         async with counted_turns() as turns:
             metadata.turns, metadata.noted = turns, []

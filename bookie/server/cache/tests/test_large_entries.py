@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.bookie.format.entries import Run, seal
-from magnetar.bookie.server.cache.large_entries import LARGE_BYTES, Opened, opened
+from magnetar.bookie.server.cache.large_entries import LARGE_BYTES, LargeEntries, split_large
 from magnetar.core.errors import Corrupted
 
 
@@ -17,7 +17,7 @@ def broken(run: Run, place: int) -> Run:
 
 def test_small_entries_stay_where_they_are():
     run = seal(1, 0, -1, 0, [b"x" * 100] * 1000)
-    assert opened(run) is run
+    assert split_large(run) is run
 
 
 @given(
@@ -28,8 +28,8 @@ def test_small_entries_stay_where_they_are():
 )
 def test_as_the_run_would_give_them(sizes, first, last, bytes_max):
     run = seal(1, 10, -1, 0, [bytes([place]) * size for place, size in enumerate(sizes)])
-    found = opened(run)
-    assert isinstance(found, Opened)
+    found = split_large(run)
+    assert isinstance(found, LargeEntries)
     assert (found.ledger_id, found.first, found.last) == (1, 10, run.last)
     assert abs(found.memory_bytes - run.memory_bytes) < 100 * len(sizes)
     first = min(10 + first, run.last)
@@ -41,7 +41,7 @@ def test_as_the_run_would_give_them(sizes, first, last, bytes_max):
 
 def test_what_is_behind_one_without_its_digest_is_left_out():
     run = seal(1, 10, -1, 0, [bytes([place]) * LARGE_BYTES for place in range(4)])
-    found = opened(broken(run, 2))
+    found = split_large(broken(run, 2))
     assert (found.first, found.last) == (10, 11)
     with pytest.raises(Corrupted):
-        opened(broken(run, 0))
+        split_large(broken(run, 0))

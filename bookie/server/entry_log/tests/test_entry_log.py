@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import cut, payloads, seal
 from magnetar.bookie.server import directories
-from magnetar.bookie.server.cache.large_entries import Opened
+from magnetar.bookie.server.cache.large_entries import LargeEntries
 from magnetar.bookie.server.entry_log import writer as writer_module
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
@@ -61,7 +61,7 @@ def test_large_entries_are_read_by_themselves(tmp_path):
     writer.append(run(2, 3, b"of another ledger"))
     writer.sync()
     reader = EntryLogReader(tmp_path)
-    assert reader.read_large(1, 0, place, 9, 1 << 20) == Opened(1, 0, tuple(bodies))
+    assert reader.read_large(1, 0, place, 9, 1 << 20) == LargeEntries(1, 0, tuple(bodies))
     assert reader.read_large(1, 0, place, 2, 1 << 20).last == 1
     assert reader.read_large(1, 0, place, 9, 149_999).last == 1
     assert reader.read_large(1, 0, place, 9, 1).last == 0

@@ -1,0 +1,121 @@
+"""Where entries are for good: the entry log and the two indexes, written together.
+
+Each step of a checkpoint is a function here; `checkpoint.py` says in which order they come, and why
+that is safe.
+
+Invariant: an index is never synced before the entry log that it leads to (`make_durable`).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.format.ledger_row import LedgerRow
+from magnetar.bookie.server.cache.write_cache import Half
+from magnetar.bookie.server.directories import Directories, write_last_mark
+from magnetar.bookie.server.entry_log.reader import EntryLogReader
+from magnetar.bookie.server.entry_log.writer import EntryLogWriter
+from magnetar.bookie.server.index.ledgers import LedgersIndex
+from magnetar.bookie.server.index.locations import LocationIndex, Placed
+from magnetar.bookie.server.ledger_ids import LedgerIds
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS: Final = 0.0002
+"""How long a thread of ours lets go of the interpreter, after each millisecond or so of work."""
+_never = threading.Event()
+
+
+def breathe() -> None:
+    """Let the loop run."""
+    _never.wait(PAUSE_SECONDS)
+
+
+class LedgerStorage(Struct, frozen=True):
+    """Where entries are kept for good. One thread at a time writes, under `lock`; any may read."""
+
+    directories: Directories
+    entry_log: EntryLogWriter
+    reader: EntryLogReader
+    locations: LocationIndex
+    ledgers: LedgersIndex
+    ids: LedgerIds
+    lock: trio.Lock
+    """Held by whoever writes: a checkpoint, the collector."""
+
+    def close(self) -> None:
+        """A full disk does not take an index's last words; what they would have said the journal
+        has.
+        """
+        self.entry_log.abandon()
+        for index in (self.locations, self.ledgers):
+            try:
+                index.close()
+            except Exception as error:  # noqa: BLE001 -- RocksDB's own are nothing more particular
+                log.error("an index did not close cleanly: %s", error)
+        self.reader.close()
+
+
+def write_out(
+    storage: LedgerStorage, half: Half, rows: dict[int, LedgerRow], deleted: Collection[int]
+) -> None:
+    """Steps 1 and 2. Blocks: for a thread."""
+    put_index(storage, append_half(storage, half, deleted), rows, deleted)
+
+
+def append_half(storage: LedgerStorage, half: Half, deleted: Collection[int]) -> list[Placed]:
+    """Step 1. Blocks: for a thread."""
+    placed: list[Placed] = []
+    since_pause = 0
+    for ledger_id in sorted(half.runs):
+        if ledger_id in deleted:
+            continue
+        for run in half.runs[ledger_id]:
+            placed.append((run, storage.entry_log.append(run)))
+            since_pause += 1
+            if since_pause >= 1000:
+                since_pause = 0
+                breathe()
+    storage.entry_log.flush()
+    return placed
+
+
+def put_index(
+    storage: LedgerStorage,
+    placed: list[Placed],
+    rows: dict[int, LedgerRow],
+    deleted: Collection[int],
+) -> None:
+    """Step 2. Blocks: for a thread."""
+    put_locations(storage, [one for one in placed if one[0].ledger_id not in deleted])
+    storage.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
+
+
+def put_locations(storage: LedgerStorage, placed: list[Placed]) -> None:
+    """Step 2 for entries. Blocks: for a thread."""
+    storage.locations.put(placed, breathe, partial(make_durable, storage))
+
+
+def make_durable(storage: LedgerStorage) -> None:
+    """Steps 3 and 4. Blocks: for a thread."""
+    storage.entry_log.sync()
+    storage.locations.sync()
+    storage.ledgers.sync()
+
+
+def make_mark(storage: LedgerStorage, mark: journal_format.Mark) -> None:
+    """Steps 3 to 5. Each index says itself how far it reaches, and is synced before lastMark says
+    so: an index that is older than lastMark is not the one that was written. Blocks.
+    """
+    storage.locations.put_mark(mark)
+    storage.ledgers.put_mark(mark)
+    make_durable(storage)
+    write_last_mark(storage.directories, mark)

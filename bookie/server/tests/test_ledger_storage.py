@@ -1,0 +1,115 @@
+"""The steps of a checkpoint: what can be read after each, and what is durable."""
+
+import pytest
+from rocksdict import Cache
+
+from magnetar.bookie.format.entries import seal
+from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.format.ledger_row import LedgerRow
+from magnetar.bookie.recovery.opening import open_storage
+from magnetar.bookie.server.cache.write_cache import Half
+from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.index.ledgers import LedgersIndex
+from magnetar.bookie.server.ledger_storage import (
+    append_half,
+    make_durable,
+    make_mark,
+    put_index,
+    write_out,
+)
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.errors import Corrupted
+
+
+@pytest.fixture
+async def storage(tmp_path):
+    directories = Directories(tmp_path)
+    directories.make()
+    opened, _ = await open_storage(directories, DictMetadata(), BookieSettings())
+    yield opened
+    opened.close()
+
+
+def half(*ledger_ids):
+    made = Half()
+    for ledger_id in ledger_ids:
+        made.put(seal(ledger_id, 0, -1, 0, [b"%d-%d" % (ledger_id, i) for i in range(10)]))
+    return made
+
+
+def read(storage, ledger_id, entry_id):
+    location = storage.locations.find(ledger_id, entry_id)
+    run = storage.reader.read(ledger_id, entry_id, location, 4096)
+    return run.checked_payloads(entry_id, entry_id, 1)
+
+
+async def test_entries_and_rows_are_found_once_they_are_indexed(storage):
+    placed = append_half(storage, half(1, 2), deleted=())
+    assert storage.locations.find(1, 0) is None
+    put_index(storage, placed, {1: LedgerRow(b"k", fenced=True)}, deleted=())
+    assert read(storage, 1, 9) == [b"1-9"]
+    assert read(storage, 2, 0) == [b"2-0"]
+    assert storage.ledgers.find(1) == LedgerRow(b"k", fenced=True)
+
+
+async def test_nothing_of_a_deleted_ledger_is_written(storage):
+    write_out(storage, half(1, 2), {1: LedgerRow(b"k", fenced=False)}, deleted={1})
+    assert storage.locations.find(1, 0) is None
+    assert storage.ledgers.find(1) is None
+    assert read(storage, 2, 3) == [b"2-3"]
+
+
+async def test_what_is_deleted_between_the_log_and_the_index_is_not_indexed(storage):
+    placed = append_half(storage, half(1, 2), deleted=())
+    put_index(storage, placed, {}, deleted={1})
+    assert storage.locations.find(1, 0) is None
+    assert storage.locations.last(2) is not None
+
+
+async def test_each_index_bears_the_mark_before_the_file_does(storage, monkeypatch):
+    seen = []
+    sync = storage.ledgers._database.flush
+
+    def flush():
+        sync()
+        seen.append(read_last_mark(storage.directories))
+
+    monkeypatch.setattr(storage.ledgers._database, "flush", flush)
+    make_mark(storage, Mark(7, 512))
+    assert seen == [None]
+    assert read_last_mark(storage.directories) == Mark(7, 512)
+    assert storage.locations.mark() == storage.ledgers.mark() == Mark(7, 512)
+
+
+async def test_the_entry_log_is_synced_first_and_no_index_if_that_fails(storage, monkeypatch):
+    write_out(storage, half(1), {}, deleted=())
+    flushed = []
+    monkeypatch.setattr(storage.locations._database, "flush", lambda: flushed.append(1))
+
+    def fail():
+        raise OSError("no disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storage.entry_log, "sync", fail)
+        with pytest.raises(OSError, match="no disk"):
+            make_durable(storage)
+    assert not flushed
+    make_durable(storage)
+    assert flushed
+
+
+async def test_an_index_that_does_not_close_is_reported_and_the_rest_closed(tmp_path, caplog):
+    directories = Directories(tmp_path)
+    directories.make()
+    opened, _ = await open_storage(directories, DictMetadata(), BookieSettings())
+    close = opened.locations._database.close
+
+    def fail():
+        close()
+        raise Corrupted("too late")
+
+    opened.locations._database.close = fail
+    opened.close()
+    assert "did not close cleanly: too late" in caplog.text
+    LedgersIndex(directories.ledger_rows, Cache(1 << 20)).close()  # it was let go of
