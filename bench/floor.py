@@ -13,21 +13,22 @@ A server that stays below these figures on the same machine has moved work out o
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import multiprocessing
 import resource
 import select
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.machine.kernel_writes import open_kernel_writes
+from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.server.journal.files import JournalFiles
 
 SECONDS = 3
@@ -102,13 +103,14 @@ def serve_store(streams: dict[int, socket.socket]) -> int:
     """The same for one peer, with a durable write between."""
     ((fd, stream),) = streams.items()
     buffer = bytearray(256 * 1024)
-    records = mmap.mmap(-1, RECORD_BYTES)
-    writes = open_kernel_writes(ctypes.addressof(ctypes.c_char.from_buffer(records)))
+    writes = open_kernel_writes(aligned(RECORD_BYTES))
     if writes is None:
         raise SystemExit("this system does not write by itself")
     count = 0
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        files = JournalFiles(Path(folder), size_max=JOURNAL_BYTES, spares_max=0)
+        directory = SystemDisk().directory(folder)
+        lock = threading.Lock()
+        files = JournalFiles(directory, lock, size_max=JOURNAL_BYTES, spares_max=0)
         journal = files.create(1, JOURNAL_BYTES - 4096, synced=True)
         poller = select.epoll()
         poller.register(fd, select.EPOLLIN)

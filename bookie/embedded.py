@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from magnetar.bookie.client.store import LedgerClient
 from magnetar.bookie.format import cookie, ledger_metadata
+from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.opening import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber
 from magnetar.bookie.server import identity
@@ -23,7 +24,7 @@ from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.collector import Collector
-from magnetar.bookie.server.directories import Directories, held, read_last_mark
+from magnetar.bookie.server.directories import Directories, claim, read_last_mark
 from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.housekeeping import Flusher, Housekeeping
 from magnetar.bookie.server.journal.files import JournalFiles
@@ -31,9 +32,9 @@ from magnetar.bookie.server.journal.writer import Journal, Watch
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_mark
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics
-from magnetar.core.clock import SystemClock
 from magnetar.core.errors import AlreadyExists, StorageFailed
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class EmbeddedStore:
         await self._client.delete(ledger_id)
 
     def begin_group(self) -> None:
-        """Promise to call `flush_group` before the loop turns: saves waking who would else do it.
+        """Promise to call `flush_group` before the loop turns: saves waking the task that does.
 
         10 us a sweep, which is much where a sweep brings one message.
         """
@@ -72,14 +73,14 @@ class EmbeddedStore:
     def flush_group(self) -> None:
         """Hand everything appended since the last call to the journal. Once per sweep.
 
-        Whoever does not call it loses nothing but a turn of the loop: it is called then.
+        Without it the loop turns once more before the same happens.
         """
         self._parts.flusher.held = False
         self._journal.hand_over()
 
     @property
     def congested(self) -> bool:
-        """Storage is behind: nobody should be read until this is False again."""
+        """Storage is behind: no connection should be read until this is False again."""
         return self._bookie.congested
 
     @property
@@ -155,7 +156,7 @@ class EmbeddedStore:
         )
 
     async def checkpoint(self) -> None:
-        """Do now what the interval would do later (tests, benchmarks, an operator's wish)."""
+        """Do now what the interval would do later: for tests, benchmarks, operators."""
         await self._parts.checkpointer.checkpoint()
         await self._parts.checkpointer.retire()
 
@@ -185,19 +186,21 @@ async def open_embedded(
     *,
     on_fatal: Callable[[str], None],
     watch: Watch | None = None,
+    machine: Machine | None = None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Start the bookie below `directory`, replaying what a crash left; stop it cleanly at the end.
 
-    `watch` lets it know when the journal has been written (a link's, which runs as long as this
+    `watch` reports that the journal has been written (the link's, which runs for as long as this
     is open, or nearly); without it a task does.
 
-    `on_fatal` is told once when storage has failed and the process should end: nothing is stored
-    from then on. What cannot be started (directory in use, foreign, newer, damaged) raises
-    `StorageFailed` with a sentence for the operator.
+    `on_fatal` is called once when storage has failed and the process should end: nothing is stored
+    from then on. A bookie that cannot start (directory in use, foreign, newer, damaged) raises
+    `StorageFailed` with a sentence for the operator. Without `machine` it runs on this one.
     """
-    with held(directory) as directories:
-        await _identify(directories, metadata, settings)
-        storage, last_id = await open_storage(directories, metadata, settings)
+    machine = machine or system_machine()
+    with claim(machine.disk, str(directory)) as directories:
+        await _identify(machine, directories, metadata, settings)
+        storage, last_id = await open_storage(machine, directories, metadata, settings)
         try:
             async with _running(storage, last_id, metadata, settings, on_fatal, watch) as store:
                 yield store
@@ -206,17 +209,17 @@ async def open_embedded(
 
 
 async def _identify(
-    directories: Directories, metadata: MetadataStore, settings: BookieSettings
+    machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
 ) -> None:
     """Is this our directory? The metadata store knows the bookie, the directory its cookie."""
     found = await metadata.get(ledger_metadata.INSTANCE_ID)
     if found is None:
-        if (directories.ledgers / cookie.VERSION_FILE).exists():
+        if cookie.VERSION_FILE in directories.ledgers.names():
             raise StorageFailed(
-                f"{directories.root} has stored entries before, but its metadata is lost: restore "
-                "that from a backup"
+                f"{directories.root.path} has stored entries before, but its metadata is lost: "
+                "restore that from a backup"
             )
-        instance_id = await _format(metadata)
+        instance_id = await _format(metadata, machine)
     else:
         instance_id = found.value.decode()
     ours = cookie.embedded(settings.bookie_id, instance_id)
@@ -224,8 +227,8 @@ async def _identify(
     known = await metadata.get(path)
     if known is not None and identity.is_empty(directories):
         raise StorageFailed(
-            f"{directories.root} is empty, but this bookie has stored entries before: is it the "
-            "right disk? If it is, restore that from a backup"
+            f"{directories.root.path} is empty, but this bookie has stored entries before: is it "
+            "the right disk? If it is, restore that from a backup"
         )
     identity.check(directories, ours)
     if known is None:
@@ -233,23 +236,24 @@ async def _identify(
             await metadata.put(path, ours.encode().encode(), ABSENT)
 
 
-async def _format(metadata: MetadataStore) -> str:
+async def _format(metadata: MetadataStore, machine: Machine) -> str:
     """Begin a cluster of bookies; returns its id, which is another's if that one was first.
 
     The id is written last: where it stands, all else does.
     """
     with suppress(AlreadyExists):  # a start that was cut off got so far
         await metadata.put(ledger_metadata.LAYOUT, ledger_metadata.LAYOUT_VALUE, ABSENT)
-    made = str(uuid.uuid4())
+    made = str(uuid.UUID(int=machine.random_bits(128), version=4))
     with suppress(AlreadyExists):
         await metadata.put(ledger_metadata.INSTANCE_ID, made.encode(), ABSENT)
     found = await metadata.get(ledger_metadata.INSTANCE_ID)
     return made if found is None else found.value.decode()
 
 
-def _journal_files(directories: Directories, settings: BookieSettings) -> JournalFiles:
+def _journal_files(storage: LedgerStorage, settings: BookieSettings) -> JournalFiles:
     return JournalFiles(
-        directories.journal,
+        storage.directories.journal,
+        storage.machine.threads.lock(),
         size_max=settings.journal_size_max_bytes,
         spares_max=settings.journal_spares_max if settings.sync else 0,
     )
@@ -265,27 +269,25 @@ async def _running(
     watch: Watch | None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Start the journal and the housekeeping; the other way round at the end."""
-    directories = storage.directories
-    files = _journal_files(directories, settings)
-    clock = SystemClock()
-    told: list[str] = []
+    files, machine = _journal_files(storage, settings), storage.machine
+    reported: list[str] = []
 
     def failed(reason: str) -> None:
-        if not told:
-            told.append(reason)
+        if not reported:
+            reported.append(reason)
             on_fatal(reason)
 
-    first_id = max(last_id + 1, clock.wall_ms())
-    journal = Journal(files, first_id, settings, failed)
+    first_id = max(last_id + 1, machine.clock.wall_ms())
+    journal = Journal(files, first_id, settings, failed, machine)
     # Everything before is in ledger storage, synced: a replay begins at the new journal. Where
     # there is a mark already, that need not be written before the doors open (`begin`).
-    begun = read_last_mark(directories) is None
+    begun = read_last_mark(storage.directories) is None
     if begun:
-        await trio.to_thread.run_sync(make_mark, storage, journal.synced)
+        await machine.threads.run(make_mark, storage, journal.synced)
     cache = WriteCache(settings.write_cache_bytes // 2)
     checkpointer = Checkpointer(storage, cache, journal, files, journal.synced)
     checkpointer.begun = begun
-    disk = DiskWatch(directories.root, settings.disk_usage_threshold, settings.disk_usage_low_mark)
+    disk = _disk_watch(storage, settings)
     journal.full = disk.ran_out
     bookie = Bookie(settings, storage, journal, cache, checkpointer, disk)
     collector = Collector(storage, bookie, checkpointer, metadata, settings)
@@ -299,23 +301,23 @@ async def _running(
             bookie.failed = StorageFailed(reason)
             failed(reason)
 
-        keep = Housekeeping(settings, checkpointer, collector, disk, storage_failed)
+        scrubber = _scrubber(storage, metadata, collector, settings)
+        keep = Housekeeping(settings, checkpointer, collector, scrubber.run, disk, storage_failed)
         nursery.start_soon(keep.run)
-        keep.scrubber = scrubber = _scrubber(storage, metadata, collector, settings)
         parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
-        client = LedgerClient(settings.bookie_id, bookie, metadata, clock, flusher.later)
+        client = LedgerClient(settings.bookie_id, bookie, metadata, machine, flusher.later)
         try:
-            yield EmbeddedStore(
-                bookie,
-                journal,
-                client,
-                parts,
-            )
+            yield EmbeddedStore(bookie, journal, client, parts)
         finally:
             keep.cancel()
             with trio.CancelScope(shield=True):
                 await _stop(journal, checkpointer, storage, bookie)
             nursery.cancel_scope.cancel()
+
+
+def _disk_watch(storage: LedgerStorage, settings: BookieSettings) -> DiskWatch:
+    threshold, low_mark = settings.disk_usage_threshold, settings.disk_usage_low_mark
+    return DiskWatch(storage.machine.disk, storage.directories.root, threshold, low_mark)
 
 
 def _scrubber(
@@ -326,7 +328,7 @@ def _scrubber(
 
 
 async def _watch(descriptor: int, call: Callable[[], None]) -> None:
-    """What a link does with a descriptor, for whoever has no link."""
+    """What a link does with a descriptor, where there is no link."""
     while True:
         await trio.lowlevel.wait_readable(descriptor)
         call()
@@ -335,12 +337,12 @@ async def _watch(descriptor: int, call: Callable[[], None]) -> None:
 async def _stop(
     journal: Journal, checkpointer: Checkpointer, storage: LedgerStorage, bookie: Bookie
 ) -> None:
-    """Sync what was appended, tell who waits, write everything out, finish the entry log."""
+    """Sync what was appended, report it, write everything out, finish the entry log."""
     await journal.stop()
     if journal.failed is None and bookie.failed is None:
         try:
             await checkpointer.checkpoint()
-            await trio.to_thread.run_sync(storage.entry_log.finish)
+            await storage.machine.threads.run(storage.entry_log.finish)
             await storage.ids.close()
         except OSError as error:
             # The journal has it all: the next start replays it.

@@ -48,7 +48,7 @@ async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
 
 async def remove(store: MetadataStore, ledger_id: int) -> None:
     """Delete the metadata of a ledger, whatever it says and whoever changes it meanwhile."""
-    path = metadata.path_of(ledger_id)
+    path = ledger_metadata.path_of(ledger_id)
     while (found := await store.get(path)) is not None:
         try:
             await store.delete(path, found.version)

@@ -8,7 +8,6 @@ metadata write is conditional, so of two who recover one closes and the other se
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Final
 from weakref import WeakValueDictionary
@@ -19,9 +18,9 @@ from magnetar.bookie.client.reader import Reader
 from magnetar.bookie.client.writer import Writer
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.core.clock import Clock
 from magnetar.core.errors import AlreadyExists
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
 MASTER_KEY: Final = bytes.fromhex("850bf1071c5e3d8c24235676f8816ae0cbe2f14f")
@@ -36,13 +35,13 @@ class LedgerClient:
         bookie_id: str,
         link: BookieLink,
         store: MetadataStore,
-        clock: Clock,
+        machine: Machine,
         later: Callable[[Callable[[], None]], None],
     ) -> None:
         self._bookie_id = bookie_id
         self._link = link
         self._store = store
-        self._clock = clock
+        self._machine = machine
         self._later = later
         self._writers: WeakValueDictionary[int, Writer] = WeakValueDictionary()
 
@@ -50,7 +49,11 @@ class LedgerClient:
         while True:
             ledger_id = await self._store.next(ledger_metadata.COUNTER)
             fresh = ledger_metadata.fresh(
-                (self._bookie_id,), (1, 1), properties, self._clock.wall_ms(), secrets.randbits(63)
+                (self._bookie_id,),
+                (1, 1),
+                properties,
+                self._machine.clock.wall_ms(),
+                self._machine.random_bits(63),
             )
             try:
                 await self._link.create(ledger_id, MASTER_KEY)

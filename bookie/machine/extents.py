@@ -1,7 +1,7 @@
-"""What Linux can be told about a file's blocks beyond reading and writing. Hints, no more.
+"""Hints to Linux about a file's blocks: fallocate(2).
 
-None of it makes anything durable, and a file system that has it not loses only speed. Elsewhere
-every call does nothing and says so.
+None of it makes anything durable, and a file system without it loses only speed. On other systems a
+call does nothing and returns False.
 
 Invariant: no call changes what a file holds, or where it ends.
 """
@@ -13,6 +13,7 @@ import sys
 from typing import Final
 
 _KEEP_SIZE: Final = 1
+"""FALLOC_FL_KEEP_SIZE of linux/falloc.h. os.posix_fallocate cannot keep the size."""
 
 
 def _system() -> ctypes.CDLL | None:

@@ -1,8 +1,8 @@
-"""Writes that Linux does by itself: handed over with io_submit, their end told by a descriptor.
+"""Writes that Linux does by itself: submitted with io_submit(2), their end shown by an eventfd(2).
 
-A write to a file opened with O_DIRECT and O_DSYNC is durable when it ends, and with this nobody
-waits for it: no thread, so no hand-over there and back and no fight for the interpreter. A lone
-small write costs the process 30 us of CPU in all, with a thread more than 110
+A write to a file opened with O_DIRECT and O_DSYNC is durable when it ends, and no thread waits for
+it: nothing is handed to one and back, and the interpreter's lock is not fought for. A lone small
+write costs the process 30 us of CPU in all, with a thread more than 110
 (`docs/decisions/0007-the-journal-without-a-thread.md`).
 
 Invariant: one write at a time; the buffer belongs to the kernel until `ended` says so.
@@ -27,10 +27,10 @@ WAIT_MS: Final = 10
 _NUMBERS: Final = {"x86_64": (206, 207, 208, 209), "aarch64": (0, 1, 4, 2)}
 """System calls io_setup, io_destroy, io_getevents, io_submit, by machine."""
 _WRITE: Final = 1
-_TELL: Final = 1
-"""The flag that says that there is a descriptor to tell."""
-_AT_ONCE: Final = 8
-"""The flag RWF_NOWAIT: rather fail than wait for a lock of the file system."""
+_WITH_EVENTFD: Final = 1
+"""IOCB_FLAG_RESFD of linux/aio_abi.h: the block names an eventfd."""
+_NO_WAIT: Final = 8
+"""RWF_NOWAIT of linux/fs.h: fail with EAGAIN rather than wait for a lock of the file system."""
 _CONTROL_BLOCK: Final = struct.Struct("<QIiHhIQQqQII")
 """data, key, flags; operation, priority, file; buffer, size, offset; reserved, flags, descriptor"""
 _EVENT: Final = struct.Struct("<QQqq")
@@ -38,13 +38,17 @@ _EVENT: Final = struct.Struct("<QQqq")
 
 
 class KernelWrites:
-    """One write at a time, of one buffer; see the module's docstring."""
+    """`SubmittedWrites` of one buffer; see the module's docstring."""
 
-    def __init__(self, buffer_address: int, system: ctypes.CDLL, context: int, told: int) -> None:
-        self.descriptor = told
+    def __init__(
+        self, buffer: memoryview, system: ctypes.CDLL, context: int, descriptor: int
+    ) -> None:
+        self.descriptor = descriptor
         """Readable when a write may have ended."""
         self.busy = False
-        self._address = buffer_address
+        self._buffer = ctypes.c_char.from_buffer(buffer)
+        """Holds the memory for as long as the kernel may write it out."""
+        self._address = ctypes.addressof(self._buffer)
         self._call = system.syscall
         _, self._destroy, self._get, self._submit = _NUMBERS[platform.machine()]
         self._context = ctypes.c_ulong(context)
@@ -56,13 +60,13 @@ class KernelWrites:
         """Write `size` bytes of the buffer from `start` on. OSError if it cannot even begin.
 
         BlockingIOError, here or from `ended`: the file system would have to wait for something
-        first, so nothing is written; somebody else should do it who may wait.
+        first, so nothing is written; a thread should write it.
         """
         assert not self.busy, "one write at a time"
         _CONTROL_BLOCK.pack_into(
             self._block, 0,
-            0, 0, _AT_ONCE, _WRITE, 0, fd,
-            self._address + start, size, offset, 0, _TELL, self.descriptor,
+            0, 0, _NO_WAIT, _WRITE, 0, fd,
+            self._address + start, size, offset, 0, _WITH_EVENTFD, self.descriptor,
         )  # fmt: skip
         taken = self._call(
             ctypes.c_long(self._submit), self._context, ctypes.c_long(1), self._blocks
@@ -96,7 +100,7 @@ class KernelWrites:
         return int(result)
 
     def wait(self) -> None:
-        """Blocks for a while, or until a write has ended; for whoever has no loop any more."""
+        """Block for a while, or until a write has ended."""
         poller = select.poll()
         poller.register(self.descriptor, select.POLLIN)
         poller.poll(WAIT_MS)
@@ -113,8 +117,8 @@ def _error(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def open_kernel_writes(buffer_address: int) -> KernelWrites | None:
-    """None where the system has no such thing, or does not let us."""
+def open_kernel_writes(buffer: memoryview) -> KernelWrites | None:
+    """None where the system has no such thing, or forbids it."""
     if sys.platform != "linux" or platform.machine() not in _NUMBERS:
         return None
     setup = _NUMBERS[platform.machine()][0]
@@ -124,5 +128,5 @@ def open_kernel_writes(buffer_address: int) -> KernelWrites | None:
         if ctypes.get_errno() in (errno.EAGAIN, errno.ENOSYS, errno.EPERM, errno.ENOMEM):
             return None
         raise _error(ctypes.get_errno())
-    told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-    return KernelWrites(buffer_address, system, context.value, told)
+    descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    return KernelWrites(buffer, system, context.value, descriptor)

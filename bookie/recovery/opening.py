@@ -1,7 +1,7 @@
 """Opens the ledger storage: each index is checked, and rebuilt where it must be.
 
-Invariant: from the moment an index is opened the first time, the ids that were ever made are noted,
-and with them that indexes have marks (`inspection.py`).
+Invariant: once an index has been opened, the ids that were ever created are noted, and with them
+that indexes have marks (`inspection.py`).
 """
 
 from __future__ import annotations
@@ -9,16 +9,21 @@ from __future__ import annotations
 from functools import partial
 
 import trio
-from rocksdict import Cache
 
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.store import MASTER_KEY
-from magnetar.bookie.recovery import wear
 from magnetar.bookie.recovery.inspection import open_index
 from magnetar.bookie.recovery.rebuild import Rebuild
-from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.directories import (
+    INDEXES,
+    LEDGER_ROWS,
+    LOCATIONS,
+    Directories,
+    read_last_mark,
+)
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter
+from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.index.locations import LocationIndex
 from magnetar.bookie.server.ledger_ids import LedgerIds
@@ -26,48 +31,53 @@ from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.replay import replay
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.errors import Corrupted
+from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import MetadataStore
 
 
 async def open_storage(
-    directories: Directories, metadata: MetadataStore, settings: BookieSettings
+    machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
 ) -> tuple[LedgerStorage, int]:
-    """With all that the journal holds on them; and the id of the last journal, -1 if none."""
+    """With all that the journal holds in it; and the id of the last journal, -1 if none."""
     try:
-        return await _opened(directories, metadata, settings)
+        return await _open(machine, directories, metadata, settings)
     except Corrupted as error:
-        # An index that looked sound has rotted, and only now was it read: that is noted. RocksDB
-        # does not let go of it in this process.
-        if not any(map(wear.reason, (directories.locations, directories.ledger_rows))):
+        # An index that looked sound turned out to be rotten when it was read, and the note says so.
+        # RocksDB does not let go of it in this process.
+        if not any(wear.reason(directories.ledgers, name) for name in INDEXES):
             raise
         raise Corrupted(f"{error}; start once more: then it is rebuilt as well") from error
 
 
-async def _opened(
-    directories: Directories, metadata: MetadataStore, settings: BookieSettings
+async def _open(
+    machine: Machine, directories: Directories, metadata: MetadataStore, settings: BookieSettings
 ) -> tuple[LedgerStorage, int]:
-    storage, worn = await trio.to_thread.run_sync(_open, directories, settings)
+    run = machine.threads.run
+    storage, worn = await run(_open_parts, machine, directories, settings)
     try:
         rebuild = await _rebuild(storage, metadata) if worn else None
         await storage.ids.note()
-        return storage, await trio.to_thread.run_sync(_fill, storage, rebuild, settings)
+        return storage, await run(_fill, storage, rebuild, settings)
     except BaseException:
         storage.close()
         raise
 
 
-def _open(directories: Directories, settings: BookieSettings) -> tuple[LedgerStorage, bool]:
+def _open_parts(
+    machine: Machine, directories: Directories, settings: BookieSettings
+) -> tuple[LedgerStorage, bool]:
     """And whether an index is empty and must be rebuilt."""
-    blocks = Cache(settings.block_cache_bytes)
-    ids = LedgerIds(directories)
+    databases = machine.databases(settings.block_cache_bytes)
+    ids = LedgerIds(directories, machine.threads)
     check = partial(open_index, directories=directories, marked=ids.known)
-    locations, one = check(directories.locations, lambda path: LocationIndex(path, blocks))
-    ledgers, other = check(directories.ledger_rows, lambda path: LedgersIndex(path, blocks))
+    locations, one = check(LOCATIONS, lambda index: LocationIndex(index, databases))
+    ledgers, other = check(LEDGER_ROWS, lambda index: LedgersIndex(index, databases))
     ids.saw(max(ledgers.last_ledger(), locations.last_ledger()))
     storage = LedgerStorage(
+        machine=machine,
         directories=directories,
         entry_log=EntryLogWriter(directories.ledgers, settings.entry_log_size_max_bytes),
-        reader=EntryLogReader(directories.ledgers),
+        reader=EntryLogReader(directories.ledgers, machine.threads.lock()),
         locations=locations,
         ledgers=ledgers,
         ids=ids,
@@ -83,9 +93,9 @@ async def _rebuild(storage: LedgerStorage, metadata: MetadataStore) -> Rebuild:
 
 
 def _fill(storage: LedgerStorage, rebuild: Rebuild | None, settings: BookieSettings) -> int:
-    """What the journal holds comes on top; all that it holds with an index that was worn, or if
-    lastMark, which has no checksum, is not the mark of the index: from a place in the middle of a
-    record nothing would be read, and to replay more than must be is harmless.
+    """Replay the journal on top: all of it if an index was worn, or if lastMark, which has no
+    checksum, differs from the mark of the index. From the middle of a record nothing would be
+    read, and to replay more than necessary is harmless.
     """
     mark = storage.locations.mark()
     agreed = mark is None or mark == read_last_mark(storage.directories)

@@ -23,7 +23,7 @@ from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.recovery.salvage import Damaged, Salvaged, records
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
-from magnetar.bookie.server.ledger_storage import LedgerStorage, breathe, make_durable
+from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Rebuild:
         make_durable(self._storage)
 
     def _read(self, log_id: int) -> None:
-        for found in records(self._storage.reader, log_id, breathe):
+        for found in records(self._storage.reader, log_id, self._storage.breathe):
             if isinstance(found, Salvaged):
                 if found.sure:
                     self._take(found.location, found.run)
@@ -92,7 +92,7 @@ class Rebuild:
     def _read_unsure(self, log_id: int) -> None:
         """Where everything that is sure is in the index: what else there is, where nothing is."""
         locations = self._storage.locations
-        for found in records(self._storage.reader, log_id, breathe):
+        for found in records(self._storage.reader, log_id, self._storage.breathe):
             if not isinstance(found, Salvaged) or found.sure:
                 continue
             run = found.run
@@ -115,7 +115,9 @@ class Rebuild:
             self._put()
 
     def _put(self) -> None:
-        self._storage.locations.put(self._placed, breathe, self._storage.locations.sync)
+        self._storage.locations.put(
+            self._placed, self._storage.breathe, self._storage.locations.sync
+        )
         self._placed, self._waiting = [], 0
 
     def _make_rows(self, ledger_ids: Iterable[int]) -> None:

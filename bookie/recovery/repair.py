@@ -1,44 +1,43 @@
-"""A journal that is damaged: what of it can still be had, and a start from that.
+"""Repair of a damaged journal: a start with what of it can still be read.
 
-Damaged are lastMark or a journal that are gone, cut or make no sense. Before lastMark everything is
-in the entry logs. So what can be lost is what stands behind it, and of that only the damaged bytes:
-records carry their ids and a digest, and are searched for behind damage as in entry logs.
+Damaged means that lastMark or a journal is missing, cut, or makes no sense. Everything before
+lastMark is in the entry logs. So only what stands behind it can be lost, and of that only the
+damaged bytes: records carry their ids and a digest, and are searched for behind damage as in entry
+logs.
 
-Accepting notes the index as worn, so that the next start compares what is there with what the
+`accept` notes the indexes as worn, so that the next start compares what is there with what the
 metadata promises, and notes as lost what is nowhere. lastMark goes back to the oldest journal there
-is, since to replay more than must be is harmless. Then of each damaged journal one is made with the
-records that could be found; the old file is kept as `*.damaged`.
+is, since to replay more than necessary is harmless. Then each damaged journal is replaced by one
+with the records that could be found; the old file is kept as `*.damaged`.
 
-Invariant: looking changes nothing; a repair that is cut short can be begun again, and after each
-step of it a start loses nothing that could be had.
+Invariant: `examine` changes nothing; a repair that is cut short can be begun again, and after each
+step of it a start loses nothing that could be read.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.journal_scan import Read, scan
-from magnetar.bookie.recovery import wear
 from magnetar.bookie.recovery.salvage import Salvaged, records_in
-from magnetar.bookie.server.directories import (
-    Directories,
-    read_last_mark,
-    write_last_mark,
-    write_whole,
-)
+from magnetar.bookie.server.directories import INDEXES, Directories, read_last_mark, write_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.journal import files, inventory
+from magnetar.bookie.server.small_files import write_whole
 from magnetar.core.errors import Corrupted
+from magnetar.core.ports.disk import Directory, ReadFile
 
-TAIL_BYTES = 4096
+TAIL_BYTES: Final = 4096
 """Of zeros behind what was found, as the end of a journal has them."""
+COMPARE_BYTES: Final = 1024 * 1024
+"""Of two files, read at a time."""
 
 
 class Finding(Struct, frozen=True):
@@ -46,99 +45,121 @@ class Finding(Struct, frozen=True):
 
     troubles: list[str]
     broken: list[int]
-    """Journals that must be made anew."""
+    """Journals that must be replaced."""
 
 
 def examine(directories: Directories) -> Finding:
     """Blocks."""
+    journal, ledgers = directories.journal, directories.ledgers
     troubles: list[str] = []
     broken: list[int] = []
-    ids = files.journals(directories.journal)
+    ids = files.journals(journal)
     first = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
     try:
         mark = read_last_mark(directories)
-        if mark is None and log_ids(directories.ledgers):
-            troubles.append(f"{directories.ledgers} holds entry logs but no lastMark")
+        if mark is None and log_ids(ledgers):
+            troubles.append(f"{ledgers.path} holds entry logs but no lastMark")
     except Corrupted as error:
         troubles.append(str(error))
         mark = None
     mark = mark or first
     if ids and mark.journal_id not in ids:
         troubles.append(f"the journal {journal_format.file_name(mark.journal_id)} is missing")
-    elif not ids and log_ids(directories.ledgers):
+    elif not ids and log_ids(ledgers):
         troubles.append("there are no journals")
-    if missing := inventory.missing(directories.journal, mark.journal_id):
+    if missing := inventory.missing(journal, mark.journal_id):
         troubles.append(missing)
     for journal_id in ids:
         offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
-        if trouble := _trouble(directories.journal / journal_format.file_name(journal_id), offset):
+        if trouble := _trouble(journal, journal_format.file_name(journal_id), offset):
             troubles.append(trouble)
             broken.append(journal_id)
     return Finding(troubles, broken)
 
 
-def _trouble(path: Path, offset: int) -> str:
-    size = path.stat().st_size
-    if size < offset:
-        return f"{path} is cut short: it has {size} bytes, and lastMark says {offset}"
+def _trouble(directory: Directory, name: str, offset: int) -> str:
+    path = f"{directory.path}/{name}"
+    file = directory.open(name)
     try:
-        with path.open("rb") as file:
-            if journal_format.read_header(file.read(journal_format.HEADER_BYTES)):
-                for _ in scan(_reading(file.fileno()), max(offset, journal_format.HEADER_BYTES)):
-                    pass
+        size = file.size()
+        if size < offset:
+            return f"{path} is cut short: it has {size} bytes, and lastMark says {offset}"
+        if journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
+            for _ in scan(_reading(file), max(offset, journal_format.HEADER_BYTES)):
+                pass
     except ValueError as error:
         return f"{path}: {error}"
+    finally:
+        file.close()
     return ""
 
 
-def _reading(fd: int) -> Read:
-    return lambda offset, size: os.pread(fd, size, offset)
+def _reading(file: ReadFile) -> Read:
+    return lambda offset, size: file.pread(size, offset)
 
 
 def accept(directories: Directories, found: Finding, master_key: bytes, now_ms: int) -> int:
     """Go on with what there is; how many entries the damaged journals still had. Blocks.
 
-    The mark first: in a journal that is made anew nothing is where it was.
+    The mark first: in a journal that is rewritten nothing is where it was.
     """
-    ids = files.journals(directories.journal)
+    journal = directories.journal
+    ids = files.journals(journal)
     if not ids:
         ids = [now_ms]
-        write_whole(
-            directories.journal / journal_format.file_name(now_ms), _journal([], master_key)
-        )
-    for index in (directories.locations, directories.ledger_rows):
-        index.mkdir(exist_ok=True)
-        wear.note(index, f"the journal was repaired: the index {index.name} is made to agree")
+        write_whole(journal, journal_format.file_name(now_ms), _journal([], master_key))
+    note_wear(directories, "the journal was repaired: the index {} is made to agree")
     write_last_mark(directories, journal_format.Mark(ids[0], journal_format.HEADER_BYTES))
     entries = 0
     for journal_id in found.broken:
-        path = directories.journal / journal_format.file_name(journal_id)
-        runs = list(_salvaged(path))
+        name = journal_format.file_name(journal_id)
+        runs = list(_salvaged(journal, name))
         entries += sum(run.count for run in runs)
-        _keep(path)
-        write_whole(path, _journal(runs, master_key))
-    (directories.journal / inventory.FILE).unlink(missing_ok=True)
+        _keep(journal, name)
+        write_whole(journal, name, _journal(runs, master_key))
+    if inventory.FILE in journal.names():
+        journal.remove(inventory.FILE)
     return entries
 
 
-def _keep(path: Path) -> None:
+def note_wear(directories: Directories, reason: str) -> None:
+    """Have the next start rebuild both indexes; `reason` has a place for the name. Blocks."""
+    for name in INDEXES:
+        wear.note(directories.ledgers.directory(name), reason.format(name))
+
+
+def _keep(directory: Directory, name: str) -> None:
     """Under another name as well, and never over what was kept before."""
-    names = (path.name + ".damaged" + (f".{i}" if i else "") for i in itertools.count())
-    for kept in map(path.with_name, names):
-        if not kept.exists():
-            os.link(path, kept)
+    names = (name + ".damaged" + (f".{i}" if i else "") for i in itertools.count())
+    for kept in names:
+        if kept not in directory.names():
+            directory.link(name, kept)
             return
-        if kept.samefile(path):
+        if _same_bytes(directory, name, kept):
             return
 
 
-def _salvaged(path: Path) -> Iterator[Run]:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        read = _reading(file.fileno())
-        for found in records_in(read, 0, journal_format.HEADER_BYTES, size):
+def _same_bytes(directory: Directory, name: str, other: str) -> bool:
+    one, two = directory.open(name), directory.open(other)
+    try:
+        if one.size() != two.size():
+            return False
+        starts = range(0, one.size(), COMPARE_BYTES)
+        return all(one.pread(COMPARE_BYTES, i) == two.pread(COMPARE_BYTES, i) for i in starts)
+    finally:
+        one.close()
+        two.close()
+
+
+def _salvaged(directory: Directory, name: str) -> Iterator[Run]:
+    file = directory.open(name)
+    try:
+        end = file.size()
+        for found in records_in(_reading(file), 0, journal_format.HEADER_BYTES, end):
             if isinstance(found, Salvaged):
                 yield found.run
+    finally:
+        file.close()
 
 
 def _journal(runs: list[Run], master_key: bytes) -> bytes:

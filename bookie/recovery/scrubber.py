@@ -1,13 +1,13 @@
 """Reads entry logs through in the background, slowly, and reports rot before a reader meets it.
 
-Theory. All that is on the disk is compared with its digests, past the page cache: what is there may
-hide what has rotted beneath, and what readers have in it must stay. A log is whole records without
-anything in between, so where they do not follow each other is a hole; which entries were in it only
-the index knows, and that is asked once for each log that has any. In the same way a log that is
-named there and missing is found, before each round.
+Theory. Everything on the disk is compared with its digests, past the page cache: the cache may hide
+rot beneath it, and what readers have in it must stay. A log is whole records with nothing in
+between, so where they do not follow each other is a hole; which entries were in it only the index
+knows, which is read once for each log with holes. A log that the index names and that is missing is
+found in the same way, before each round.
 
-An entry is reported if the index still has it there, and its ledger still is: compaction and
-garbage collection go on meanwhile, and rot of what nobody needs is nothing to be told.
+An entry is reported if the index still has it there, and its ledger still exists: compaction and
+garbage collection go on meanwhile, and rot of what nobody needs is not worth a report.
 
 Invariant: each range of entries is reported once. Nothing is repaired or changed here.
 """
@@ -16,11 +16,8 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
-import threading
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -30,12 +27,13 @@ from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.locations import LOST
-from magnetar.bookie.machine.durability import DIRECT, aligned
+from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
-from magnetar.bookie.server.directories import write_whole
 from magnetar.bookie.server.ledger_storage import LedgerStorage
+from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.errors import Corrupted, LedgerNotFound
+from magnetar.core.ports.disk import Directory
 from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)
@@ -52,7 +50,6 @@ PLACE: Final = "scrubbed"
 UNREADABLE: Final = b"\xff"
 """Stands for each byte that the disk does not give."""
 _FAR: Final = 1 << 63
-_never = threading.Event()
 OWNER: Final = "pulsar/managed-ledger"
 
 Hole = tuple[int, int]
@@ -83,6 +80,7 @@ class Scrubber:
         self._metadata = metadata
         self._finished = finished
         self._rate = bytes_per_second
+        self._run = storage.machine.threads.run
         self._reported: set[tuple[int, int, int]] = set()
         self._bytes = self._rounds = self._entries = 0
 
@@ -107,18 +105,18 @@ class Scrubber:
             try:
                 await self._scrub(log_id)
             except FileNotFoundError:
-                continue  # compacted, or nobody's any more
-            await trio.to_thread.run_sync(self._note_place, log_id)
+                continue  # compacted, or deleted
+            await self._run(self._note_place, log_id)
         self._rounds += 1
         if behind:
-            await trio.to_thread.run_sync(self._note_place, -1)
+            await self._run(self._note_place, -1)
 
     async def _scrub(self, log_id: int) -> None:
-        path = self._storage.directories.ledgers / log_format.file_name(log_id)
-        with _PastTheCache(path) as file:
-            end = await trio.to_thread.run_sync(self._end, log_id)
+        directory = self._storage.directories.ledgers
+        with _PastTheCache(directory, log_format.file_name(log_id)) as file:
+            end = await self._run(self._end, log_id)
             walk = _Walk(log_id, end, file)
-            while await trio.to_thread.run_sync(walk.step):
+            while await self._run(walk.step):
                 await self._pace(file)
         if walk.holes:
             await self._report(await self._select(walk.is_in_a_hole))
@@ -142,30 +140,30 @@ class Scrubber:
 
     def _is_missing(self, location: int) -> bool:
         if location == LOST:
-            return False  # told when the index was rebuilt
+            return False  # reported when the index was rebuilt
         name = log_format.file_name(location >> 32)
-        return not (self._storage.directories.ledgers / name).exists()
+        return name not in self._storage.directories.ledgers.names()
 
-    async def _select(self, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
-        return await trio.to_thread.run_sync(self._select_blocking, wanted)
+    async def _select(self, matches: Callable[[int], bool]) -> list[tuple[int, int, int]]:
+        return await self._run(self._select_blocking, matches)
 
-    def _select_blocking(self, wanted: Callable[[int], bool]) -> list[tuple[int, int, int]]:
+    def _select_blocking(self, matches: Callable[[int], bool]) -> list[tuple[int, int, int]]:
         """Ranges (ledger, first, last) of what the index has, and still has, at such locations."""
-        asked: dict[int, bool] = {}
+        known: dict[int, bool] = {}
 
         def in_such_a_log(location: int) -> bool:
-            if wanted is not self._is_missing:
-                return wanted(location)
+            if matches is not self._is_missing:
+                return matches(location)
             log_id = location >> 32
-            if log_id not in asked:
-                asked[log_id] = wanted(location)
-            return asked[log_id]
+            if log_id not in known:
+                known[log_id] = matches(location)
+            return known[log_id]
 
         locations = self._storage.locations
         ranges: list[tuple[int, int, int]] = []
-        for ledger_id, entry_id in locations.entries_at(in_such_a_log, _slowly):
+        for ledger_id, entry_id in locations.entries_at(in_such_a_log, self._pause):
             now = locations.find(ledger_id, entry_id)
-            if now is None or not wanted(now):
+            if now is None or not matches(now):
                 continue
             if ranges and ranges[-1][0] == ledger_id and ranges[-1][2] == entry_id - 1:
                 ranges[-1] = (ledger_id, ranges[-1][1], entry_id)
@@ -181,7 +179,7 @@ class Scrubber:
             try:
                 about, _ = await metadata_loop.read(self._metadata, ledger_id)
             except (LedgerNotFound, Corrupted):
-                continue  # nobody's any more
+                continue  # the ledger is deleted
             self._reported.add(one)
             self._entries += last - first + 1
             owner = ledger_metadata.info(ledger_id, about).properties.get(OWNER, b"nobody known")
@@ -190,28 +188,23 @@ class Scrubber:
                 ledger_id, first, ledger_id, last, owner.decode(errors="replace"),
             )  # fmt: skip
 
-    # -- where it was -------------------------------------------------------------------------
+    def _pause(self) -> None:
+        """Between two parts of the index, of a millisecond or two each."""
+        self._storage.machine.threads.pause(LOOK_SECONDS)
 
-    @property
-    def _place_file(self) -> Path:
-        return self._storage.directories.ledgers / PLACE
+    # -- where it was -------------------------------------------------------------------------
 
     def _place(self) -> int:
         try:
-            return int(self._place_file.read_text())
+            return int(read_whole(self._storage.directories.ledgers, PLACE))
         except (OSError, ValueError):
             return -1
 
     def _note_place(self, log_id: int) -> None:
         try:
-            write_whole(self._place_file, b"%d" % log_id)
+            write_whole(self._storage.directories.ledgers, PLACE, b"%d" % log_id)
         except OSError as error:
             log.info("where the scrubber is cannot be noted: %s", error)
-
-
-def _slowly() -> None:
-    """Between two stretches of the index, of a millisecond or two each."""
-    _never.wait(LOOK_SECONDS)
 
 
 class _Walk:
@@ -253,27 +246,22 @@ class _Walk:
 class _PastTheCache:
     """A file, read from the disk itself where the system can do that."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, directory: Directory, name: str) -> None:
         self.bytes = 0
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | DIRECT)
-        except OSError as error:
-            if error.errno != errno.EINVAL:  # a file system without direct I/O says that
-                raise
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._file = directory.open(name, direct=True)
 
     def __enter__(self) -> _PastTheCache:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def read(self, offset: int, size: int) -> bytes:
         begin = offset - offset % PAGE_BYTES
         length = -(-(offset + size - begin) // PAGE_BYTES) * PAGE_BYTES
         buffer = aligned(length)
         try:
-            got = os.preadv(self._descriptor, [buffer], begin)
+            got = self._file.preadv([buffer], begin)
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
@@ -285,10 +273,10 @@ class _PastTheCache:
         for at in range(0, len(buffer), PAGE_BYTES):
             page = buffer[at : at + PAGE_BYTES]
             try:
-                if os.preadv(self._descriptor, [page], begin + at) < PAGE_BYTES:
+                if self._file.preadv([page], begin + at) < PAGE_BYTES:
                     break
             except OSError as error:
                 if error.errno != errno.EIO:
                     raise
                 page[:] = UNREADABLE * PAGE_BYTES
-        return min(len(buffer), os.fstat(self._descriptor).st_size - begin)
+        return min(len(buffer), self._file.size() - begin)

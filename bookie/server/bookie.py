@@ -1,4 +1,4 @@
-"""One bookie: takes runs of entries, gives them back, fences ledgers. It does not know clients.
+"""One bookie: adds runs of entries, reads them, fences ledgers. It does not know clients.
 
 The way of an entry: `add` puts it into the write cache, then into the journal's next group; the
 journal's thread syncs the group and `acked` is called; a checkpoint moves it from the cache into an
@@ -29,7 +29,7 @@ from magnetar.bookie.server.damage import DamagedRange
 from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
-from magnetar.bookie.server.ledger_storage import LedgerStorage, breathe
+from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.errors import (
     Corrupted,
@@ -109,7 +109,8 @@ class Bookie:
         self._disk = disk
         self._read_cache = ReadCache(settings.read_cache_bytes)
         self._ledgers: dict[int, LedgerState] = {}
-        self._readers = trio.CapacityLimiter(settings.read_threads_max)
+        self._threads = storage.machine.threads
+        self._readers = self._threads.workers(settings.read_threads_max, abandon=True)
 
     # -- adding -------------------------------------------------------------------------------
 
@@ -138,7 +139,7 @@ class Bookie:
             self._journal_key(ledger_id, state)
         # The cache first, the journal second: `checkpoint.py` says why.
         if self._cache.put(run):
-            self._checkpointer.want()
+            self._checkpointer.request()
         if self._journal.append(run.blob, acked, run.apart):
             self.wake()
         self.counters.entries_added += run.count
@@ -338,9 +339,10 @@ class Bookie:
         """The first and the last of the entries that cannot be read, of which this is one."""
 
         def is_cached(entry_id: int) -> bool:
-            return trio.from_thread.run_sync(self._cache.find, ledger_id, entry_id) is not None
+            found = self._threads.call_and_wait(self._cache.find, ledger_id, entry_id)
+            return found is not None
 
-        damaged = DamagedRange(self._storage, ledger_id, is_cached, breathe)
+        damaged = DamagedRange(self._storage, ledger_id, is_cached)
         return await self._in_thread(damaged.around, entry_id, last)
 
     async def last_entry(self, ledger_id: int) -> Header | None:
@@ -378,9 +380,7 @@ class Bookie:
         self, read: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
     ) -> Result:
         try:
-            return await trio.to_thread.run_sync(
-                read, *arguments, limiter=self._readers, abandon_on_cancel=True
-            )
+            return await self._readers.run(read, *arguments)
         except OSError as error:
             raise StorageFailed(f"the disk cannot be read: {error}") from error
 

@@ -9,7 +9,7 @@ Two halves of the work, the first done often, the second rarely, because it make
                   on the loop   drop the leaving half: it is read from the entry log now
     marking       in a thread   3 sync the entry log               4 sync the index, and the rows
                                 5 lastMark := the position noted when the last half left
-    on its own    in a thread   retire journals before the mark
+    apart         in a thread   retire journals before the mark
 
 Why it is safe: an entry is put into the write cache before it goes to the journal, and a dirty row
 likewise; so all that the journal holds before the position noted is in what is written out then,
@@ -17,8 +17,8 @@ or was before. Until lastMark has moved the journal has it all, whatever a crash
 and writing it out twice gives the same. Rows are written even if there is no entry: a fence whose
 journal record has been passed by lastMark is nowhere else.
 
-Step 3 comes before step 4 whoever needs them (`make_durable`): what was in no group of the journal
-yet when the machine stopped may be lost, but not be in the index and lost.
+Step 3 always comes before step 4 (`make_durable`): an entry that was in no group of the journal yet
+when the machine stopped may be lost, but not be in the index and lost.
 
 Invariant: lastMark only moves forward, and only to synced positions.
 """
@@ -26,7 +26,6 @@ Invariant: lastMark only moves forward, and only to synced positions.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -73,7 +72,7 @@ class Checkpointer:
         self.deleted: dict[int, None] = {}
         """Ledgers that are gone, in that order: nothing of them is written any more."""
         self.relieved: Callable[[], None] | None = None
-        """Called when an empty half of the write cache fills: who was held may go on."""
+        """Called when an empty half of the write cache fills: connections may be read again."""
         self.wrote_out: Callable[[], None] | None = None
         """Called whenever the disk holds a half of the write cache more."""
         self.begun = False
@@ -81,6 +80,7 @@ class Checkpointer:
         self.count = 0
         self.seconds = Histogram.of_latency()
         self.storage = storage
+        self._now = storage.machine.clock.monotonic
         self._cache = cache
         self._journal = journal
         self._journal_files = journal_files
@@ -93,17 +93,17 @@ class Checkpointer:
         """Where the half that leaves stands, when it is in the entry log and not in the index."""
         self._unmarked_bytes = self._unmarked_entries = 0
         """Written out since the last mark."""
-        self._marked_at = time.perf_counter()
-        self._wanted = trio.Event()
-        self._limiter = trio.CapacityLimiter(1)
-        self._retirer = trio.CapacityLimiter(1)
+        self._marked_at = self._now()
+        self._requested = trio.Event()
+        self._worker = storage.machine.threads.workers(1)
+        self._retirer = storage.machine.threads.workers(1)
         self._retiring = False
         self._retired = -1
         """Journals before this one are given up."""
 
-    def want(self) -> None:
+    def request(self) -> None:
         """A half is full: do not wait for the interval."""
-        self._wanted.set()
+        self._requested.set()
 
     def row(self, ledger_id: int) -> LedgerRow | None:
         """A row that is not in the index yet."""
@@ -115,9 +115,9 @@ class Checkpointer:
             while True:
                 step = self.checkpoint
                 with trio.move_on_after(interval_seconds):
-                    await self._wanted.wait()
+                    await self._requested.wait()
                     step = self.make_room
-                self._wanted = trio.Event()
+                self._requested = trio.Event()
                 try:
                     with trio.CancelScope(shield=True):
                         await step()
@@ -126,7 +126,7 @@ class Checkpointer:
                         raise
                     log.error("no room for a checkpoint, trying again soon: %s", error)
                     await trio.sleep(RETRY_SECONDS)
-                    self.want()
+                    self.request()
                 if not self._retiring and self._mark.journal_id > self._retired:
                     self._retiring = True
                     nursery.start_soon(self.retire)
@@ -135,25 +135,23 @@ class Checkpointer:
         """Make the mark that a start has reached: before any journal is given up. A full disk is
         waited for.
         """
-        told = False
+        waiting = False
         while not self.begun:
             try:
                 async with self.storage.lock:
-                    await trio.to_thread.run_sync(
-                        make_mark, self.storage, self._mark, limiter=self._limiter
-                    )
+                    await self._worker.run(make_mark, self.storage, self._mark)
             except OSError as error:
                 if not is_full(error):
                     raise
-                if not told:
+                if not waiting:
                     log.error(
                         "no room for the mark of this start, trying until there is: %s", error
                     )
-                told = True
+                waiting = True
                 await trio.sleep(RETRY_SECONDS)
             else:
                 self.begun = True
-                if told:
+                if waiting:
                     log.warning("there is room for the mark of this start")
 
     async def checkpoint(self) -> None:
@@ -175,15 +173,15 @@ class Checkpointer:
         return (
             self._unmarked_bytes >= MARK_BYTES
             or self._unmarked_entries >= MARK_ENTRIES
-            or time.perf_counter() - self._marked_at >= MARK_SECONDS
+            or self._now() - self._marked_at >= MARK_SECONDS
         )
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
-        started = time.perf_counter()
+        started = self._now()
         yield
         self.count += 1
-        self.seconds.add(time.perf_counter() - started)
+        self.seconds.add(self._now() - started)
 
     async def _write_out(self) -> None:
         if self._cache.leaving is None:  # else the last attempt failed: the same again
@@ -196,7 +194,7 @@ class Checkpointer:
             self._relieve()
         half = self._cache.leaving
         assert half is not None
-        await trio.to_thread.run_sync(self._write_half, half, limiter=self._limiter)
+        await self._worker.run(self._write_half, half)
         self._cache.drop()
         self._reached = self._leaving_mark
         self._leaving_rows = {}
@@ -205,22 +203,22 @@ class Checkpointer:
         if self.wrote_out is not None:
             self.wrote_out()
         if self._cache.is_congested:
-            self.want()
+            self.request()
 
     def _relieve(self) -> None:
-        """There is room again: whoever waited looks."""
+        """There is room again."""
         if self.relieved is not None:
             self.relieved()
 
     def _write_half(self, half: Half) -> None:
-        """What failed is done again, and only that: the index may be without room for long, and
-        each time the entries would take as much again of what there is.
+        """What failed is tried again, and only that: the index may lack room for long, and to
+        append the entries again would take as much of the disk each time.
         """
         if self._placed is None:
             try:
                 self._placed = append_half(self.storage, half, self.deleted)
             except OSError:
-                # It is written again, whole, and to another log: nobody knows how this one ends.
+                # The half is written again, to another log: nobody knows how this one ends.
                 self.storage.entry_log.set_aside()
                 raise
         put_index(self.storage, self._placed, self._leaving_rows, self.deleted)
@@ -234,20 +232,20 @@ class Checkpointer:
     async def _make_mark(self) -> None:
         mark = self._reached
         if mark > self._mark or not self.begun:
-            await trio.to_thread.run_sync(make_mark, self.storage, mark, limiter=self._limiter)
+            await self._worker.run(make_mark, self.storage, mark)
         self._mark, self.begun = mark, True
         self._unmarked_bytes = self._unmarked_entries = 0
-        self._marked_at = time.perf_counter()
+        self._marked_at = self._now()
 
     async def retire(self) -> None:
         """Give up journals that no replay needs any more.
 
-        On its own: making a spare of an old journal takes as long as writing one, and the next
-        half of the write cache does not wait for that.
+        By a worker of its own: to zero an old journal takes as long as to write one, and the next
+        half of the write cache must not wait for that.
         """
         mark = self._mark
         try:
-            await trio.to_thread.run_sync(self._retire, mark, limiter=self._retirer)
+            await self._retirer.run(self._retire, mark)
             self._retired = mark.journal_id
         except OSError as error:
             if not is_full(error):

@@ -15,7 +15,6 @@ checkpoint never waits long.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar, TypeVarTuple, Unpack
 
@@ -25,18 +24,12 @@ from msgspec import Struct
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
-from magnetar.bookie.machine.durability import sync_directory
 from magnetar.bookie.server.bookie import Bookie
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
-from magnetar.bookie.server.ledger_storage import (
-    LedgerStorage,
-    breathe,
-    make_durable,
-    put_locations,
-)
+from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.errors import BrokerError, Corrupted
 from magnetar.core.ports.metadata_store import MetadataStore
@@ -81,7 +74,7 @@ class Collector:
         self._checkpointer = checkpointer
         self._metadata = metadata
         self._settings = settings
-        self._limiter = trio.CapacityLimiter(1)
+        self._worker = storage.machine.threads.workers(1)
         self._contents: dict[int, dict[int, int]] = {}
         """Per finished log: bytes per ledger, as far as they live."""
         self._damaged: set[int] = set()
@@ -154,7 +147,7 @@ class Collector:
     async def _in_thread(
         self, call: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments
     ) -> Result:
-        return await trio.to_thread.run_sync(call, *arguments, limiter=self._limiter)
+        return await self._worker.run(call, *arguments)
 
     async def _forget(self, gone: list[int]) -> None:
         """Drop what the index has of deleted ledgers."""
@@ -216,8 +209,8 @@ class Collector:
         If something was, it is no such end.
         """
         locations = self._storage.locations
-        contents, end = self._storage.reader.ledgers(log_id, breathe)
-        if end and locations.any_in(log_id, end, breathe):
+        contents, end = self._storage.reader.ledgers(log_id, self._storage.breathe)
+        if end and locations.any_in(log_id, end, self._storage.breathe):
             raise Corrupted(f"entry log {log_id:x}: there is no record at {end}, but behind it")
         return contents
 
@@ -235,15 +228,15 @@ class Collector:
     def _unlink_blocking(self, log_id: int) -> None:
         directory = self._storage.directories.ledgers
         self._storage.reader.forget(log_id)
-        os.unlink(directory / log_format.file_name(log_id))
-        sync_directory(directory)
+        directory.remove(log_format.file_name(log_id))
+        directory.sync()
 
     # -- compaction ---------------------------------------------------------------------------
 
     async def _compact(self, log_id: int) -> None:
         """Move what lives elsewhere, then unlink."""
         moved = 0
-        runs = self._storage.reader.scan(log_id, breathe)
+        runs = self._storage.reader.scan(log_id, self._storage.breathe)
         while True:
             async with self._storage.lock:
                 copied = await self._in_thread(self._move_slice, runs)
@@ -286,7 +279,7 @@ class Collector:
         for i in range(run.count + 1):
             self._looks += 1
             if self._looks % LOOKS_PER_BREATH == 0:
-                breathe()
+                self._storage.breathe()
             here = i < run.count and (
                 self._storage.locations.find(run.ledger_id, run.first + i)
                 == location + run.offsets[i]

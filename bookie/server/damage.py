@@ -27,13 +27,11 @@ class DamagedRange:
         storage: LedgerStorage,
         ledger_id: int,
         is_cached: Callable[[int], bool],
-        breathe: Callable[[], None],
     ) -> None:
         """`is_cached`: whether the entry is in memory, on its way to ledger storage."""
         self._storage = storage
         self._ledger_id = ledger_id
         self._is_cached = is_cached
-        self._breathe = breathe
         self._looks = 0
 
     def around(self, entry_id: int, last: int) -> tuple[int, int]:
@@ -48,7 +46,7 @@ class DamagedRange:
     def is_readable(self, entry_id: int) -> bool:
         self._looks += 1
         if self._looks % LOOKS_PER_BREATH == 0:
-            self._breathe()
+            self._storage.breathe()
         storage, ledger_id = self._storage, self._ledger_id
         location = storage.locations.find(ledger_id, entry_id)
         if location is None:

@@ -1,95 +1,71 @@
-"""The bookie's directories: Apache's layout below one root, held by one process.
+"""The bookie's directories: Apache's layout below one root, claimed by one process.
 
 Below the root are `lock`, `journal/current/` (VERSION, *.txn) and `ledgers/current/` (VERSION,
-*.log, lastId, lastMark, and the RocksDB directories locations/ and ledgers/).
-
-Invariant: small files are replaced whole, so that a crash leaves the old one or the new one.
+*.log, lastId, lastMark, and the databases locations/ and ledgers/).
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from msgspec import Struct
 
 from magnetar.bookie.format.journal import Mark, decode_mark
-from magnetar.bookie.machine.durability import sync_directory, sync_file
+from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.ports.disk import Directory, Disk
 
 LOCK: Final = "lock"
 LAST_MARK: Final = "lastMark"
+LOCATIONS: Final = "locations"
+LEDGER_ROWS: Final = "ledgers"
+INDEXES: Final = (LOCATIONS, LEDGER_ROWS)
+"""Directories below `ledgers`."""
 
 
 class Directories(Struct, frozen=True):
     """Where things are."""
 
-    root: Path
+    root: Directory
+    journal: Directory
+    ledgers: Directory
 
-    @property
-    def journal(self) -> Path:
-        return self.root / "journal" / "current"
 
-    @property
-    def ledgers(self) -> Path:
-        return self.root / "ledgers" / "current"
-
-    @property
-    def locations(self) -> Path:
-        return self.ledgers / "locations"
-
-    @property
-    def ledger_rows(self) -> Path:
-        return self.ledgers / "ledgers"
-
-    def make(self) -> None:
-        for directory in (self.journal, self.ledgers):
-            directory.mkdir(parents=True, exist_ok=True)
+def make_directories(root: Directory) -> Directories:
+    """Those below `root`, made if they are not there."""
+    return Directories(
+        root,
+        root.directory("journal").directory("current"),
+        root.directory("ledgers").directory("current"),
+    )
 
 
 @contextmanager
-def held(root: Path) -> Iterator[Directories]:
-    """The directories below `root`, which no other process uses until the block ends."""
-    root.mkdir(parents=True, exist_ok=True)
-    lock = os.open(root / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise StorageFailed(f"the bookie directory {root} is in use by another process") from None
-    try:
-        directories = Directories(root)
-        directories.make()
-        yield directories
-    finally:
-        os.close(lock)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a small file so that a crash leaves the old one or the new one, and make it last."""
-    new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        sync_file(file.fileno())
-    os.replace(new, path)
-    sync_directory(path.parent)
+def claim(disk: Disk, path: str) -> Iterator[Directories]:
+    """The directories below `path`, which no other process uses until the block ends."""
+    root = disk.directory(path)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(disk.lock(root, LOCK))
+        except BlockingIOError:
+            raise StorageFailed(
+                f"the bookie directory {root.path} is in use by another process"
+            ) from None
+        yield make_directories(root)
 
 
 def read_last_mark(directories: Directories) -> Mark | None:
     """From where the journal must be replayed; None in a directory that never had a bookie."""
-    path = directories.ledgers / LAST_MARK
     try:
-        return decode_mark(path.read_bytes())
+        return decode_mark(read_whole(directories.ledgers, LAST_MARK))
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise Corrupted(f"{path}: {error}") from error
+        raise Corrupted(f"{directories.ledgers.path}/{LAST_MARK}: {error}") from error
 
 
 def write_last_mark(directories: Directories, mark: Mark) -> None:
-    write_whole(directories.ledgers / LAST_MARK, mark.encode())
+    """Durable on return."""
+    write_whole(directories.ledgers, LAST_MARK, mark.encode())

@@ -9,11 +9,9 @@ then it stays "no" until there is more room than there was, or is tried again ev
 from __future__ import annotations
 
 import errno
-import shutil
-from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from magnetar.core.ports.disk import Directory, Disk
 
 
 def is_full(error: OSError) -> bool:
@@ -27,27 +25,15 @@ LOOKS_MAX: Final = 16
 """Between two tries where there is not so much: almost three minutes by default."""
 
 
-class DiskUsage(Struct, frozen=True):
-    """A disk at one moment."""
-
-    used_part: float
-    free_bytes: int
-
-
-def look(directory: Path) -> DiskUsage:
-    """Ask the system. What only root may use counts as used."""
-    usage = shutil.disk_usage(directory)
-    return DiskUsage(1.0 - usage.free / usage.total, usage.free)
-
-
 class DiskWatch:
     """Remembers the last look and what follows from it."""
 
-    def __init__(self, directory: Path, threshold: float, low_mark: float) -> None:
+    def __init__(self, disk: Disk, directory: Directory, threshold: float, low_mark: float) -> None:
+        self._disk = disk
         self._directory = directory
         self._threshold = threshold
         self._low_mark = min(low_mark, threshold)
-        self.usage = look(directory)
+        self.usage = disk.usage(directory)
         self.writable = self.usage.used_part <= threshold
         self._free_when_full = -1
         """What was free when a write found no room; -1 if none has."""
@@ -58,7 +44,7 @@ class DiskWatch:
         if self.writable or self._free_when_full < 0:
             self._looks = self._looks_left = min(2 * self._looks + 1, LOOKS_MAX)
         self.writable = False
-        self._free_when_full = look(self._directory).free_bytes
+        self._free_when_full = self._disk.usage(self._directory).free_bytes
 
     def _is_worth_a_try(self) -> bool:
         if self._free_when_full < 0:
@@ -71,7 +57,7 @@ class DiskWatch:
 
     def check(self) -> bool:
         """Look again; returns whether `writable` changed."""
-        self.usage = look(self._directory)
+        self.usage = self._disk.usage(self._directory)
         before = self.writable
         if self.usage.used_part > self._threshold:
             self.writable = False

@@ -1,19 +1,18 @@
 """The bookie's own tasks: hand appends over, write checkpoints, collect garbage, watch the disk.
 
-Invariant: what a task meets and cannot mend is told once, as fatal; no task dies silently.
+Invariant: an error that a task cannot handle is reported once, as fatal; no task dies silently.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from typing import Final
 
 import trio
 
-from magnetar.bookie.recovery.scrubber import Scrubber
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.collector import Collector
 from magnetar.bookie.server.disk_usage import DiskWatch
@@ -41,13 +40,13 @@ def _look(looks: Iterator[int]) -> int | None:
 class Flusher:
     """Hands appends to the journal at the latest when the loop has turned once.
 
-    In a sweep of the link it comes too late and finds nothing to do; for everybody else (a cursor
-    saved by a task) it is what makes the append go on its way.
+    In a sweep of the link it comes too late and finds nothing to do; for all others (a task that
+    saves a cursor) it is what hands the append over.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.held = False
-        """Somebody has promised to hand over before the loop turns."""
+        """The link has promised to hand over before the loop turns."""
         self._journal = journal
         self._woken = False
         self._parked = trio.lowlevel.ParkingLot()
@@ -68,8 +67,8 @@ class Flusher:
 
     async def run(self) -> None:
         while True:
-            # Whoever wakes us while we work (a call appends, a hand-over is refused) finds nobody
-            # parked, and wakes us only once: without a note we would sleep over what he brought.
+            # A wake-up during this work (a call appends, a hand-over is refused) finds no task
+            # parked, and comes only once: without the flag its append would wait for the next.
             self._woken = False
             while self._later:
                 self._later.popleft()()
@@ -79,17 +78,19 @@ class Flusher:
 
 
 class Housekeeping:
-    """Starts what runs by the clock, and turns a disk that fails into one fatal word."""
+    """Runs what goes by the clock, and reports a disk that fails once."""
 
     def __init__(
         self,
         settings: BookieSettings,
         checkpointer: Checkpointer,
         collector: Collector,
+        scrub: Callable[[], Awaitable[None]],
         disk: DiskWatch,
         failed: Callable[[str], None],
     ) -> None:
-        self.scrubber: Scrubber | None = None
+        """`scrub`: read entry logs through until cancelled."""
+        self._scrub_logs = scrub
         self._settings = settings
         self._storage = checkpointer.storage
         self._checkpointer = checkpointer
@@ -127,20 +128,18 @@ class Housekeeping:
             self._failed(f"collecting garbage failed: {error}")
 
     async def _read_indexes(self) -> None:
-        """Once after a start: what has rotted is told, and noted for the next start to mend."""
+        """Once after a start: rot is reported, and noted so that the next start rebuilds."""
         for index in (self._storage.locations, self._storage.ledgers):
             with closing(index.read_through()) as looks:
                 count: int | None = 0
                 while count is not None:
-                    count = await trio.to_thread.run_sync(_look, looks)
+                    count = await self._storage.machine.threads.run(_look, looks)
                     await trio.sleep(LOOK_SECONDS)
 
     async def _scrub(self) -> None:
-        if self.scrubber is None:
-            return
         try:
-            await self.scrubber.run()
-        except (OSError, BrokerError) as error:  # what readers need of it they are told
+            await self._scrub_logs()
+        except (OSError, BrokerError) as error:  # readers that need what is damaged get errors
             log.error("entry logs are read through no further: %s", error)
 
     async def _disk_checks(self) -> None:

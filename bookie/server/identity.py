@@ -1,4 +1,4 @@
-"""The check that a directory is this bookie's: every directory has its cookie (`format/cookie.py`).
+"""The check that a directory is this bookie's: each has its cookie (`format/cookie.py`).
 
 Invariant: a bookie starts only where every directory has its own cookie, or where none has one and
 nothing else is there either. An empty disk under a known name would deny entries it once had.
@@ -6,63 +6,70 @@ nothing else is there either. An empty disk under a known name would deny entrie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from magnetar.bookie.format.cookie import VERSION_FILE, Cookie, decode
-from magnetar.bookie.server.directories import LAST_MARK, Directories, write_whole
+from magnetar.bookie.server.directories import LAST_MARK, Directories
 from magnetar.bookie.server.journal.files import journals
+from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.errors import StorageFailed
+from magnetar.core.ports.disk import Directory
 
 
 def is_empty(directories: Directories) -> bool:
     """No cookie, and nothing that a bookie has stored."""
-    places = (directories.journal, directories.ledgers)
     return not (
-        any((place / VERSION_FILE).exists() for place in places)
+        any(map(_has_cookie, (directories.journal, directories.ledgers)))
         or journals(directories.journal)
-        or any(directories.ledgers.glob("*.log"))
+        or any(name.endswith(".log") for name in directories.ledgers.names())
     )
 
 
-def check(directories: Directories, wanted: Cookie) -> None:
+def _has_cookie(place: Directory) -> bool:
+    return VERSION_FILE in place.names()
+
+
+def check(directories: Directories, cookie: Cookie) -> None:
     """Refuse foreign, newer or half-lost directories; write the cookie into new ones."""
     places = (directories.journal, directories.ledgers)
-    missing = [place for place in places if not (place / VERSION_FILE).exists()]
+    missing = [place for place in places if not _has_cookie(place)]
     if len(missing) == len(places):
         if not is_empty(directories):
             raise StorageFailed(
-                f"{directories.root} holds a bookie's files but no cookie: restore "
+                f"{directories.root.path} holds a bookie's files but no cookie: restore "
                 f"{VERSION_FILE} from a backup"
             )
         for place in reversed(places):
-            write_whole(place / VERSION_FILE, wanted.encode().encode())
+            write_whole(place, VERSION_FILE, cookie.encode().encode())
         return
     if missing == [directories.journal] and not (
-        journals(directories.journal) or (directories.ledgers / LAST_MARK).exists()
+        journals(directories.journal) or LAST_MARK in directories.ledgers.names()
     ):
         # A first start that was cut short between the two cookies.
-        write_whole(directories.journal / VERSION_FILE, wanted.encode().encode())
+        write_whole(directories.journal, VERSION_FILE, cookie.encode().encode())
         missing = []
     if missing:
-        (other,) = set(places).difference(missing)
         raise StorageFailed(
-            f"{missing[0]} has lost its cookie: is it the right disk? If it is, copy VERSION from "
-            f"{other}"
+            f"{missing[0].path} has lost its cookie: is it the right disk? If it is, copy VERSION "
+            f"from {_other(directories, missing[0]).path}"
         )
     for place in places:
-        path = place / VERSION_FILE
-        try:
-            found = decode(path.read_text())
-        except ValueError as error:
-            raise StorageFailed(f"{path}: {error}. {_other(path, places)}") from None
-        if found != wanted:
-            raise StorageFailed(
-                f"{path} belongs to another bookie: {found}, this one is {wanted}. "
-                f"{_other(path, places)}"
-            )
+        _compare(directories, place, cookie)
 
 
-def _other(path: Path, places: Sequence[Path]) -> str:
-    (other,) = (place for place in places if place != path.parent)
-    return f"Is it the right disk? If it is, and the file is damaged, copy VERSION from {other}"
+def _compare(directories: Directories, place: Directory, cookie: Cookie) -> None:
+    path = f"{place.path}/{VERSION_FILE}"
+    advice = (
+        "Is it the right disk? If it is, and the file is damaged, copy VERSION from "
+        f"{_other(directories, place).path}"
+    )
+    try:
+        found = decode(read_whole(place, VERSION_FILE).decode())
+    except ValueError as error:
+        raise StorageFailed(f"{path}: {error}. {advice}") from None
+    if found != cookie:
+        raise StorageFailed(
+            f"{path} belongs to another bookie: {found}, this one is {cookie}. {advice}"
+        )
+
+
+def _other(directories: Directories, place: Directory) -> Directory:
+    return directories.ledgers if place is directories.journal else directories.journal

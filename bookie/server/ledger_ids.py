@@ -1,9 +1,9 @@
-"""The highest ledger id that was ever made here: what the bookie knows of it without the metadata.
+"""The highest ledger id that was ever created here, which the bookie knows without the metadata.
 
-Ids come from a counter in the metadata store. Should that be set back (an old backup, damage that
-somebody accepted), new ledgers would be given the entries of old ones. So the bookie keeps its own
-count, and takes no new ledger at or below it. It is kept in both directories, like the cookie, and
-written for a thousand ids at once: what a crash leaves unused of them is skipped.
+Ids come from a counter in the metadata store. If that is set back (an old backup, damage that an
+operator accepted), new ledgers would get the entries of old ones. So the bookie has its own count,
+and takes no new ledger at or below it. The file is in both directories, like the cookie, and is
+written for a thousand ids at once: a crash leaves some of them unused.
 
     highestLedger    decimal id | LF | CRC32C of that, hex | LF
 
@@ -13,16 +13,17 @@ Invariant: no ledger was ever made above what the file says; nothing is made at 
 from __future__ import annotations
 
 import logging
-from functools import partial
-from pathlib import Path
 from typing import Final
 
 import trio
 
-from magnetar.bookie.server.directories import Directories, write_whole
+from magnetar.bookie.server.directories import Directories
 from magnetar.bookie.server.disk_usage import is_full
+from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.checksum import crc32c
 from magnetar.core.errors import AlreadyExists, StorageFailed, StorageFull
+from magnetar.core.ports.disk import Directory
+from magnetar.core.ports.threads import Threads
 
 log = logging.getLogger(__name__)
 
@@ -44,33 +45,35 @@ def decode(data: bytes) -> int:
     return highest
 
 
-def places(directories: Directories) -> tuple[Path, Path]:
-    return directories.ledgers / FILE, directories.journal / FILE
+def places(directories: Directories) -> tuple[Directory, Directory]:
+    """Each has a copy of the file."""
+    return directories.ledgers, directories.journal
 
 
 def read(directories: Directories) -> int | None:
     """What the copies say, the higher one; None if there is none that can be believed."""
     found = []
-    for path in places(directories):
+    for directory in places(directories):
         try:
-            found.append(decode(path.read_bytes()))
+            found.append(decode(read_whole(directory, FILE)))
         except FileNotFoundError:
             continue
         except ValueError as error:
-            log.warning("%s is damaged: %s", path, error)
+            log.warning("%s/%s is damaged: %s", directory.path, FILE, error)
     return max(found, default=None)
 
 
 class LedgerIds:
     """Which ids are taken. All of it is for the loop."""
 
-    def __init__(self, directories: Directories) -> None:
-        said = read(directories)
-        self.known = said is not None
+    def __init__(self, directories: Directories, threads: Threads) -> None:
+        found = read(directories)
+        self.known = found is not None
         """False at a bookie's first start, or if both copies are gone."""
-        self.highest = -1 if said is None else said
+        self.highest = -1 if found is None else found
         """Made, or perhaps made before a crash."""
         self._directories = directories
+        self._threads = threads
         self._written = -1
         """What the files say."""
         self._lock = trio.Lock()
@@ -98,7 +101,7 @@ class LedgerIds:
     async def _write(self, highest: int) -> None:
         with trio.CancelScope(shield=True):
             try:
-                await trio.to_thread.run_sync(partial(write, self._directories, highest))
+                await self._threads.run(write, self._directories, highest)
             except OSError as error:
                 kind = StorageFull if is_full(error) else StorageFailed
                 raise kind(f"the bookie cannot note a new ledger: {error}") from error
@@ -112,5 +115,5 @@ class LedgerIds:
 
 def write(directories: Directories, highest: int) -> None:
     """Blocks: for a thread."""
-    for path in places(directories):
-        write_whole(path, encode(highest))
+    for directory in places(directories):
+        write_whole(directory, FILE, encode(highest))

@@ -9,7 +9,6 @@ Invariant: an index is never synced before the entry log that it leads to (`make
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Collection
 from functools import partial
 from typing import Final
@@ -26,22 +25,18 @@ from magnetar.bookie.server.entry_log.writer import EntryLogWriter
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.index.locations import LocationIndex, Placed
 from magnetar.bookie.server.ledger_ids import LedgerIds
+from magnetar.core.ports.machine import Machine
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 0.0002
 """How long a thread of ours lets go of the interpreter, after each millisecond or so of work."""
-_never = threading.Event()
-
-
-def breathe() -> None:
-    """Let the loop run."""
-    _never.wait(PAUSE_SECONDS)
 
 
 class LedgerStorage(Struct, frozen=True):
     """Where entries are kept for good. One thread at a time writes, under `lock`; any may read."""
 
+    machine: Machine
     directories: Directories
     entry_log: EntryLogWriter
     reader: EntryLogReader
@@ -49,12 +44,14 @@ class LedgerStorage(Struct, frozen=True):
     ledgers: LedgersIndex
     ids: LedgerIds
     lock: trio.Lock
-    """Held by whoever writes: a checkpoint, the collector."""
+    """Held while a checkpoint or the collector writes."""
+
+    def breathe(self) -> None:
+        """From a thread that has worked for a while: let the loop have the interpreter."""
+        self.machine.threads.pause(PAUSE_SECONDS)
 
     def close(self) -> None:
-        """A full disk does not take an index's last words; what they would have said the journal
-        has.
-        """
+        """A full disk may refuse what an index writes as it closes: the journal has that."""
         self.entry_log.abandon()
         for index in (self.locations, self.ledgers):
             try:
@@ -83,7 +80,7 @@ def append_half(storage: LedgerStorage, half: Half, deleted: Collection[int]) ->
             since_pause += 1
             if since_pause >= 1000:
                 since_pause = 0
-                breathe()
+                storage.breathe()
     storage.entry_log.flush()
     return placed
 
@@ -101,7 +98,7 @@ def put_index(
 
 def put_locations(storage: LedgerStorage, placed: list[Placed]) -> None:
     """Step 2 for entries. Blocks: for a thread."""
-    storage.locations.put(placed, breathe, partial(make_durable, storage))
+    storage.locations.put(placed, storage.breathe, partial(make_durable, storage))
 
 
 def make_durable(storage: LedgerStorage) -> None:

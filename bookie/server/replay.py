@@ -7,9 +7,7 @@ storage, and the journals that were read are needed no more. Doing it twice give
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.entries import Run
@@ -21,6 +19,7 @@ from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.journal import files, inventory
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, write_out
 from magnetar.core.errors import Corrupted
+from magnetar.core.ports.disk import Directory, ReadFile
 
 log = logging.getLogger(__name__)
 
@@ -30,18 +29,19 @@ def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> i
     there, -1 if none. Blocks: for a thread.
     """
     directories = storage.directories
-    ids = files.journals(directories.journal)
+    journal = directories.journal
+    ids = files.journals(journal)
     mark = read_last_mark(directories)
     if mark is None:
         if log_ids(directories.ledgers):
-            raise Corrupted(f"{directories.ledgers} holds entry logs but no lastMark")
+            raise Corrupted(f"{directories.ledgers.path} holds entry logs but no lastMark")
         mark = journal_format.Mark(ids[0] if ids else 0, journal_format.HEADER_BYTES)
     elif mark.journal_id not in ids:
         raise Corrupted(
-            f"{directories.journal} lacks the journal {journal_format.file_name(mark.journal_id)} "
+            f"{journal.path} lacks the journal {journal_format.file_name(mark.journal_id)} "
             "that lastMark names"
         )
-    elif missing := inventory.missing(directories.journal, mark.journal_id):
+    elif missing := inventory.missing(journal, mark.journal_id):
         raise Corrupted(missing)
     if whole and ids:
         mark = journal_format.Mark(ids[0], journal_format.HEADER_BYTES)
@@ -49,21 +49,22 @@ def replay(storage: LedgerStorage, half_bytes: int, *, whole: bool = False) -> i
     for journal_id in ids:
         if journal_id >= mark.journal_id:
             offset = mark.offset if journal_id == mark.journal_id else journal_format.HEADER_BYTES
-            _read(directories.journal / journal_format.file_name(journal_id), offset, target)
+            _read(journal, journal_format.file_name(journal_id), offset, target)
     target.write_out()
     make_durable(storage)
     return ids[-1] if ids else -1
 
 
-def _read(path: Path, offset: int, target: _Target) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _read(directory: Directory, name: str, offset: int, target: _Target) -> None:
+    path = f"{directory.path}/{name}"
+    file = directory.open(name)
     try:
-        size = os.fstat(fd).st_size
+        size = file.size()
         if size < offset:
             raise Corrupted(f"{path} is cut short: it has {size} bytes, and lastMark says {offset}")
-        if not journal_format.read_header(os.pread(fd, journal_format.HEADER_BYTES, 0)):
+        if not journal_format.read_header(file.pread(journal_format.HEADER_BYTES, 0)):
             return
-        for item in _items(path, fd, max(offset, journal_format.HEADER_BYTES)):
+        for item in _items(path, file, max(offset, journal_format.HEADER_BYTES)):
             if isinstance(item, Run):
                 target.entries(item)
             else:
@@ -73,12 +74,12 @@ def _read(path: Path, offset: int, target: _Target) -> None:
     except ValueError as error:
         raise Corrupted(f"{path}: {error}") from error
     finally:
-        os.close(fd)
+        file.close()
 
 
-def _items(path: Path, fd: int, offset: int) -> Iterator[Run | journal_format.Note]:
+def _items(path: str, file: ReadFile, offset: int) -> Iterator[Run | journal_format.Note]:
     def read(start: int, size: int) -> bytes:
-        return os.pread(fd, size, start)
+        return file.pread(size, start)
 
     end = yield from scan(read, offset)
     if left_over(read, end):

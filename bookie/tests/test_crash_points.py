@@ -15,9 +15,8 @@ from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server import checkpoint as checkpoint_module
 from magnetar.bookie.server import ledger_storage
-from magnetar.bookie.server.directories import Directories, read_last_mark
-from magnetar.bookie.server.entry_log import writer as entry_log_module
-from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES
+from magnetar.bookie.server.directories import read_last_mark
+from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter
 from magnetar.bookie.server.index import locations as index_module
 from magnetar.bookie.server.index.ledgers import LedgersIndex
@@ -25,6 +24,7 @@ from magnetar.bookie.server.index.locations import LocationIndex
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.errors import Fenced
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
@@ -69,14 +69,14 @@ class CrashPoints:
         self.armed = False
         self.synced = {}
         """Bytes of each entry log that the disk has for sure, by inode."""
-        sync_file = entry_log_module.sync_file
+        sync = BlockFile.sync
 
-        def noting(fd):
-            sync_file(fd)
-            found = os.fstat(fd)
+        def noting(file):
+            sync(file)
+            found = os.fstat(file._file.fileno())
             self.synced[found.st_ino] = found.st_size
 
-        patch.setattr(entry_log_module, "sync_file", noting)
+        patch.setattr(BlockFile, "sync", noting)
 
     def wrap(self, owner, name):
         step = getattr(owner, name)
@@ -207,7 +207,7 @@ async def test_a_fence_alone_reaches_the_index_before_the_mark_passes_it(tmp_pat
         await store._client._link.fence(writer.ledger_id, b"k" * 20)
         await store.checkpoint()
         shutil.copytree(tmp_path / "bookie", tmp_path / "copy")
-    mark = read_last_mark(Directories(tmp_path / "copy"))
+    mark = read_last_mark(directories_at(tmp_path / "copy"))
     journal = (tmp_path / "copy/journal/current") / journal_format.file_name(mark.journal_id)
     assert journal_format.fence_note(writer.ledger_id) in journal.read_bytes()[: mark.offset]
     async with opened(tmp_path / "copy", metadata) as store:

@@ -10,8 +10,8 @@ import trio.testing
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format import entries
 from magnetar.bookie.format.ledger_metadata import INSTANCE_ID, LAYOUT, LAYOUT_VALUE
+from magnetar.bookie.machine.disk import SystemDirectory
 from magnetar.bookie.server.index.ledgers import LedgersIndex
-from magnetar.bookie.server.journal import files
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import (
@@ -52,7 +52,7 @@ async def test_an_index_that_cannot_close_is_told_and_stops_nothing(tmp_path, mo
 
 
 async def test_where_direct_writes_do_not_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "direct_works", lambda directory: False)
+    monkeypatch.setattr(SystemDirectory, "direct", False)
     metadata = DictMetadata()
     async with opened(tmp_path, metadata) as store:
         writer = await store.create({})

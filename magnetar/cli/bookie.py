@@ -23,14 +23,13 @@ def bookie() -> None:
 def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory, in nobody else's hands; what is wrong with it is a sentence."""
     from magnetar import logs
-    from magnetar.bookie.server.directories import Directories
     from magnetar.compose import BOOKIE
     from magnetar.core.errors import BrokerError
     from magnetar.data_directory import found
 
     logs.configure(settings.log)
     with found(settings.storage.data_dir) as folder:
-        if not Directories(folder / BOOKIE).ledgers.is_dir():
+        if not (folder / BOOKIE / "ledgers" / "current").is_dir():
             raise OperatorError(f"there is no bookie in {folder}")
         try:
             yield folder
@@ -41,16 +40,16 @@ def _stopped(settings: Settings) -> Iterator[Path]:
 def _rebuild_index(config: str | None, **options: Any) -> None:
     import trio
 
-    from magnetar.bookie.recovery import wear
-    from magnetar.bookie.server.directories import held
+    from magnetar.bookie.machine.disk import SystemDisk
+    from magnetar.bookie.recovery.repair import note_wear
+    from magnetar.bookie.server.directories import claim
     from magnetar.compose import BOOKIE
 
     settings = load_settings(config, options).settings
     with _stopped(settings) as folder:
-        with held(folder / BOOKIE) as directories:  # a running one's indexes are left alone
-            for index in (directories.locations, directories.ledger_rows):
-                index.mkdir(exist_ok=True)
-                wear.note(index, f"the index {index.name} is to be rebuilt by hand")
+        # The claim fails while a bookie runs: its indexes are left alone.
+        with claim(SystemDisk(), str(folder / BOOKIE)) as directories:
+            note_wear(directories, "the index {} is to be rebuilt by hand")
         trio.run(_opened_once, folder, settings)
     click.echo("rebuilt")
 
@@ -76,13 +75,17 @@ async def _opened_once(folder: Path, settings: Settings) -> None:
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from magnetar.bookie.client.store import MASTER_KEY
+    from magnetar.bookie.machine.disk import SystemDisk
     from magnetar.bookie.recovery import repair
-    from magnetar.bookie.server.directories import held
+    from magnetar.bookie.server.directories import claim
     from magnetar.compose import BOOKIE
     from magnetar.core.clock import SystemClock
 
     settings = load_settings(config, options).settings
-    with _stopped(settings) as folder, held(folder / BOOKIE) as directories:
+    with (
+        _stopped(settings) as folder,
+        claim(SystemDisk(), str(folder / BOOKIE)) as directories,
+    ):
         found = repair.examine(directories)
         for trouble in found.troubles or ["the journal is whole"]:
             click.echo(trouble)

@@ -66,8 +66,12 @@ COVERED_ELSEWHERE = {
     "magnetar/settings/storage.py": "magnetar/settings/tests/test_registry.py",
     "core/entry/pulsar_metadata.py": "wire/pulsar/tests/test_core_metadata.py",
     "core/link/limits.py": "magnetar/tests/test_shares.py",
+    "core/ports/database.py": "core/ports/tests/contract_database.py",
+    "core/ports/disk.py": "core/ports/tests/contract_disk.py",
     "core/ports/ledger_store.py": "core/ports/tests/contract_ledger_store.py",
+    "core/ports/machine.py": "bookie/machine/tests/test_system.py",
     "core/ports/metadata_store.py": "core/ports/tests/contract_metadata_store.py",
+    "core/ports/threads.py": "core/ports/tests/contract_threads.py",
 }
 """Modules that are better tested through another one: here is where."""
 

@@ -5,8 +5,8 @@ import trio
 from magnetar.bookie.client.store import MASTER_KEY, LedgerClient
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.format.entries import Header
+from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.clock import SystemClock
 from magnetar.core.errors import AlreadyExists
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.metadata import overwrite
@@ -42,7 +42,7 @@ class Link:
 
 
 def client(link, store):
-    return LedgerClient("embedded", link, store, SystemClock(), lambda call: None)
+    return LedgerClient("embedded", link, store, system_machine(), lambda call: None)
 
 
 async def test_an_id_that_is_taken_is_passed_over():

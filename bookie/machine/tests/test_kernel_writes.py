@@ -1,16 +1,14 @@
 """Linux's own writes: durable bytes, an end that is told, failures; a thread elsewhere."""
 
-import ctypes
-import mmap
 import os
 import select
 from contextlib import suppress
 
 import pytest
 
-from magnetar.bookie.machine.durability import direct_works
 from magnetar.bookie.machine.kernel_writes import open_kernel_writes
-from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.machine.memory import aligned
+from magnetar.bookie.tests.real_disk import directory_at, journal_files_at
 
 SIZE = 64 * 1024
 
@@ -18,11 +16,11 @@ SIZE = 64 * 1024
 @pytest.fixture
 def opened(tmp_path):
     """(writes, buffer, descriptor of a journal), to be written past the page cache"""
-    buffer = mmap.mmap(-1, SIZE)
-    writes = open_kernel_writes(ctypes.addressof(ctypes.c_char.from_buffer(buffer)))
-    if writes is None or not direct_works(tmp_path):
+    buffer = aligned(SIZE)
+    writes = open_kernel_writes(buffer)
+    if writes is None or not directory_at(tmp_path).direct:
         pytest.skip("this system or its file system does not write by itself")
-    file = JournalFiles(tmp_path, size_max=SIZE, spares_max=0).create(1, synced=True)
+    file = journal_files_at(tmp_path, size_max=SIZE, spares_max=0).create(1, synced=True)
     yield writes, buffer, file.fd
     file.close()
     writes.close()

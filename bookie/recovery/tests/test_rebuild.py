@@ -1,5 +1,6 @@
 """Indexes that are gone, old or rotten: found at the start, made again, and what is lost told."""
 
+import os
 import shutil
 
 import pytest
@@ -8,9 +9,11 @@ import trio
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format import entries
 from magnetar.bookie.format import entry_log as log_format
-from magnetar.bookie.recovery import wear
+from magnetar.bookie.machine.disk import SystemDirectory
+from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.bookie.tests.test_crash_points import snapshot
 from magnetar.bookie.tests.test_rot import rot
 from magnetar.core.errors import Corrupted, EntryNotFound, StorageFailed
@@ -155,18 +158,17 @@ async def test_a_worn_index_that_is_thrown_away_in_part_is_still_worn(used, monk
     """The note says what nothing in the index does, and must not go before the rest."""
     directory, metadata, closed, still_open = used
     index = directory / "ledgers/current/locations"
-    wear.note(index, "the index is to be made to agree")
+    wear.note(directory_at(index), "the index is to be made to agree")
 
     class Killed(Exception):
         pass
 
-    def killed(path, **_):
-        if path.exists():
-            (path / wear.FILE).unlink()
-            raise Killed
+    def killed(parent, name):
+        os.unlink(f"{parent.path}/{name}/{wear.FILE}")
+        raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("magnetar.bookie.recovery.inspection.shutil.rmtree", killed)
+        patch.setattr(SystemDirectory, "remove", killed)
         with pytest.raises(Killed):
             async with opened(directory, metadata):
                 raise AssertionError

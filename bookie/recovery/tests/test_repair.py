@@ -1,6 +1,7 @@
 """A journal that is cut, gone or rotten: refused; after a repair all that can be had is there."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 import trio
@@ -10,9 +11,11 @@ from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.recovery import repair
 from magnetar.bookie.recovery.tests.test_rebuild import SETTINGS, payloads, stored
-from magnetar.bookie.server.directories import LAST_MARK, Directories, read_last_mark
+from magnetar.bookie.server.directories import LAST_MARK, read_last_mark
 from magnetar.bookie.server.journal import inventory
+from magnetar.bookie.server.small_files import write_whole
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.bookie.tests.test_rot import rot
 from magnetar.core.errors import Corrupted
 from magnetar.core.ports.tests.contract_ledger_store import append
@@ -22,15 +25,19 @@ from magnetar.core.ports.tests.contract_ledger_store import append
 async def used(tmp_path):
     metadata = DictMetadata()
     closed, still_open = await stored(tmp_path / "source", metadata)
-    return Directories(tmp_path / "killed"), metadata, closed, still_open
+    return directories_at(tmp_path / "killed"), metadata, closed, still_open
 
 
 def opened(directories, metadata):
-    return open_embedded(directories.root, metadata, SETTINGS, on_fatal=pytest.fail)
+    return open_embedded(directories.root.path, metadata, SETTINGS, on_fatal=pytest.fail)
+
+
+def journals(directories, pattern="*.txn"):
+    return list(Path(directories.journal.path).glob(pattern))
 
 
 def newest(directories):
-    return max(directories.journal.glob("*.txn"))
+    return max(journals(directories))
 
 
 def cut(directories):
@@ -48,11 +55,11 @@ def remove(directories):
 
 
 def remove_mark(directories):
-    (directories.ledgers / LAST_MARK).unlink()
+    directories.ledgers.remove(LAST_MARK)
 
 
 def cut_mark(directories):
-    (directories.ledgers / LAST_MARK).write_bytes(b"abc")
+    write_whole(directories.ledgers, LAST_MARK, b"abc")
 
 
 def spoil_header(directories):
@@ -67,13 +74,13 @@ async def test_refused_then_repaired(used, damage):
     directories, metadata, closed, still_open = used
     assert repair.examine(directories) == repair.Finding([], [])
     damage(directories)
-    before = {path: path.read_bytes() for path in directories.journal.glob("*.txn")}
+    before = {path: path.read_bytes() for path in journals(directories)}
     with pytest.raises(Corrupted):
         async with opened(directories, metadata):
             raise AssertionError
     found = repair.examine(directories)
     assert found.troubles
-    assert before == {path: path.read_bytes() for path in directories.journal.glob("*.txn")}
+    assert before == {path: path.read_bytes() for path in journals(directories)}
     repair.accept(directories, found, MASTER_KEY, 1)
     assert not repair.examine(directories).troubles
     for _ in range(2):
@@ -91,12 +98,12 @@ async def test_refused_then_repaired(used, damage):
 async def test_only_what_is_damaged_in_a_journal_is_lost(tmp_path):
     """The last groups, which no checkpoint has seen, with one of them rotten, and the header."""
     metadata = DictMetadata()
-    async with opened(Directories(tmp_path / "source"), metadata) as store:
+    async with opened(directories_at(tmp_path / "source"), metadata) as store:
         writer = await store.create({})
         for i in range(10):
             await append(writer, b"%d" % i * 20)
         shutil.copytree(tmp_path / "source", tmp_path / "killed")
-    directories = Directories(tmp_path / "killed")
+    directories = directories_at(tmp_path / "killed")
     kept = newest(directories).read_bytes()
     at = kept.index(b"4" * 20) - 40
     damaged = b"rot" + kept[3:at] + b"\xff" * 2 + kept[at + 2 :]
@@ -151,7 +158,7 @@ async def test_a_repair_that_is_cut_short_is_begun_again(used, killed_at, monkey
         with pytest.raises(Killed):
             repair.accept(directories, repair.examine(directories), MASTER_KEY, 1)
     repair.accept(directories, repair.examine(directories), MASTER_KEY, 1)
-    assert damaged in [path.read_bytes() for path in directories.journal.glob("*.txn*")]
+    assert damaged in [path.read_bytes() for path in journals(directories, "*.txn*")]
     async with opened(directories, metadata) as store:
         reader = await store.open(closed, recover=True)
         assert await reader.read(0, 299, 1 << 30) == payloads(closed)

@@ -1,9 +1,9 @@
 """A file that is written in whole blocks from its beginning on, past the page cache if that works.
 
-Theory. What is appended gathers in an aligned buffer, which is written whenever it is full. `flush`
-writes what is in it, filled up with zeros to a whole block; a last block that is not full stays in
-the buffer and is written again, longer, with what comes behind it. Without direct I/O the same
-calls go through the page cache.
+Theory. Appends gather in an aligned buffer, which is written when it is full. `flush` writes what
+is in it, filled up with zeros to a whole block; a last block that is not full stays in the buffer
+and is written again, longer, with what comes behind it. Without direct I/O the same calls go
+through the page cache.
 
 Why past it: most of what is written here is not read again from memory, and finding a page of the
 cache for it costs more than writing it (`docs/decisions/0010-entry-logs-past-the-page-cache.md`).
@@ -14,12 +14,10 @@ a block of them; what has been written once is only ever written again as the sa
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Final
 
-from magnetar.bookie.machine import extents
-from magnetar.bookie.machine.durability import DIRECT, aligned
+from magnetar.bookie.machine.memory import aligned
+from magnetar.core.ports.disk import Creation, Directory, WriteMode
 
 BLOCK_BYTES: Final = 4096
 GATHER_BYTES: Final = 4 * 1024 * 1024
@@ -31,17 +29,19 @@ RESERVED_BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class BlockFile:
-    """See the module's docstring. OSError from a write leaves nobody knowing how the file ends."""
+    """See the module's docstring. After OSError from a write nobody knows how the file ends."""
 
-    def __init__(self, path: Path, *, direct: bool) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | (DIRECT if direct else 0)
-        self.fd = os.open(path, flags, 0o644)
+    def __init__(self, directory: Directory, name: str) -> None:
+        mode = WriteMode.DIRECT if directory.direct else WriteMode.CACHED
+        self._file = directory.open_for_writing(name, Creation.NEW, mode)
         self.size = 0
         """Of all that was appended."""
         self._buffer = aligned(GATHER_BYTES)
         self._start = 0
         """Where in the file the buffer belongs."""
         self._flushed = 0
+        self._end = 0
+        """Of the file: how far whole writes reach."""
         self._reserved = 0
 
     def append(self, data: bytes) -> None:
@@ -57,7 +57,7 @@ class BlockFile:
                 self._start = self._flushed = self.size
 
     def flush(self) -> None:
-        """Give everybody what was appended to read; it is not durable by that."""
+        """Let readers see what was appended; that does not make it durable."""
         if self._flushed == self.size:
             return
         end = self.size - self._start
@@ -75,25 +75,29 @@ class BlockFile:
         start, end = self._start, self._start + size
         while self._reserved < end:
             step = min(max(end, GATHER_BYTES), RESERVED_BYTES_MAX)
-            extents.reserve(self.fd, self._reserved, step)
+            self._file.reserve(self._reserved, step)
             self._reserved += step
         while start < end:
-            start += os.pwrite(self.fd, self._buffer[start - self._start : size], start)
+            start += self._file.pwrite(self._buffer[start - self._start : size], start)
+        self._end = max(self._end, end)
 
     def cut(self) -> None:
         """End the file where what was flushed ends: no zeros behind it, and nothing reserved."""
-        os.ftruncate(self.fd, self._flushed)
+        self._file.truncate(self._flushed)
 
     def give_back(self) -> None:
         """Keep no blocks behind the end: nothing more will be written."""
-        os.ftruncate(self.fd, os.fstat(self.fd).st_size)
+        self._file.truncate(self._end)
 
     def replace_head(self, data: bytes) -> None:
         """Write other bytes at the beginning, when nothing more is appended."""
         self._buffer[: len(data)] = data
         written = 0
         while written < len(data):
-            written += os.pwrite(self.fd, self._buffer[written : len(data)], written)
+            written += self._file.pwrite(self._buffer[written : len(data)], written)
+
+    def sync(self) -> None:
+        self._file.sync()
 
     def close(self) -> None:
-        os.close(self.fd)
+        self._file.close()

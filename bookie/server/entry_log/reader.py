@@ -1,17 +1,14 @@
 """Reads records back from entry logs. Any thread, several at once.
 
-Invariant: what does not look like the entry that was asked for is `Corrupted`, never "not found".
+Invariant: bytes that do not look like the entry in question are `Corrupted`, never "not found".
 """
 
 from __future__ import annotations
 
 import errno
-import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from magnetar.bookie.format import entries
@@ -20,23 +17,24 @@ from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.locations import split
 from magnetar.bookie.server.cache.large_entries import LargeEntries
 from magnetar.core.errors import Corrupted
+from magnetar.core.ports.disk import Directory, ReadFile
 
 OPEN_LOGS_MAX: Final = 64
 SCAN_BYTES: Final = 256 * 1024
 """Looked through at once: two thousand small entries take a millisecond or two."""
 
 
-def _on_and_on() -> None:
-    """Nobody else wants to run."""
+def _without_pause() -> None:
+    """Where no loop waits for the interpreter."""
 
 
 class EntryLogReader:
     """Keeps a few logs open."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Directory, lock: AbstractContextManager[object]) -> None:
         self._directory = directory
-        self._open: OrderedDict[int, int] = OrderedDict()
-        self._lock = threading.Lock()
+        self._open: OrderedDict[int, _OpenLog] = OrderedDict()
+        self._lock = lock
 
     def read(self, ledger_id: int, entry_id: int, location: int, size: int) -> Run:
         """The run that begins with this entry, as long as `size` bytes show it, one entry at least.
@@ -60,21 +58,21 @@ class EntryLogReader:
     def read_large(
         self, ledger_id: int, entry_id: int, location: int, count: int, size: int
     ) -> LargeEntries:
-        """So many entries from this one on, each read by itself and its digest looked at: as far as
+        """So many entries from this one on, each read by itself and its digest checked: as far as
         they are here and have no more than `size` bytes, the first in any case.
 
-        For large ones: what is read is what is handed on, and nothing is copied.
+        For large ones: the bytes that are read are handed on, and nothing is copied.
         """
         log_id, offset = split(location)
         offset -= entries.LENGTH_BYTES
         found: list[bytes] = []
-        with self._descriptor(log_id) as fd:
+        with self._file(log_id) as file:
             while len(found) < count:
-                head = os.pread(fd, entries.RECORD_OVERHEAD_BYTES, offset)
+                head = file.pread(entries.RECORD_OVERHEAD_BYTES, offset)
                 length = entries.payload_length(head, ledger_id, entry_id + len(found))
                 if length < 0 or (found and length > size):
                     break
-                payload = os.pread(fd, length, offset + len(head))
+                payload = file.pread(length, offset + len(head))
                 if len(payload) < length or not entries.is_whole(head, payload):
                     break
                 found.append(payload)
@@ -85,7 +83,7 @@ class EntryLogReader:
         return LargeEntries(ledger_id, entry_id, tuple(found))
 
     def scan(
-        self, log_id: int, breathe: Callable[[], None] = _on_and_on
+        self, log_id: int, breathe: Callable[[], None] = _without_pause
     ) -> Iterator[tuple[int, Run]]:
         """All runs of a log with the location of their first entry.
 
@@ -118,7 +116,7 @@ class EntryLogReader:
         return self._header(log_id)[0]
 
     def ledgers(
-        self, log_id: int, breathe: Callable[[], None] = _on_and_on
+        self, log_id: int, breathe: Callable[[], None] = _without_pause
     ) -> tuple[dict[int, int], int]:
         """Bytes per ledger, from the map or by a scan of the whole log; and where a log that was
         never finished goes on with what is no record, 0 if it does not.
@@ -145,19 +143,19 @@ class EntryLogReader:
         return True
 
     def bytes_at(self, log_id: int, offset: int, size: int) -> bytes:
-        """Whatever stands there, for whoever looks for records himself."""
+        """Whatever stands there, records or not."""
         return self._pread(log_id, offset, size)
 
     def size(self, log_id: int) -> int:
-        with self._lock:
-            return os.fstat(self._file(log_id)).st_size
+        with self._file(log_id) as file:
+            return file.size()
 
     def forget(self, log_id: int) -> None:
-        """The log is about to be unlinked."""
+        """The log is about to be removed."""
         with self._lock:
-            fd = self._open.pop(log_id, -1)
-        if fd >= 0:
-            os.close(fd)
+            log = self._open.pop(log_id, None)
+            if log is not None:
+                log.leave()
 
     def close(self) -> None:
         for log_id in list(self._open):
@@ -170,8 +168,8 @@ class EntryLogReader:
             raise Corrupted(f"entry log {log_id:x}: {error}") from error
 
     def _readable(self, log_id: int, offset: int, size: int) -> bytes:
-        """The head of a record alone where a sector behind it cannot be read: that is damage to
-        what is in it, and not to what stands before.
+        """Only the head of a record where a sector behind it cannot be read: what is in that sector
+        is damaged, and not what stands before.
         """
         try:
             return self._pread(log_id, offset, size)
@@ -189,26 +187,44 @@ class EntryLogReader:
             raise Corrupted(f"entry log {log_id:x} cannot be read at {offset}") from error
 
     def _pread(self, log_id: int, offset: int, size: int) -> bytes:
-        with self._descriptor(log_id) as fd:
-            return os.pread(fd, size, offset)
+        with self._file(log_id) as file:
+            return file.pread(size, offset)
 
     @contextmanager
-    def _descriptor(self, log_id: int) -> Iterator[int]:
-        """A duplicate, so that another thread may close the log meanwhile."""
+    def _file(self, log_id: int) -> Iterator[ReadFile]:
+        """Open until the end of the block, even if another thread closes the log meanwhile."""
         with self._lock:
-            fd = os.dup(self._file(log_id))
+            log = self._log(log_id)
+            log.users += 1
         try:
-            yield fd
+            yield log.file
         finally:
-            os.close(fd)
+            with self._lock:
+                log.leave()
 
-    def _file(self, log_id: int) -> int:
-        fd = self._open.get(log_id)
-        if fd is None:
-            path = self._directory / log_format.file_name(log_id)
-            fd = self._open[log_id] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def _log(self, log_id: int) -> _OpenLog:
+        log = self._open.get(log_id)
+        if log is None:
+            file = self._directory.open(log_format.file_name(log_id))
+            log = self._open[log_id] = _OpenLog(file)
             if len(self._open) > OPEN_LOGS_MAX:
-                os.close(self._open.popitem(last=False)[1])
+                self._open.popitem(last=False)[1].leave()
         else:
             self._open.move_to_end(log_id)
-        return fd
+        return log
+
+
+class _OpenLog:
+    """A file and its users: the reader that keeps it open, and each read. The last one closes."""
+
+    __slots__ = ("file", "users")
+
+    def __init__(self, file: ReadFile) -> None:
+        self.file = file
+        self.users = 1
+
+    def leave(self) -> None:
+        """Under the reader's lock."""
+        self.users -= 1
+        if not self.users:
+            self.file.close()

@@ -1,9 +1,8 @@
 """Appends records to entry logs. One thread at a time.
 
-What is appended goes to the disk in large pieces (`block_file.py`), so that a sync finds little to
-do and no burst of writes stands before the journal's. Blocks of the disk are reserved ahead of the
-end: finding them piece by piece costs a quarter of the writing. What a crash left reserved is given
-back by the next start.
+Appends go to the disk in large pieces (`block_file.py`), so that a sync finds little to do and no
+burst of writes delays the journal's. Blocks of the disk are reserved ahead of the end: finding them
+piece by piece costs a quarter of the writing. The next start gives back what a crash left reserved.
 
 Invariant: a log is never written again once it is finished; what was written before `sync` returned
 is durable, whichever log it is in, and after a sync that failed none succeeds; ids only grow, also
@@ -13,40 +12,35 @@ across restarts (`lastId`, and the names in the directory).
 from __future__ import annotations
 
 import errno
-import os
-from pathlib import Path
 from typing import Final
 
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
-from magnetar.bookie.machine.durability import direct_works, sync_directory, sync_file
-from magnetar.bookie.server.directories import write_whole
 from magnetar.bookie.server.entry_log.block_file import BlockFile
+from magnetar.bookie.server.small_files import read_whole, size_of, write_whole
+from magnetar.core.ports.disk import Creation, Directory
 
 LAST_ID: Final = "lastId"
 
 
-def log_ids(directory: Path) -> list[int]:
+def log_ids(directory: Directory) -> list[int]:
     """Ids of the entry logs there, oldest first."""
-    return sorted(
-        log_format.log_id(name) for name in os.listdir(directory) if log_format.is_log(name)
-    )
+    return sorted(log_format.log_id(name) for name in directory.names() if log_format.is_log(name))
 
 
 class EntryLogWriter:
-    """The log that is being written, made when there is something to write."""
+    """The log that is being written, created when there is something to write."""
 
-    def __init__(self, directory: Path, size_max: int) -> None:
+    def __init__(self, directory: Directory, size_max: int) -> None:
         self.directory = directory
         self.log_id = -1
         """Of the log being written, -1 if there is none."""
         self._size_max = size_max
-        self._direct = direct_works(directory)
         self._file: BlockFile | None = None
-        self._given = False
-        """Whether anything in the log being written was given to read."""
+        self._visible = False
+        """Whether readers may have seen anything of the log being written."""
         self._ledgers: dict[int, int] = {}
-        self._aside: list[int] = []
+        self._aside: list[BlockFile] = []
         """Logs that ended in a failure and hold what the next sync must cover."""
         self._failed = False
         self._next_id = self._first_free_id()
@@ -58,16 +52,20 @@ class EntryLogWriter:
         return max([self._last_id(), *ids]) + 1
 
     def _last_id(self) -> int:
-        """-1 if the file is not there, or says nothing that makes sense: the names know as well."""
+        """-1 if the file is missing or makes no sense: the names of the logs say it as well."""
         try:
-            last = int((self.directory / LAST_ID).read_text(), 16)
+            last = int(read_whole(self.directory, LAST_ID), 16)
         except (FileNotFoundError, ValueError):
             return -1
         return last if last <= log_format.LOG_ID_MAX else -1
 
     def _give_back(self, log_id: int) -> None:
-        path = self.directory / log_format.file_name(log_id)
-        os.truncate(path, path.stat().st_size)
+        name = log_format.file_name(log_id)
+        file = self.directory.open_for_writing(name, Creation.EXISTING)
+        try:
+            file.truncate(size_of(self.directory, name))
+        finally:
+            file.close()
 
     def append(self, run: Run) -> int:
         """Add a run's records; returns the location of its first entry, readable after `flush`."""
@@ -83,28 +81,29 @@ class EntryLogWriter:
         return location
 
     def flush(self) -> None:
-        """Give everybody what was appended to read; it is not durable by that."""
+        """Let readers see what was appended; that does not make it durable."""
         if self._file is not None:
             self._file.flush()
-            self._given = True
+            self._visible = True
 
     def sync(self) -> None:
         """Make all that was appended durable."""
         if self._file is not None:
             self.flush()
-            self._sync(self._file.fd)
+            self._sync(self._file)
         while self._aside:
             self._sync(self._aside[-1])
-            os.close(self._aside.pop())
+            self._aside.pop().close()
 
-    def _sync(self, fd: int) -> None:
-        """Never tried again: the page cache may have dropped what it failed to write, and so has
-        the write cache. Only the journal has it then, and the next start replays that.
+    def _sync(self, file: BlockFile) -> None:
+        """A sync that failed is never tried again: Linux marks the pages it could not write as
+        clean, so that the next sync succeeds without them (the PostgreSQL "fsyncgate" of 2018).
+        Only the journal has the entries then, and the next start replays it.
         """
         if self._failed:
             raise OSError(errno.EIO, "an entry log could not be synced before")
         try:
-            sync_file(fd)
+            file.sync()
         except OSError as error:
             self._failed = True
             raise OSError(errno.EIO, f"an entry log cannot be synced: {error}") from error
@@ -118,46 +117,46 @@ class EntryLogWriter:
         file.append(log_format.ledgers_map(self._ledgers))
         file.flush()
         file.cut()
-        self._sync(file.fd)
+        self._sync(file)
         file.replace_head(log_format.header(map_offset, len(self._ledgers)))
-        self._sync(file.fd)
+        self._sync(file)
         file.close()
         self._forget()
 
     def set_aside(self) -> None:
-        """Write no more to this log, it failed in the middle. What it holds is synced with the next
-        one, if anything of it was ever given to read; else it is gone, or a disk that stays full
-        would have another one each second.
+        """Write no more to this log: a write failed. What it holds is synced with the next one, if
+        readers may have seen anything of it; else it is removed, or a disk that stays full would
+        get another log each second.
         """
         if self._file is not None:
-            if self._given:
+            if self._visible:
                 self._file.give_back()
-                self._aside.append(self._file.fd)
+                self._aside.append(self._file)
             else:
                 self._file.close()
-                (self.directory / log_format.file_name(self.log_id)).unlink()
+                self.directory.remove(log_format.file_name(self.log_id))
         self._forget()
 
     def abandon(self) -> None:
-        """Leave it all as it is. What was not synced is nobody's to rely on."""
+        """Leave it all as it is: nobody relies on what was not synced."""
         if self._file is not None:
             self._file.close()
         self._forget()
         while self._aside:
-            os.close(self._aside.pop())
+            self._aside.pop().close()
 
     def _forget(self) -> None:
         self._file = None
-        self._given = False
+        self._visible = False
         self.log_id = -1
         self._ledgers = {}
 
     def _begin(self) -> BlockFile:
         log_id = self._next_id
-        write_whole(self.directory / LAST_ID, f"{log_id:x}".encode())
-        file = BlockFile(self.directory / log_format.file_name(log_id), direct=self._direct)
+        write_whole(self.directory, LAST_ID, f"{log_id:x}".encode())
+        file = BlockFile(self.directory, log_format.file_name(log_id))
         self._next_id = log_id + 1
         self.log_id = log_id
         file.append(log_format.header())
-        sync_directory(self.directory)
+        self.directory.sync()
         return file

@@ -8,9 +8,7 @@ they are synced the journal has them.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
-from pathlib import Path
-
-from rocksdict import Cache, WriteBatch
+from typing import Final
 
 from magnetar.bookie.format.journal import Mark, decode_mark
 from magnetar.bookie.format.ledger_row import (
@@ -23,14 +21,19 @@ from magnetar.bookie.format.ledger_row import (
     key,
     ledger_id_of,
 )
-from magnetar.bookie.server.index.database import BATCH_PUTS_MAX, Database
+from magnetar.bookie.server.index import wear
+from magnetar.bookie.server.index.locations import BATCH_PUTS_MAX
+from magnetar.core.ports.database import Databases
+from magnetar.core.ports.disk import Directory
+
+MEMORY_BYTES: Final = 256 * 1024
 
 
 class LedgersIndex:
     """See the module's docstring. Every method may block on the disk."""
 
-    def __init__(self, directory: Path, cache: Cache) -> None:
-        self._database = Database(directory, cache, 256 * 1024)
+    def __init__(self, directory: Directory, databases: Databases) -> None:
+        self._database = databases.open(directory, MEMORY_BYTES, wear.reporter(directory))
 
     def find(self, ledger_id: int) -> LedgerRow | None:
         value = self._database.get(key(ledger_id))
@@ -38,18 +41,20 @@ class LedgersIndex:
 
     def put(self, rows: Iterable[tuple[int, LedgerRow]]) -> None:
         """Store rows; not durable before `sync`."""
-        batch = WriteBatch(raw_mode=True)
+        batch = self._database.batch()
         for ledger_id, row in rows:
             batch.put(key(ledger_id), encode_row(row))
             if len(batch) >= BATCH_PUTS_MAX:
                 self._database.write(batch)
-                batch = WriteBatch(raw_mode=True)
-        if not batch.is_empty():
+                batch = self._database.batch()
+        if len(batch):
             self._database.write(batch)
 
     def put_mark(self, mark: Mark) -> None:
         """All before it in the journal is here once the next `sync` is done."""
-        self._database.put(key(MARK_LEDGER), encode_mark_row(mark))
+        batch = self._database.batch()
+        batch.put(key(MARK_LEDGER), encode_mark_row(mark))
+        self._database.write(batch)
 
     def mark(self) -> Mark | None:
         """The last that was put; None before the first, as in an index that has been lost."""

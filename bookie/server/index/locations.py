@@ -12,17 +12,13 @@ no key, since one that is in every table makes each overlap each other: entries 
 whose tables are only moved from level to level, would all be compacted, for a tenth of a busy
 server's CPU.
 
-Invariant: nothing reaches the disk but by `sync`, so whoever calls it decides what must be there
-before.
+Invariant: nothing reaches the disk but by `sync`, so its caller decides what must be there before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
-
-from rocksdict import Cache, WriteBatch
 
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.journal import Mark
@@ -36,10 +32,14 @@ from magnetar.bookie.format.locations import (
     location_of,
     value,
 )
-from magnetar.bookie.server.directories import write_whole
-from magnetar.bookie.server.index.database import BATCH_PUTS_MAX, Database
+from magnetar.bookie.server.index import wear
+from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.errors import Corrupted
+from magnetar.core.ports.database import Batch, Databases
+from magnetar.core.ports.disk import Directory
 
+BATCH_PUTS_MAX: Final = 200
+"""A batch of this size holds the interpreter's lock for 0.1 ms."""
 MEMORY_PUTS_MAX: Final = 150_000
 """Then what is in memory is synced: it never fills up, which RocksDB would answer by itself. It is
 more than a half of the write cache has in messages of 100 bytes, so that a mark syncs first.
@@ -47,7 +47,7 @@ more than a half of the write cache has in messages of 100 bytes, so that a mark
 MEMORY_BYTES: Final = 16 * 1024 * 1024
 """Room for twice as many locations, of 50 bytes each."""
 BREATHE_PUTS: Final = 2000
-"""Between two pauses of whoever writes, so that the loop runs."""
+"""Between two pauses of the thread that writes, so that the loop runs."""
 
 MARK: Final = "mark"
 
@@ -59,11 +59,11 @@ Breathe = Callable[[], None]
 class LocationIndex:
     """See the module's docstring. Every method may block on the disk."""
 
-    def __init__(self, directory: Path, cache: Cache) -> None:
-        self._database = Database(directory, cache, MEMORY_BYTES)
+    def __init__(self, directory: Directory, databases: Databases) -> None:
+        self._database = databases.open(directory, MEMORY_BYTES, wear.reporter(directory))
         self._unsynced = 0
         """Puts that are in memory only."""
-        self._mark_file = directory / MARK
+        self._directory = directory
         self._unsynced_mark: Mark | None = None
 
     def find(self, ledger_id: int, entry_id: int) -> int | None:
@@ -87,7 +87,7 @@ class LocationIndex:
 
     def put(self, placed: Sequence[Placed], breathe: Breathe, full: Callable[[], None]) -> None:
         """Store where entries are; not durable before `sync`, which `full` must come to call."""
-        batch = WriteBatch(raw_mode=True)
+        batch = self._database.batch()
         count = 0
         for run, location in placed:
             entry_id = run.first
@@ -97,13 +97,13 @@ class LocationIndex:
                 count += 1
                 if count % BATCH_PUTS_MAX == 0:
                     self._write(batch, full)
-                    batch = WriteBatch(raw_mode=True)
+                    batch = self._database.batch()
                     if count % BREATHE_PUTS == 0:
                         breathe()
-        if not batch.is_empty():
+        if len(batch):
             self._write(batch, full)
 
-    def _write(self, batch: WriteBatch, full: Callable[[], None]) -> None:
+    def _write(self, batch: Batch, full: Callable[[], None]) -> None:
         self._database.write(batch)
         self._unsynced += BATCH_PUTS_MAX
         if self._unsynced >= MEMORY_PUTS_MAX:
@@ -119,37 +119,39 @@ class LocationIndex:
         of it or the end.
         """
         try:
-            found = self._mark_file.read_bytes()
+            found = read_whole(self._directory, MARK)
         except FileNotFoundError:
             return None
         try:
             mark, sequence = decode_mark(found)
         except ValueError as error:
-            raise Corrupted(f"{self._mark_file} {error}") from error
-        return mark if self._database.sequence >= sequence else None
+            raise Corrupted(f"{self._directory.path}/{MARK} {error}") from error
+        return mark if self._database.sequence() >= sequence else None
 
     def put_at(self, ledger_id: int, entry_id: int, location: int) -> None:
-        self._database.put(key(ledger_id, entry_id), value(location))
+        batch = self._database.batch()
+        batch.put(key(ledger_id, entry_id), value(location))
+        self._database.write(batch)
 
     def put_lost(self, ledger_id: int, entry_ids: Iterable[int]) -> None:
         """Entries that were there and cannot be found any more: reading one says so."""
-        batch = WriteBatch(raw_mode=True)
+        batch = self._database.batch()
         for entry_id in entry_ids:
             batch.put(key(ledger_id, entry_id), value(LOST))
             if len(batch) >= BATCH_PUTS_MAX:
                 self._database.write(batch)
-                batch = WriteBatch(raw_mode=True)
-        if not batch.is_empty():
+                batch = self._database.batch()
+        if len(batch):
             self._database.write(batch)
 
     def sync(self) -> None:
         """What was put is durable when this returns."""
-        sequence = self._database.sequence
+        sequence = self._database.sequence()
         self._database.flush()
         self._unsynced = 0
         if self._unsynced_mark is not None:
             mark = self._unsynced_mark
-            write_whole(self._mark_file, encode_mark(mark, sequence))
+            write_whole(self._directory, MARK, encode_mark(mark, sequence))
             self._unsynced_mark = None
 
     def forget(self, ledger_id: int) -> None:
@@ -175,11 +177,11 @@ class LocationIndex:
         return False
 
     def entries_at(
-        self, wanted: Callable[[int], bool], breathe: Breathe
+        self, matches: Callable[[int], bool], breathe: Breathe
     ) -> Iterator[tuple[int, int]]:
         """(ledger id, entry id) of all that are at such locations, in order. Looks at all."""
         for count, (found, stored) in enumerate(self._database.from_key(b"")):
-            if wanted(location_of(stored)):
+            if matches(location_of(stored)):
                 yield ids_of(found)
             if count % BREATHE_PUTS == 0:
                 breathe()

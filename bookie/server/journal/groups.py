@@ -1,30 +1,30 @@
 """The end of the journal: which file it is in, and how appends become a group there.
 
-It is used by whoever writes, the journal's thread or the loop (`writer.py`), by one of them only.
+One writer uses it (`writer.py`): the journal's thread, or the loop.
 Invariant: `synced` only moves forward, and only over what is durable.
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import threading
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
 from magnetar.bookie.server.statistics import Histogram
 from magnetar.core.errors import BrokerError, StorageFailed, StorageFull
+from magnetar.core.ports.machine import Machine
+from magnetar.core.ports.threads import Thread, Threads
 
 GROUP_BYTES: Final = 1024 * 1024
-"""A group takes no further hand-over once it has so many."""
+"""A group takes no further batch once it has so many."""
 BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Of a hand-over, unless one append alone is larger: so no group comes near to what a scan takes
-for two (`journal_scan.TEAR_BYTES_MAX`).
+"""Of a batch, unless one append alone is larger: so no group comes near to what a scan takes for
+two (`journal_scan.TEAR_BYTES_MAX`).
 """
 BUFFER_BYTES: Final = 1024 * 1024
 
@@ -37,7 +37,9 @@ Batch = tuple[list[Item], int]
 class Groups:
     """See the module's docstring."""
 
-    def __init__(self, files: JournalFiles, first_id: int, *, wait_sync: bool) -> None:
+    def __init__(
+        self, files: JournalFiles, first_id: int, machine: Machine, *, wait_sync: bool
+    ) -> None:
         self.file: JournalFile = files.create(first_id, 0, synced=wait_sync)
         self.synced = journal_format.Mark(first_id, journal_format.HEADER_BYTES)
         """Everything before it survives a crash."""
@@ -48,19 +50,16 @@ class Groups:
         """How long each group took, to be written and synced."""
         self._ended = self.synced
         """The end of the last group that was written."""
-        self._files = files
-        self._next = _NextFile(files, wait_sync=wait_sync)
-        self._buffer = mmap.mmap(-1, BUFFER_BYTES)
-        self._view = memoryview(self._buffer)
+        self.buffer = aligned(BUFFER_BYTES)
+        """Of which each piece of a group is written."""
+        self._threads = machine.threads
+        self._now = machine.clock.monotonic
+        self._next = _NextFile(files, machine.threads, wait_sync=wait_sync)
         self._started = 0.0
-
-    @property
-    def buffer_address(self) -> int:
-        return ctypes.addressof(ctypes.c_char.from_buffer(self._buffer))
 
     def begin(self, size: int) -> bool:
         """A group of `size` bytes is to be written; False if `roll` must be called before it."""
-        self._started = time.perf_counter()
+        self._started = self._now()
         self.count += 1
         self.bytes_written += size
         return size <= self.file.room
@@ -79,15 +78,15 @@ class Groups:
                 raise JournalFull(f"there is no room for the journal: {error.strerror}") from error
             raise
         # Closing the last descriptor for writing took the file system 30 ms at times.
-        threading.Thread(target=self.file.close, name="journal-close").start()
+        self._threads.start(self.file.close, "journal-close")
         self.file = following
         self.synced = self._ended = journal_format.Mark(
             following.journal_id, journal_format.HEADER_BYTES
         )
 
     def pieces(self, batches: list[Batch]) -> Iterator[memoryview]:
-        """Copy a group into the buffer; each piece must be written before the next is asked for."""
-        view = self._view
+        """Copy a group into the buffer; each piece must be written before the next is made."""
+        view = self.buffer
         fill = 0
         begin = self.file.position
         total = 0
@@ -106,15 +105,15 @@ class Groups:
             yield view[:fill]
 
     def _overflow(self, blob: bytes, fill: int) -> Generator[memoryview, None, int]:
-        """Fill the buffer with what may not fit, giving it away each time it is full."""
+        """Fill the buffer with what may not fit, yielding it each time it is full."""
         source = memoryview(blob)
         while source:
             room = min(BUFFER_BYTES - fill, len(source))
-            self._view[fill : fill + room] = source[:room]
+            self.buffer[fill : fill + room] = source[:room]
             source = source[room:]
             fill += room
             if fill == BUFFER_BYTES:
-                yield self._view
+                yield self.buffer
                 fill = 0
         return fill
 
@@ -125,11 +124,11 @@ class Groups:
             self.sync()
         if self.file.half_full:
             self._next.begin(self.file.journal_id + 1)
-        self.seconds.add(time.perf_counter() - self._started)
+        self.seconds.add(self._now() - self._started)
 
     def sync(self) -> None:
-        """Make durable what was written, though more may be written meanwhile. Blocks, unless the
-        file's writes are durable anyway.
+        """Make durable what was written; more may be written meanwhile. Blocks, unless the file's
+        writes are durable anyway.
         """
         ended = self._ended
         self.file.sync()
@@ -140,8 +139,8 @@ class Groups:
         return self.synced != self._ended
 
     def close(self) -> None:
-        """Blocks while the next file is being made. One that a full disk does not let go stays, and
-        is found empty at the next start.
+        """Blocks while the next file is being made. If a full disk lets none be struck from the
+        inventory, it stays, and the next start finds it empty.
         """
         try:
             self._next.drop()
@@ -157,7 +156,7 @@ class JournalFull(Exception):
 
 
 def failure(error: Exception) -> StorageFailed:
-    """What those hear whose appends an error has cost. Unless it is `StorageFull` it is the end."""
+    """The error of the appends in a group that failed. Unless it is `StorageFull` it is final."""
     if isinstance(error, JournalFull):
         return StorageFull(str(error))
     if isinstance(error, OSError):
@@ -166,24 +165,22 @@ def failure(error: Exception) -> StorageFailed:
 
 
 class _NextFile:
-    """The file after the one that is written, made by a thread that lives for it alone.
+    """The file after the one that is written, made by a thread of its own.
 
-    A failure to make it is met again by whoever takes it.
+    A failure to make it is met again in `take`.
     """
 
-    def __init__(self, files: JournalFiles, *, wait_sync: bool) -> None:
+    def __init__(self, files: JournalFiles, threads: Threads, *, wait_sync: bool) -> None:
         self._files = files
+        self._threads = threads
         self._wait_sync = wait_sync
-        self._making: threading.Thread | None = None
+        self._making: Thread | None = None
         self._made: JournalFile | None = None
 
     def begin(self, journal_id: int) -> None:
         """Have it made, if it is not yet."""
         if self._making is None:
-            self._making = threading.Thread(
-                target=self._make, args=(journal_id,), name="journal-next"
-            )
-            self._making.start()
+            self._making = self._threads.start(partial(self._make, journal_id), "journal-next")
 
     def _make(self, journal_id: int) -> None:
         with suppress(OSError):

@@ -1,23 +1,24 @@
-"""Which journals there should be, and how long: so that one that is gone or cut does not go unseen.
+"""The list of journals that there should be, with their sizes: one that is lost or cut is noticed.
 
     inventory    hex id | space | bytes | LF, for each journal | CRC32C of that, hex | LF
 
 A journal is listed before anything is written into it, and struck before it is given up. So each
-that is listed is there, as long as it says, or was lost. One may be there that is not listed.
+that is listed is there, as long as the list says, or was lost. One may be there that is not listed.
 
-It is our own file beside Apache's. Without it, or if it is damaged, journals are taken as they are.
+It is a file of ours beside Apache's. Without it, or if it is damaged, journals are taken as they
+are.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.server.directories import write_whole
+from magnetar.bookie.server.small_files import read_whole, size_of, write_whole
 from magnetar.core.checksum import crc32c
+from magnetar.core.ports.disk import Directory
 
 log = logging.getLogger(__name__)
 
@@ -39,26 +40,29 @@ def decode(data: bytes) -> dict[int, int]:
     return sizes
 
 
-def write(directory: Path, sizes: Mapping[int, int]) -> None:
+def write(directory: Directory, sizes: Mapping[int, int]) -> None:
     """Durable on return."""
-    write_whole(directory / FILE, encode(sizes))
+    write_whole(directory, FILE, encode(sizes))
 
 
-def missing(directory: Path, first_id: int) -> str:
+def missing(directory: Directory, first_id: int) -> str:
     """What is wrong with the journals from `first_id` on, in a sentence; nothing if all is well."""
     try:
-        sizes = decode((directory / FILE).read_bytes())
+        sizes = decode(read_whole(directory, FILE))
     except FileNotFoundError:
         return ""
     except ValueError as error:
-        log.warning("%s is damaged: %s; journals are taken as they are", directory / FILE, error)
+        path = f"{directory.path}/{FILE}"
+        log.warning("%s is damaged: %s; journals are taken as they are", path, error)
         return ""
     for journal_id, size in sizes.items():
-        path = directory / journal_format.file_name(journal_id)
+        name = journal_format.file_name(journal_id)
         if journal_id < first_id:
             continue
-        if not path.exists():
-            return f"{path} is missing"
-        if path.stat().st_size < size:
-            return f"{path} is cut short: it has {path.stat().st_size} bytes of {size}"
+        try:
+            found = size_of(directory, name)
+        except FileNotFoundError:
+            return f"{directory.path}/{name} is missing"
+        if found < size:
+            return f"{directory.path}/{name} is cut short: it has {found} bytes of {size}"
     return ""

@@ -1,12 +1,14 @@
-"""The journal written by the loop, while the kernel does the waiting: see `kernel_writes.py`.
+"""The journal written by the kernel: the loop submits a write, and a descriptor shows its end.
+
+`machine/kernel_writes.py` does that with io_submit(2).
 
     state      leaves when            for
     idle       a batch is put         WRITING, or PREPARING
     WRITING    a piece is durable     WRITING (the next piece or group), PREPARING, or idle
     PREPARING  a thread has done it   WRITING, or idle
 
-PREPARING is for what would block and is rare: a new file that is not ready, a write for which the
-file system would make us wait. A thread that lives for it alone does it.
+PREPARING is rare. It is for what would block: a new file that is not ready, a write for which the
+file system would wait. A thread of its own does it.
 
 Invariant: the next group is begun before the one that has ended is delivered, so that the disk
 works while replies are made.
@@ -14,15 +16,15 @@ works while replies are made.
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 
 import trio
 
-from magnetar.bookie.machine.kernel_writes import KernelWrites
 from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, Groups, failure
 from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.ports.disk import SubmittedWrites
+from magnetar.core.ports.threads import Threads
 
 
 class KernelWriter:
@@ -31,13 +33,14 @@ class KernelWriter:
     def __init__(
         self,
         groups: Groups,
-        writes: KernelWrites,
+        writes: SubmittedWrites,
         deliver: Callable[[list[Batch], StorageFailed | None], None],
+        threads: Threads,
     ) -> None:
         self._groups = groups
         self._writes = writes
         self._deliver = deliver
-        self._token = trio.lowlevel.current_trio_token()
+        self._threads = threads
         self._queue: deque[Batch] = deque()
         self._group: list[Batch] = []
         """What is being written."""
@@ -59,11 +62,11 @@ class KernelWriter:
     async def stop(self) -> None:
         while self._group:
             if self._writes.busy:
-                await trio.to_thread.run_sync(self._writes.wait)
+                await self._threads.run(self._writes.wait)
                 self.ended()
             else:
                 await self._resting.park()
-        await trio.to_thread.run_sync(self._groups.close)
+        await self._threads.run(self._groups.close)
         self._writes.close()
 
     def ended(self) -> None:
@@ -154,7 +157,7 @@ class KernelWriter:
             self._next_group()
 
     def _prepare(self, job: Callable[[], None], then: Callable[[], None]) -> None:
-        """Do what blocks in a thread of its own, then go on here."""
+        """Do in a thread of its own what blocks, then go on here."""
 
         def run() -> None:
             failed: Exception | None = None
@@ -162,12 +165,9 @@ class KernelWriter:
                 job()
             except Exception as error:  # noqa: BLE001 - judged where all others are (`_go_on`)
                 failed = error
-            try:
-                self._token.run_sync_soon(self._prepared, failed, then)
-            except trio.RunFinishedError:  # nobody is left to hear it
-                return
+            self._threads.call_soon(self._prepared, failed, then)
 
-        threading.Thread(target=run, name="journal-prepare", daemon=True).start()
+        self._threads.start(run, "journal-prepare")
 
     def _prepared(self, failed: Exception | None, then: Callable[[], None]) -> None:
         def go_on() -> None:

@@ -1,25 +1,24 @@
-"""The journal of who does not wait for the disk, written by the loop: the system keeps it, for now.
+"""The journal written by the loop into the page cache, where appends do not wait for the disk.
 
     state      leaves when           for
     idle       a batch is put        idle: it is written and delivered before `put` returns;
                                      ROLLING, if the file has no room for it
     ROLLING    the next file is in   idle, once all that was put meanwhile is written
 
-A write into the page cache takes less than handing it to somebody else. What would block a thread
-does: it goes on to the next file, and syncs, a second after the first write that needs it.
+A write into the page cache takes less than handing it to a thread. A thread does what would block:
+it rolls to the next file, and syncs, a second after the first write that needs it.
 
-Invariants: what is synced is whole groups; while the thread rolls nobody writes; batches are
-delivered in their order, whatever those who are told put; after a failed write or sync nothing is
-written, or synced, any more.
+Invariants: what is synced is whole groups; nothing is written while the thread rolls; batches are
+delivered in their order, whatever a delivery puts; after a failed write or sync nothing is written,
+or synced, any more.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import Final
 
 import trio
@@ -27,12 +26,13 @@ import trio
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.journal.groups import Batch, Groups, failure
 from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.ports.threads import Threads
 
 UNSYNCED_SECONDS: Final = 1.0
 """How long what was written may be nowhere but in memory."""
 SYNC: Final = -1
 STOP: Final = -2
-"""What is asked of the thread, beside going on to a file with room for so many bytes."""
+"""Requests to the thread, beside rolling to a file with room for so many bytes."""
 
 
 class LoopWriter:
@@ -41,20 +41,22 @@ class LoopWriter:
     """
 
     def __init__(
-        self, groups: Groups, deliver: Callable[[list[Batch], StorageFailed | None], None]
+        self,
+        groups: Groups,
+        deliver: Callable[[list[Batch], StorageFailed | None], None],
+        threads: Threads,
     ) -> None:
         self._groups = groups
         self._deliver = deliver
-        self._token = trio.lowlevel.current_trio_token()
+        self._threads = threads
         self._queue: deque[Batch] = deque()
-        self._writing = self._rolling = self._sync_asked = False
+        self._writing = self._rolling = self._sync_requested = False
         self._broken: StorageFailed | None = None
         self._resting = trio.lowlevel.ParkingLot()
         """Where `stop` waits for the next file."""
         self._stopped = trio.Event()
-        self._asked: SimpleQueue[int] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="journal-sync", daemon=True)
-        self._thread.start()
+        self._requests = threads.queue()
+        threads.start(self._run, "journal-sync")
 
     def put(self, batch: Batch) -> None:
         self._queue.append(batch)
@@ -63,16 +65,16 @@ class LoopWriter:
     async def stop(self) -> None:
         while self._rolling:
             await self._resting.park()
-        self._asked.put(STOP)
+        self._requests.put(STOP)
         await self._stopped.wait()
-        await trio.to_thread.run_sync(self._groups.close)
+        await self._threads.run(self._groups.close)
 
     # -- writing ------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         """Write what waits, as far as there is room."""
         if self._writing:
-            return  # somebody who is just being told has put more: its turn comes
+            return  # a delivery has put more: its turn comes
         self._writing = True
         try:
             while self._queue and not self._rolling and self._broken is None:
@@ -87,7 +89,7 @@ class LoopWriter:
         try:
             if batch[1] > self._groups.file.room:
                 self._rolling = True
-                self._asked.put(batch[1])
+                self._requests.put(batch[1])
                 return
             self._write(batch)
         except Exception as error:  # noqa: BLE001 - our own mistake must not leave appends
@@ -104,12 +106,12 @@ class LoopWriter:
         pieces.append(journal_format.padding(groups.file.position + size))
         groups.file.write_pieces(pieces)
         groups.end()
-        self._see_to_sync()
+        self._request_sync()
 
-    def _see_to_sync(self) -> None:
-        if not self._sync_asked:
-            self._sync_asked = True
-            self._asked.put(SYNC)
+    def _request_sync(self) -> None:
+        if not self._sync_requested:
+            self._sync_requested = True
+            self._requests.put(SYNC)
 
     def _refuse(self, error: StorageFailed) -> None:
         lost = list(self._queue)
@@ -122,20 +124,20 @@ class LoopWriter:
         waits = False
         while True:
             try:
-                asked = self._asked.get(timeout=UNSYNCED_SECONDS if waits else None)
+                request = self._requests.get(timeout=UNSYNCED_SECONDS if waits else None)
             except Empty:
                 waits = False
                 self._do(self._groups.sync, SYNC)
                 continue
-            if asked == SYNC:
+            if request == SYNC:
                 waits = True  # for what else is to be synced soon
-            elif asked == STOP:
+            elif request == STOP:
                 self._do(self._groups.sync, STOP)
                 return
             else:
-                self._do(partial(self._groups.roll, asked), asked)
+                self._do(partial(self._groups.roll, request), request)
 
-    def _do(self, job: Callable[[], None], asked: int) -> None:
+    def _do(self, job: Callable[[], None], request: int) -> None:
         failed: StorageFailed | None = None
         if self._broken is None:
             try:
@@ -144,18 +146,15 @@ class LoopWriter:
                 failed = failure(error)
                 if not isinstance(failed, StorageFull):
                     self._broken = failed
-        try:
-            self._token.run_sync_soon(self._done, asked, failed)
-        except trio.RunFinishedError:  # nobody is left to hear it
-            return
+        self._threads.call_soon(self._done, request, failed)
 
-    def _done(self, asked: int, failed: StorageFailed | None) -> None:
+    def _done(self, request: int, failed: StorageFailed | None) -> None:
         """On the loop."""
-        if asked == SYNC:
-            self._sync_asked = False
+        if request == SYNC:
+            self._sync_requested = False
             if self._groups.unsynced:
-                self._see_to_sync()
-        elif asked == STOP:
+                self._request_sync()
+        elif request == STOP:
             self._stopped.set()
         else:
             self._rolling = False

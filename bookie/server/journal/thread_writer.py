@@ -1,46 +1,46 @@
-"""The journal written by one thread, which does nothing else: where the kernel does not write by
-itself.
+"""The journal written by a thread of its own, where the kernel does not write by itself.
 
-    loop    put(batch)  ->  SimpleQueue
-    thread  gather up to GROUP_BYTES  ->  write  ->  sync  ->  run_sync_soon(deliver)
+    loop    put(batch)  ->  queue
+    thread  gather up to GROUP_BYTES  ->  write  ->  sync  ->  call_soon(deliver)
 
 So a sync never waits for the loop, and the loop never for a sync.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 
 import trio
 
 from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, Groups, failure
 from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.ports.threads import Threads
 
 
 class ThreadWriter:
     """See the module's docstring. `put` and `stop` are for the loop, all else for the thread."""
 
     def __init__(
-        self, groups: Groups, deliver: Callable[[list[Batch], StorageFailed | None], None]
+        self,
+        groups: Groups,
+        deliver: Callable[[list[Batch], StorageFailed | None], None],
+        threads: Threads,
     ) -> None:
         self._groups = groups
         self._deliver = deliver
-        self._token = trio.lowlevel.current_trio_token()
-        self._queue: SimpleQueue[Batch | None] = SimpleQueue()
+        self._threads = threads
+        self._queue = threads.queue()
         self._broken: StorageFailed | None = None
-        self._told_all = trio.Event()
-        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
-        self._thread.start()
+        self._delivered_all = trio.Event()
+        self._thread = threads.start(self._run, "journal")
 
     def put(self, batch: Batch) -> None:
         self._queue.put(batch)
 
     async def stop(self) -> None:
         self._queue.put(None)
-        await trio.to_thread.run_sync(self._thread.join)
-        await self._told_all.wait()
+        await self._threads.run(self._thread.join)
+        await self._delivered_all.wait()
 
     def _run(self) -> None:
         while True:
@@ -55,16 +55,16 @@ class ThreadWriter:
                         refused = failure(error)
                         if not isinstance(refused, StorageFull):
                             self._broken = refused
-                self._tell(batches, self._broken or refused)
+                self._report(batches, self._broken or refused)
             if stopping:
                 break
         self._groups.close()
-        self._tell([], self._broken, last=True)
+        self._report([], self._broken, last=True)
 
     def _gather(self) -> tuple[list[Batch], bool]:
-        """Wait for one hand-over, then take what else is there."""
+        """Wait for one batch, then take what else is there; and whether nothing more will come."""
         queue = self._queue
-        batch = queue.get()
+        batch: Batch | None = queue.get()
         batches: list[Batch] = []
         size = 0
         while batch is not None:
@@ -85,17 +85,14 @@ class ThreadWriter:
             groups.file.write(piece)
         groups.end()
 
-    def _tell(
+    def _report(
         self, batches: list[Batch], error: StorageFailed | None, *, last: bool = False
     ) -> None:
-        try:
-            self._token.run_sync_soon(self._hear, batches, error, last)
-        except trio.RunFinishedError:  # nobody is left to hear it
-            return
+        self._threads.call_soon(self._reported, batches, error, last)
 
-    def _hear(self, batches: list[Batch], error: StorageFailed | None, last: bool) -> None:
+    def _reported(self, batches: list[Batch], error: StorageFailed | None, last: bool) -> None:
         """On the loop."""
         if batches or error is not None:
             self._deliver(batches, error)
         if last:
-            self._told_all.set()
+            self._delivered_all.set()

@@ -1,11 +1,11 @@
-"""The journal as the bookie sees it: append, hand over, hear that it is durable.
+"""The journal as the bookie sees it: append, hand over, learn that it is durable.
 
     append(blob, acked) ...  hand_over()  ->  a group is written and synced  ->  acked(None) for
     each append of the group, in order
 
-Who writes: the kernel by itself where it can (`kernel_writer.py`), else a thread
-(`thread_writer.py`). In both, what comes during one sync makes the next group. If nobody waits for
-the disk, the loop does, at once (`loop_writer.py`).
+The kernel writes by itself where it can (`kernel_writer.py`), else a thread (`thread_writer.py`).
+In both, what comes during one sync makes the next group. Where appends do not wait for the disk,
+the loop writes at once (`loop_writer.py`).
 
 Invariants: `acked(None)` is called only after the sync that covers the append, if `settings.sync`
 says so, and never from within `append`. After a failed write or sync nothing is written any more:
@@ -21,7 +21,6 @@ from typing import Protocol
 from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.machine.kernel_writes import open_kernel_writes
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
 from magnetar.bookie.server.journal.kernel_writer import KernelWriter
@@ -30,6 +29,7 @@ from magnetar.bookie.server.journal.thread_writer import ThreadWriter
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import Histogram
 from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.ports.machine import Machine
 
 Watch = Callable[[int, Callable[[], None], Callable[[], bool]], None]
 """(descriptor, call, due): call on the loop whenever the descriptor is readable; `due` says whether
@@ -59,9 +59,9 @@ class Writer(Protocol):
 
 
 def _parts(items: list[Item]) -> Iterator[Batch]:
-    """What thousands of topics had waiting for a ledger, say, comes in one sweep.
+    """Cut a long batch: what thousands of topics had waiting for a ledger comes in one sweep.
 
-    What nobody is told of stays with what follows: it may be the beginning of a record.
+    An item without `acked` stays with what follows: it may be the beginning of a record.
     """
     part: list[Item] = []
     unit: list[Item] = []
@@ -89,6 +89,7 @@ class Journal:
         first_id: int,
         settings: BookieSettings,
         on_failed: Callable[[str], None],
+        machine: Machine,
     ) -> None:
         self.queue_bytes = 0
         """Appended and not yet acknowledged."""
@@ -97,30 +98,31 @@ class Journal:
         """Called when the disk had no room: what was appended is refused, later appends may not be.
         """
         self.delivering: Callable[[], None] | None = None
-        """Called before the first `acked` of one delivery: whoever owes replies may gather them."""
+        """Called before the first `acked` of one delivery: replies may be gathered from here on."""
         self.delivered: Callable[[], None] | None = None
-        """Called after the last `acked` of one delivery: whoever owes replies sends them now."""
+        """Called after the last `acked` of one delivery: replies are sent now."""
         self._on_failed = on_failed
         self._pending: list[Item] = []
         self._pending_bytes = 0
-        self._groups = Groups(files, first_id, wait_sync=settings.sync)
+        self._machine = machine
+        self._groups = Groups(files, first_id, machine, wait_sync=settings.sync)
         self._writer: Writer
 
     def start(self, watch: Watch | None) -> None:
-        """Without `watch`, or where the kernel does not write by itself, there is a thread; where
-        nobody waits for the disk, neither is needed.
+        """Without `watch`, or where the kernel does not write by itself, a thread writes; where
+        appends do not wait for the disk, neither is needed.
         """
-        groups = self._groups
+        groups, threads = self._groups, self._machine.threads
         if not groups.wait_sync:
-            self._writer = LoopWriter(groups, self._deliver)
+            self._writer = LoopWriter(groups, self._deliver, threads)
             return
         if watch is not None and groups.file.direct:
-            writes = open_kernel_writes(groups.buffer_address)
+            writes = self._machine.disk.submitted_writes(groups.buffer)
             if writes is not None:
-                self._writer = writer = KernelWriter(groups, writes, self._deliver)
+                self._writer = writer = KernelWriter(groups, writes, self._deliver, threads)
                 watch(writes.descriptor, writer.ended, lambda: writes.busy)
                 return
-        self._writer = ThreadWriter(groups, self._deliver)
+        self._writer = ThreadWriter(groups, self._deliver, threads)
 
     def append(self, blob: bytes, acked: Acked | None, apart: bytes = b"") -> bool:
         """Take records for the next group; returns whether they are the first for it. What belongs

@@ -10,12 +10,12 @@ import trio
 
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server import checkpoint, ledger_storage
-from magnetar.bookie.server.directories import Directories, read_last_mark
-from magnetar.bookie.server.entry_log import writer as entry_log
+from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
 from magnetar.bookie.server.index.locations import LocationIndex
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
@@ -45,7 +45,7 @@ class Full:
 
 async def test_a_half_that_is_written_out_can_be_read_and_is_not_durable_before_a_mark(tmp_path):
     async with opened(tmp_path / "bookie", DictMetadata()) as store:
-        directories = Directories(tmp_path / "bookie")
+        directories = directories_at(tmp_path / "bookie")
         before = read_last_mark(directories)
         writer = await store.create({})
         await append(writer, *[b"x" * 100] * 50)
@@ -93,13 +93,14 @@ async def test_a_full_disk_is_waited_for_and_what_was_written_before_is_kept(tmp
     metadata = DictMetadata()
     full = Full(monkeypatch)
     synced = {}
-    sync_file = entry_log.sync_file
+    sync = BlockFile.sync
 
-    def noting(fd):
-        sync_file(fd)
-        synced[os.fstat(fd).st_ino] = os.fstat(fd).st_size
+    def noting(file):
+        sync(file)
+        found = os.fstat(file._file.fileno())
+        synced[found.st_ino] = found.st_size
 
-    monkeypatch.setattr(entry_log, "sync_file", noting)
+    monkeypatch.setattr(BlockFile, "sync", noting)
     async with opened(tmp_path / "bookie", metadata) as store:
         checkpointer = store._parts.checkpointer
         writer = await store.create({})
@@ -130,18 +131,18 @@ async def test_a_full_disk_is_waited_for_and_what_was_written_before_is_kept(tmp
 async def test_a_sync_that_failed_is_never_believed_again(tmp_path, monkeypatch, number):
     """The page cache may have dropped what it could not write: only the journal has it."""
     metadata = DictMetadata()
-    sync_file = entry_log.sync_file
+    sync = BlockFile.sync
 
-    def fail(fd):
-        monkeypatch.setattr(entry_log, "sync_file", sync_file)
+    def fail(file):
+        monkeypatch.setattr(BlockFile, "sync", sync)
         raise OSError(number, os.strerror(number))
 
     async with opened(tmp_path / "bookie", metadata) as store:
-        directories = Directories(tmp_path / "bookie")
+        directories = directories_at(tmp_path / "bookie")
         before = read_last_mark(directories)
         writer = await store.create({})
         await append(writer, *[b"%d" % i for i in range(100)])
-        monkeypatch.setattr(entry_log, "sync_file", fail)
+        monkeypatch.setattr(BlockFile, "sync", fail)
         for _ in range(2):
             with pytest.raises(OSError, match="synced") as caught:
                 await store.checkpoint()
@@ -160,7 +161,7 @@ async def test_a_failed_sync_is_told_as_fatal(tmp_path, monkeypatch):
         fatal.append(reason)
         told.set()
 
-    def fail(fd):
+    def fail(file):
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(checkpoint, "MARK_BYTES", 0)
@@ -168,7 +169,7 @@ async def test_a_failed_sync_is_told_as_fatal(tmp_path, monkeypatch):
     async with opened(tmp_path / "bookie", DictMetadata(), small, on_fatal) as store:
         writer = await store.create({})
         await append(writer, b"for the mark to come to")
-        monkeypatch.setattr(entry_log, "sync_file", fail)
+        monkeypatch.setattr(BlockFile, "sync", fail)
         await append(writer, *[b"x" * 1000] * 12)
         with trio.fail_after(20):
             await told.wait()

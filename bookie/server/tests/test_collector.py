@@ -9,6 +9,7 @@ from magnetar.bookie.server import bookie as bookie_module
 from magnetar.bookie.server import collector
 from magnetar.bookie.server.collector import LEDGERS_PER_REST
 from magnetar.bookie.server.entry_log.block_file import BlockFile
+from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import Fenced
@@ -110,7 +111,7 @@ async def test_of_deleted_ledgers_some_are_remembered_and_no_more(tmp_path, monk
 async def test_compaction_lets_the_loop_run(tmp_path, monkeypatch):
     """Its thread holds the interpreter while it looks entries up, and there may be millions."""
     breaths = []
-    monkeypatch.setattr(collector, "breathe", lambda: breaths.append(1))
+    monkeypatch.setattr(LedgerStorage, "breathe", lambda storage: breaths.append(1))
     settings = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=200_000)
     async with opened(tmp_path, DictMetadata(), settings) as store:
         kept, deleted = [await store.create({}) for _ in range(2)]

@@ -1,15 +1,41 @@
-"""Small files that are replaced whole."""
+"""The layout below the root, who may use it, and lastMark."""
 
-import os
+import pytest
 
-from magnetar.bookie.server.directories import write_whole
+from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.machine.disk import SystemDisk
+from magnetar.bookie.server.directories import LAST_MARK, claim, read_last_mark, write_last_mark
+from magnetar.bookie.server.small_files import write_whole
+from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.testing.memory_disk import MemoryDisk
 
 
-def test_a_write_that_is_short_is_gone_on_with(tmp_path, monkeypatch):
-    path = tmp_path / "small"
-    write_whole(path, b"old")
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:1]))
-    write_whole(path, b"new")
-    assert path.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["small"]
+@pytest.fixture(params=["system", "memory"])
+def place(request, tmp_path):
+    return (SystemDisk(), str(tmp_path)) if request.param == "system" else (MemoryDisk(), "/data")
+
+
+def test_the_layout_is_apaches(place):
+    disk, path = place
+    with claim(disk, path) as directories:
+        assert directories.journal.path == f"{path}/journal/current"
+        assert directories.ledgers.path == f"{path}/ledgers/current"
+        assert set(directories.root.names()) - {"lock"} == {"journal", "ledgers"}
+
+
+def test_one_process_at_a_time(place):
+    disk, path = place
+    with claim(disk, path), pytest.raises(StorageFailed, match="in use"), claim(disk, path):
+        raise AssertionError
+    with claim(disk, path):
+        pass
+
+
+def test_the_mark_is_read_as_it_was_written_or_refused(place):
+    with claim(*place) as directories:
+        assert read_last_mark(directories) is None
+        write_last_mark(directories, Mark(7, 512))
+        assert read_last_mark(directories) == Mark(7, 512)
+        write_whole(directories.ledgers, LAST_MARK, b"abc")
+        with pytest.raises(Corrupted, match="lastMark"):
+            read_last_mark(directories)

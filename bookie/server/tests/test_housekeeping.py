@@ -5,10 +5,11 @@ import trio
 import trio.testing
 
 from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.server import disk_usage
+from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.server.housekeeping import Flusher
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.core.ports.disk import DiskUsage
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 
@@ -88,7 +89,7 @@ async def test_the_disk_is_looked_at_whenever_much_was_written(tmp_path, monkeyp
     settings = BookieSettings(disk_check_interval_seconds=3600, write_cache_bytes=20_000)
     async with open_embedded(tmp_path, DictMetadata(), settings, on_fatal=pytest.fail) as store:
         writer = await store.create({})
-        monkeypatch.setattr(disk_usage, "look", lambda directory: disk_usage.DiskUsage(0.96, 1))
+        monkeypatch.setattr(SystemDisk, "usage", lambda disk, directory: DiskUsage(0.96, 1))
         await append(writer, b"x")
         assert store.writable()
         with trio.fail_after(10):

@@ -4,7 +4,8 @@ import pytest
 
 from magnetar.bookie.format import cookie
 from magnetar.bookie.server import identity
-from magnetar.bookie.server.directories import Directories
+from magnetar.bookie.server.small_files import read_whole, write_whole
+from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.errors import StorageFailed
 
 OURS = cookie.embedded("embedded", "0b2c")
@@ -12,16 +13,14 @@ OURS = cookie.embedded("embedded", "0b2c")
 
 @pytest.fixture
 def directories(tmp_path):
-    made = Directories(tmp_path)
-    made.make()
-    return made
+    return directories_at(tmp_path)
 
 
 def test_a_new_directory_gets_the_cookie_in_both_places(directories):
     assert identity.is_empty(directories)
     identity.check(directories, OURS)
     for place in (directories.journal, directories.ledgers):
-        assert cookie.decode((place / cookie.VERSION_FILE).read_text()) == OURS
+        assert cookie.decode(read_whole(place, cookie.VERSION_FILE).decode()) == OURS
     assert not identity.is_empty(directories)
     identity.check(directories, OURS)
 
@@ -33,7 +32,7 @@ def test_another_bookies_directory_is_refused(directories):
 
 
 def test_files_without_a_cookie_are_refused(directories):
-    (directories.ledgers / "0.log").write_bytes(b"x")
+    write_whole(directories.ledgers, "0.log", b"x")
     assert not identity.is_empty(directories)
     with pytest.raises(StorageFailed, match="no cookie"):
         identity.check(directories, OURS)
@@ -42,21 +41,21 @@ def test_files_without_a_cookie_are_refused(directories):
 @pytest.mark.parametrize("place", ["journal", "ledgers"])
 def test_half_of_the_cookies_lost_is_a_disk_that_is_missing(directories, place):
     identity.check(directories, OURS)
-    (directories.ledgers / "lastMark").write_bytes(bytes(16))
-    (getattr(directories, place) / cookie.VERSION_FILE).unlink()
+    write_whole(directories.ledgers, "lastMark", bytes(16))
+    getattr(directories, place).remove(cookie.VERSION_FILE)
     with pytest.raises(StorageFailed, match="lost its cookie"):
         identity.check(directories, OURS)
 
 
 def test_a_first_start_that_was_cut_short_between_the_cookies_goes_on(directories):
     identity.check(directories, OURS)
-    (directories.journal / cookie.VERSION_FILE).unlink()
+    directories.journal.remove(cookie.VERSION_FILE)
     identity.check(directories, OURS)
-    assert (directories.journal / cookie.VERSION_FILE).exists()
+    assert cookie.VERSION_FILE in directories.journal.names()
 
 
 def test_a_damaged_cookie_is_refused_with_a_word_on_the_other(directories):
     identity.check(directories, OURS)
-    (directories.journal / cookie.VERSION_FILE).write_text("nonsense")
+    write_whole(directories.journal, cookie.VERSION_FILE, b"nonsense")
     with pytest.raises(StorageFailed, match="copy VERSION from"):
         identity.check(directories, OURS)

@@ -1,23 +1,32 @@
 """Ids are made once, whatever becomes of the metadata's counter and of one copy of the file."""
 
+from pathlib import Path
+
 import pytest
 import trio
 
 from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.machine.threads import SystemThreads
 from magnetar.bookie.server import ledger_ids
-from magnetar.bookie.server.directories import Directories
-from magnetar.bookie.server.ledger_ids import IDS_RESERVED, LedgerIds, places
+from magnetar.bookie.server.ledger_ids import FILE, IDS_RESERVED, places
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.errors import AlreadyExists, Fenced, StorageFailed
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 
 @pytest.fixture
 def directories(tmp_path):
-    found = Directories(tmp_path)
-    found.make()
-    return found
+    return directories_at(tmp_path)
+
+
+def LedgerIds(directories):  # noqa: N802 - as if it were the class
+    return ledger_ids.LedgerIds(directories, SystemThreads())
+
+
+def copies(directories):
+    return [Path(place.path) / FILE for place in places(directories)]
 
 
 def test_every_flip_and_cut_is_noticed():
@@ -33,7 +42,7 @@ def test_every_flip_and_cut_is_noticed():
             ledger_ids.decode(data[:at])
 
 
-async def test_an_id_is_taken_once_and_written_before_it_is_told(directories):
+async def test_an_id_is_taken_once_and_written_before_it_is_given(directories):
     ids = LedgerIds(directories)
     await ids.take(0)
     assert ledger_ids.read(directories) == IDS_RESERVED
@@ -68,7 +77,7 @@ async def test_many_at_once_get_theirs_or_are_refused(directories):
 
 async def test_one_copy_is_enough(directories, caplog):
     await LedgerIds(directories).take(5)
-    one, other = places(directories)
+    one, other = copies(directories)
     one.write_bytes(b"12\n")
     assert LedgerIds(directories).highest == 5 + IDS_RESERVED
     assert "damaged" in caplog.text
@@ -97,7 +106,7 @@ async def test_a_counter_that_was_set_back_gives_no_old_ledger(tmp_path, files):
         for writer in writers:
             await append(writer, b"old")
     if not files:
-        for path in places(Directories(tmp_path)):
+        for path in copies(directories_at(tmp_path)):
             path.unlink()
     metadata.counters.clear()
     for path in [path for path in metadata.values if "/L0" in path]:

@@ -1,14 +1,15 @@
 """The steps of a checkpoint: what can be read after each, and what is durable."""
 
 import pytest
-from rocksdict import Cache
 
 from magnetar.bookie.format.entries import seal
 from magnetar.bookie.format.journal import Mark
 from magnetar.bookie.format.ledger_row import LedgerRow
+from magnetar.bookie.machine.rocksdb import RocksDatabases
+from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.opening import open_storage
 from magnetar.bookie.server.cache.write_cache import Half
-from magnetar.bookie.server.directories import Directories, read_last_mark
+from magnetar.bookie.server.directories import LEDGER_ROWS, read_last_mark
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.ledger_storage import (
     append_half,
@@ -19,14 +20,15 @@ from magnetar.bookie.server.ledger_storage import (
 )
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
+from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.errors import Corrupted
 
 
 @pytest.fixture
 async def storage(tmp_path):
-    directories = Directories(tmp_path)
-    directories.make()
-    opened, _ = await open_storage(directories, DictMetadata(), BookieSettings())
+    opened, _ = await open_storage(
+        system_machine(), directories_at(tmp_path), DictMetadata(), BookieSettings()
+    )
     yield opened
     opened.close()
 
@@ -100,9 +102,9 @@ async def test_the_entry_log_is_synced_first_and_no_index_if_that_fails(storage,
 
 
 async def test_an_index_that_does_not_close_is_reported_and_the_rest_closed(tmp_path, caplog):
-    directories = Directories(tmp_path)
-    directories.make()
-    opened, _ = await open_storage(directories, DictMetadata(), BookieSettings())
+    opened, _ = await open_storage(
+        system_machine(), directories_at(tmp_path), DictMetadata(), BookieSettings()
+    )
     close = opened.locations._database.close
 
     def fail():
@@ -112,4 +114,5 @@ async def test_an_index_that_does_not_close_is_reported_and_the_rest_closed(tmp_
     opened.locations._database.close = fail
     opened.close()
     assert "did not close cleanly: too late" in caplog.text
-    LedgersIndex(directories.ledger_rows, Cache(1 << 20)).close()  # it was let go of
+    rows = directories_at(tmp_path).ledgers.directory(LEDGER_ROWS)
+    LedgersIndex(rows, RocksDatabases(1 << 20)).close()  # it was let go of

@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import magnetar
-from magnetar.bookie.server.directories import held
+from magnetar.bookie.machine.disk import SystemDisk
+from magnetar.bookie.server.directories import claim
 from magnetar.cli.root import root
 
 
@@ -67,10 +68,10 @@ def test_a_bookie_that_is_missing_is_neither_whole_nor_made(used: Path) -> None:
 
 
 def test_a_running_bookie_is_left_alone_by_whatever_way_it_is_reached(used: Path) -> None:
-    with held(used / "bookie") as directories:
+    with claim(SystemDisk(), str(used / "bookie")):
         for command in ("rebuild-index", "repair"):
             assert "in use" in str(_run(command, used).exception)
-        assert not list(directories.root.rglob("WORN"))
+        assert not list((used / "bookie").rglob("WORN"))
 
 
 def test_what_is_not_there_is_a_sentence(tmp_path: Path, used: Path) -> None:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.bookie.machine.durability import direct_works
+from magnetar.bookie.machine.disk import SystemDirectory
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, GATHER_BYTES, BlockFile
+from magnetar.bookie.tests.real_disk import directory_at
 
 SIZES = st.one_of(
     st.integers(1, 100),
@@ -19,9 +20,11 @@ SIZES = st.one_of(
 
 @pytest.fixture(params=[True, False], ids=["direct", "cached"], scope="module")
 def direct(request, tmp_path_factory):
-    if request.param and not direct_works(tmp_path_factory.mktemp("probe")):
+    if request.param and not directory_at(tmp_path_factory.mktemp("probe")).direct:
         pytest.skip("this file system has no direct I/O")
-    return request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SystemDirectory, "direct", request.param)
+        yield request.param
 
 
 @given(st.lists(st.one_of(SIZES, st.just(0)), max_size=12))
@@ -29,7 +32,7 @@ def test_what_was_flushed_is_there_and_only_zeros_behind_it(direct, sizes):
     """A size of 0 stands for a flush."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "file"
-        file = BlockFile(path, direct=direct)
+        file = BlockFile(directory_at(Path(directory)), "file")
         expected = b""
         for place, size in enumerate([*sizes, 0]):
             file.append(bytes([place + 1]) * size)
@@ -52,4 +55,4 @@ def test_what_was_flushed_is_there_and_only_zeros_behind_it(direct, sizes):
 def test_a_file_that_is_there_already_is_not_written(tmp_path, direct):
     (tmp_path / "file").write_bytes(b"somebody's")
     with pytest.raises(FileExistsError):
-        BlockFile(tmp_path / "file", direct=direct)
+        BlockFile(directory_at(tmp_path), "file")

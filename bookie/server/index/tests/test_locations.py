@@ -3,19 +3,20 @@
 import shutil
 
 import pytest
-from rocksdict import Cache
 
 from magnetar.bookie.format.entries import seal
 from magnetar.bookie.format.journal import Mark
+from magnetar.bookie.machine.rocksdb import RocksDatabases
 from magnetar.bookie.server.index import locations as locations_module
 from magnetar.bookie.server.index.locations import MARK, LocationIndex
+from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.core.errors import Corrupted
 
 
 @pytest.fixture
 def opened(tmp_path):
     def make():
-        return LocationIndex(tmp_path / "locations", Cache(1 << 20))
+        return LocationIndex(directory_at(tmp_path / "locations"), RocksDatabases(1 << 20))
 
     return make
 

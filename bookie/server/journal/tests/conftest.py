@@ -3,9 +3,10 @@
 import pytest
 import trio
 
-from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.real_disk import journal_files_at
 
 MIB = 1024 * 1024
 
@@ -17,9 +18,9 @@ def make(request, tmp_path, nursery):
     """
 
     def make_journal(*, size_max=4 * MIB, on_failed=pytest.fail):
-        files = JournalFiles(tmp_path, size_max=size_max, spares_max=0)
+        files = journal_files_at(tmp_path, size_max=size_max, spares_max=0)
         settings = BookieSettings(journal_size_max_bytes=size_max, sync=make_journal.synced)
-        journal = Journal(files, 1, settings, on_failed)
+        journal = Journal(files, 1, settings, on_failed, system_machine())
         journal.start(watch)
         return journal
 

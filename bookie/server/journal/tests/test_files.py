@@ -8,22 +8,22 @@ from queue import SimpleQueue
 import pytest
 
 from magnetar.bookie.format import journal as journal_format
+from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.server.journal import files, inventory
-from magnetar.bookie.server.journal.files import PIECES_MAX, JournalFiles
+from magnetar.bookie.server.journal.files import PIECES_MAX
+from magnetar.bookie.tests.real_disk import directory_at, journal_files_at
 
 MIB = 1024 * 1024
 
 
 def make(directory, spares_max=1, size_max=MIB):
-    return JournalFiles(directory, size_max=size_max, spares_max=spares_max)
+    return journal_files_at(directory, size_max=size_max, spares_max=spares_max)
 
 
 def page(fill=b"r"):
-    import mmap
-
-    data = mmap.mmap(-1, 4096)
+    data = aligned(4096)
     data[:] = fill * 4096
-    return memoryview(data)
+    return data
 
 
 def test_a_fresh_journal_is_a_header_and_zeros(tmp_path):
@@ -35,7 +35,7 @@ def test_a_fresh_journal_is_a_header_and_zeros(tmp_path):
     assert data[:512] == journal_format.HEADER
     assert data[512:4608] == b"r" * 4096
     assert data.count(0, 4608) == len(data) - 4608
-    assert files.journals(tmp_path) == [0xABC]
+    assert files.journals(directory_at(tmp_path)) == [0xABC]
 
 
 def test_an_old_journal_comes_back_with_nothing_of_what_it_held(tmp_path):
@@ -110,7 +110,7 @@ def test_a_group_larger_than_any_file_gets_one_of_its_own(tmp_path):
 
 def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
     """They once met under the name of a file in the making, and under the number of a spare."""
-    made = files.JournalFiles(tmp_path, size_max=64 * 1024, spares_max=2)
+    made = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=2)
     old: SimpleQueue[int | None] = SimpleQueue()
 
     def retire() -> None:
@@ -124,7 +124,7 @@ def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
             old.put(journal_id)
         old.put(None)
         retiring.result()
-    assert not files.journals(tmp_path)
+    assert not files.journals(directory_at(tmp_path))
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left.pop(0) == inventory.FILE
     assert left == [f"{files.SPARE}{i}" for i in range(len(left))]
@@ -134,23 +134,23 @@ def test_one_thread_makes_journals_while_another_retires_them(tmp_path):
 def test_other_files_are_no_journals(tmp_path):
     for name in ("copy.txn", "-1.txn", "1.txn.old", "1f.txn"):
         (tmp_path / name).write_bytes(b"")
-    assert files.journals(tmp_path) == [0x1F]
+    assert files.journals(directory_at(tmp_path)) == [0x1F]
 
 
 def test_a_journal_that_finds_no_room_leaves_the_room_to_others(tmp_path, monkeypatch):
     """Half of it would fill what is left of the disk until the next start."""
-    zero = files._zero
+    write = files._write_zeroed
 
-    def full(fd, start, end):
-        zero(fd, start, start + 4096)
+    def full(file, size):
+        write(file, 4096)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files, "_zero", full)
+    monkeypatch.setattr(files, "_write_zeroed", full)
     journals = make(tmp_path)
     with pytest.raises(OSError, match="No space"):
         journals.create(1, synced=True)
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(files, "_zero", zero)
+    monkeypatch.setattr(files, "_write_zeroed", write)
     journals.create(1, synced=True).close()
 
 
@@ -169,7 +169,7 @@ def test_a_journal_that_cannot_be_listed_can_be_made_again(tmp_path, monkeypatch
     monkeypatch.setattr(inventory, "write", full)
     with pytest.raises(OSError, match="No space"):
         journals.create(2, synced=True)
-    assert files.journals(tmp_path) == []
+    assert files.journals(directory_at(tmp_path)) == []
     assert (tmp_path / "spare.0").exists() == bool(spares_max)
     monkeypatch.setattr(inventory, "write", write)
     journals.create(2, synced=True).close()
@@ -179,17 +179,17 @@ def test_a_journal_that_cannot_be_listed_can_be_made_again(tmp_path, monkeypatch
 @pytest.mark.parametrize("taken", [1, 100, 1 << 20])
 def test_pieces_are_written_whole_however_much_the_system_takes(tmp_path, monkeypatch, taken):
     journals = make(tmp_path, spares_max=0)
-    file = journals.create(1, synced=False)
     pwritev = os.pwritev
 
     def some(fd, pieces, position):
         return pwritev(fd, [b"".join(pieces)[:taken]], position)
 
     monkeypatch.setattr(os, "pwritev", some)
+    file = journals.create(1, synced=False)
     pieces = [b"%04d" % place for place in range(PIECES_MAX + 128)]
     begin = file.position
     file.write_pieces(pieces)
     file.close()
     written = b"".join(pieces)
     assert file.position == begin + len(written)
-    assert journals.path(1).read_bytes()[begin : file.position] == written
+    assert (tmp_path / "1.txn").read_bytes()[begin : file.position] == written

@@ -3,15 +3,16 @@
 import pytest
 
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.server.journal import inventory
-from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.machine.system import system_machine
+from magnetar.bookie.server.journal import files, inventory
 from magnetar.bookie.server.journal.groups import BUFFER_BYTES, Groups
+from magnetar.bookie.tests.real_disk import journal_files_at
 
 
 @pytest.fixture
 def groups(tmp_path):
-    files = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
-    made = Groups(files, 1, wait_sync=True)
+    journals = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
+    made = Groups(journals, 1, system_machine(), wait_sync=True)
     yield made
     made.close()
 
@@ -75,8 +76,8 @@ def test_the_next_file_is_made_when_one_is_half_full(groups, tmp_path):
 
 
 def test_a_next_file_that_is_not_needed_leaves_nothing(tmp_path):
-    files = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
-    groups = Groups(files, 1, wait_sync=True)
+    journals = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
+    groups = Groups(journals, 1, system_machine(), wait_sync=True)
     groups.begin(40 * 1024)
     write(groups, 40 * 1024)
     groups.close()
@@ -84,14 +85,17 @@ def test_a_next_file_that_is_not_needed_leaves_nothing(tmp_path):
     assert inventory.decode((tmp_path / inventory.FILE).read_bytes()) == {1: 64 * 1024}
 
 
-def test_a_failure_to_make_the_next_file_is_met_when_it_is_taken(groups, tmp_path):
-    (tmp_path / "spare.fresh").mkdir()
-    groups.begin(40 * 1024)
-    write(groups, 40 * 1024)
-    groups._next._making.join()
-    assert not groups.can_roll(1)
-    with pytest.raises(IsADirectoryError):
-        groups.roll(64 * 1024)
-    (tmp_path / "spare.fresh").rmdir()
+def test_a_failure_to_make_the_next_file_is_met_when_it_is_taken(groups, monkeypatch):
+    def fail(file, size):
+        raise OSError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_write_zeroed", fail)
+        groups.begin(40 * 1024)
+        write(groups, 40 * 1024)
+        groups._next._making.join()
+        assert not groups.can_roll(1)
+        with pytest.raises(OSError, match="no"):
+            groups.roll(64 * 1024)
     groups.roll(64 * 1024)
     assert groups.file.journal_id == 2

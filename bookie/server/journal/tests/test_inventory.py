@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.bookie.server.journal import inventory
-from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.tests.real_disk import directory_at, journal_files_at
 
 
 @given(st.dictionaries(st.integers(0, 2**60), st.integers(0, 2**40)))
@@ -21,26 +21,26 @@ def test_every_flip_and_cut_is_noticed():
                 inventory.decode(bad)
 
 
-def test_journals_that_are_gone_or_cut_are_told(tmp_path, caplog):
-    made = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
+def test_journals_that_are_gone_or_cut_are_reported(tmp_path, caplog):
+    made = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
     for journal_id in (1, 2, 3):
         made.create(journal_id, synced=False).close()
-    assert inventory.missing(tmp_path, 1) == ""
+    assert inventory.missing(directory_at(tmp_path), 1) == ""
     made.retire([1])
-    assert inventory.missing(tmp_path, 1) == ""
-    made.path(3).write_bytes(bytes(100))
-    assert "cut short: it has 100 bytes of 65536" in inventory.missing(tmp_path, 2)
-    made.path(2).unlink()
-    assert "is missing" in inventory.missing(tmp_path, 2)
+    assert inventory.missing(directory_at(tmp_path), 1) == ""
+    (tmp_path / "3.txn").write_bytes(bytes(100))
+    assert "cut short: it has 100 bytes of 65536" in inventory.missing(directory_at(tmp_path), 2)
+    (tmp_path / "2.txn").unlink()
+    assert "is missing" in inventory.missing(directory_at(tmp_path), 2)
     (tmp_path / inventory.FILE).write_bytes(b"noise")
-    assert inventory.missing(tmp_path, 2) == ""
+    assert inventory.missing(directory_at(tmp_path), 2) == ""
     assert "taken as they are" in caplog.text
     (tmp_path / inventory.FILE).unlink()
-    assert inventory.missing(tmp_path, 2) == ""
+    assert inventory.missing(directory_at(tmp_path), 2) == ""
 
 
 def test_one_that_is_not_used_is_not_missed(tmp_path):
-    made = JournalFiles(tmp_path, size_max=64 * 1024, spares_max=0)
+    made = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
     made.create(1, synced=False).close()
     made.discard(made.create(2, synced=False))
-    assert inventory.missing(tmp_path, 1) == ""
+    assert inventory.missing(directory_at(tmp_path), 1) == ""

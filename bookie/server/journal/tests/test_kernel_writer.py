@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from magnetar.bookie.format.tests.journal_records import broken_file, found, record, stop
-from magnetar.bookie.machine.durability import direct_works
 from magnetar.bookie.server.journal.kernel_writer import KernelWriter
 from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.thread_writer import ThreadWriter
+from magnetar.bookie.tests.real_disk import directory_at
 
 MIB = 1024 * 1024
 
@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux writes by itself")
 async def test_the_kernel_writes_where_it_can(make, tmp_path):
     journal = make()
-    by_kernel = make.by_kernel and direct_works(tmp_path)
+    by_kernel = make.by_kernel and directory_at(tmp_path).direct
     others = ThreadWriter if make.synced else LoopWriter
     assert type(journal._writer) is (KernelWriter if by_kernel else others)
     await stop(journal, make)

@@ -7,20 +7,22 @@ import trio
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.tests.journal_records import found, record
+from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.server.journal import loop_writer
-from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
+from magnetar.bookie.server.journal.files import JournalFile
 from magnetar.bookie.server.journal.groups import Groups
 from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.real_disk import journal_files_at
 
 KIB = 1024
 
 
 @pytest.fixture
 async def journal(tmp_path):
-    files = JournalFiles(tmp_path, size_max=64 * KIB, spares_max=0)
-    made = Journal(files, 1, BookieSettings(sync=False), pytest.fail)
+    files = journal_files_at(tmp_path, size_max=64 * KIB, spares_max=0)
+    made = Journal(files, 1, BookieSettings(sync=False), pytest.fail, system_machine())
     made.start(None)
     assert type(made._writer) is LoopWriter
     return made
@@ -130,8 +132,8 @@ async def test_while_the_next_file_is_made_what_comes_waits(journal, tmp_path, m
 async def test_a_failed_sync_is_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_writer, "UNSYNCED_SECONDS", 0.0)
     failures, told = [], []
-    files = JournalFiles(tmp_path, size_max=64 * KIB, spares_max=0)
-    journal = Journal(files, 1, BookieSettings(sync=False), failures.append)
+    files = journal_files_at(tmp_path, size_max=64 * KIB, spares_max=0)
+    journal = Journal(files, 1, BookieSettings(sync=False), failures.append, system_machine())
     journal.start(None)
 
     def fails(file):

@@ -3,19 +3,18 @@
 import pytest
 
 from magnetar.bookie.format.tests.journal_records import found, record
-from magnetar.bookie.server.journal.files import JournalFiles
+from magnetar.bookie.machine.disk import SystemDirectory
+from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.server.journal.thread_writer import ThreadWriter
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.real_disk import journal_files_at
 
 
 async def test_without_direct_writes_a_thread_syncs(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "magnetar.bookie.server.journal.files.direct_works", lambda directory: False
-    )
-    journal = Journal(
-        JournalFiles(tmp_path, size_max=1 << 20, spares_max=0), 1, BookieSettings(), pytest.fail
-    )
+    monkeypatch.setattr(SystemDirectory, "direct", False)
+    files = journal_files_at(tmp_path, size_max=1 << 20, spares_max=0)
+    journal = Journal(files, 1, BookieSettings(), pytest.fail, system_machine())
     journal.start(lambda descriptor, call: None)
     assert type(journal._writer) is ThreadWriter
     told = []

@@ -1,4 +1,4 @@
-"""RocksDB as both indexes use it: its options, and its errors in our words.
+"""RocksDB behind the port `Database`: its options, and its errors in our words.
 
 The binding raises plain `Exception` and nothing finer, and an iterator that meets a damaged block
 only says that it is at its end. Both stop here.
@@ -11,10 +11,9 @@ is; bytes that fail their check are `Corrupted`.
 from __future__ import annotations
 
 import errno
-import logging
-from collections.abc import Generator, Iterator
-from pathlib import Path
-from typing import Any, Final
+import os
+from collections.abc import Callable, Generator, Iterator
+from typing import Final, cast
 
 from rocksdict import (
     BlockBasedOptions,
@@ -28,13 +27,9 @@ from rocksdict import (
     WriteOptions,
 )
 
-from magnetar.bookie.recovery import wear
 from magnetar.core.errors import Corrupted, StorageFailed
-
-log = logging.getLogger(__name__)
-
-BATCH_PUTS_MAX: Final = 200
-"""A batch of this size holds the interpreter lock for 0.1 ms."""
+from magnetar.core.ports.database import Batch
+from magnetar.core.ports.disk import Directory
 
 _DAMAGE: Final = ("Corruption", "No such file", "does not exist")
 """What RocksDB says of files that make no sense or are not there, and of nothing else."""
@@ -72,69 +67,74 @@ def _options(cache: Cache, write_buffer_bytes: int) -> Options:
     return options
 
 
-class Database:
-    """Bytes to bytes, in the order of the keys. Every method may block on the disk."""
+class RocksDatabases:
+    """`Databases` that share one block cache."""
 
-    def __init__(self, directory: Path, cache: Cache, write_buffer_bytes: int) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
+    def __init__(self, cache_bytes: int) -> None:
+        self._cache = Cache(cache_bytes)
+
+    def open(
+        self, directory: Directory, write_buffer_bytes: int, damaged: Callable[[str], None]
+    ) -> RocksDatabase:
+        options = _options(self._cache, write_buffer_bytes)
+        return RocksDatabase(directory.path, options, damaged)
+
+
+class RocksDatabase:
+    """A `Database`. Every method may block on the disk."""
+
+    def __init__(self, path: str, options: Options, damaged: Callable[[str], None]) -> None:
+        self._name = path.rpartition(os.sep)[2]
         unlogged = WriteOptions()
         unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # the stub is wrong
         try:
-            self._rocks = Rdict(str(directory), _options(cache, write_buffer_bytes))
+            self._rocks = Rdict(path, options)
         except Exception as error:
-            sentence = f"the index {directory.name} cannot be opened: {error}"
+            sentence = f"the index {self._name} cannot be opened: {error}"
             if any(word in sentence for word in _DAMAGE):
                 raise Corrupted(sentence) from error
             raise StorageFailed(sentence) from error
         self._rocks.set_write_options(unlogged)
-        self._name = directory.name
-        self._directory = directory
-        self._worn = False
+        self._damaged = damaged
 
-    def get(self, key: bytes) -> Any:
+    def get(self, key: bytes) -> bytes | None:
         try:
-            return self._rocks.get(key)
+            found: bytes | None = self._rocks.get(key)
         except Exception as error:
-            raise self._said(error) from error
+            raise self._translated(error) from error
+        return found
 
-    def write(self, batch: WriteBatch) -> None:
-        """Into memory; durable after `flush`."""
+    def batch(self) -> WriteBatch:
+        return WriteBatch(raw_mode=True)
+
+    def write(self, batch: Batch) -> None:
         try:
-            self._rocks.write(batch)
+            self._rocks.write(cast(WriteBatch, batch))
         except Exception as error:
-            raise self._said(error) from error
-
-    def put(self, key: bytes, value: bytes) -> None:
-        batch = WriteBatch(raw_mode=True)
-        batch.put(key, value)
-        self.write(batch)
+            raise self._translated(error) from error
 
     def delete(self, key: bytes) -> None:
         try:
             self._rocks.delete(key)
         except Exception as error:
-            raise self._said(error) from error
+            raise self._translated(error) from error
 
     def delete_range(self, start: bytes, stop: bytes) -> None:
         try:
             self._rocks.delete_range(start, stop)
         except Exception as error:
-            raise self._said(error) from error
+            raise self._translated(error) from error
 
     def flush(self) -> None:
-        """What was written is durable when this returns."""
         try:
             self._rocks.flush()
         except Exception as error:
-            raise self._said(error) from error
+            raise self._translated(error) from error
 
-    @property
     def sequence(self) -> int:
-        """How many changes there have been, ever; after a crash, of those that were flushed."""
         return int(self._rocks.latest_sequence_number())
 
     def at_or_before(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """The highest pair that is not above `key`."""
         cursor = self._rocks.iter()
         cursor.seek_for_prev(key)
         if cursor.valid():
@@ -143,7 +143,6 @@ class Database:
         return None
 
     def from_key(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs in order, from `start` on."""
         cursor = self._rocks.iter()
         cursor.seek(start)
         while cursor.valid():
@@ -152,9 +151,6 @@ class Database:
         self._check(cursor)
 
     def read_through(self) -> Generator[int, None, None]:
-        """Look at every block, so that what has rotted shows before it is needed; how many keys so
-        far, now and then.
-        """
         options = ReadOptions()
         options.fill_cache(False)  # type: ignore[call-arg]  # the stub is wrong
         cursor = self._rocks.iter(options)
@@ -168,17 +164,6 @@ class Database:
         self._check(cursor)
         yield count
 
-    def _wear(self, sentence: str) -> None:
-        """Say it once, and have the next start rebuild it."""
-        if self._worn:
-            return
-        self._worn = True
-        log.error("%s; what cannot be read is refused, and the next start rebuilds it", sentence)
-        try:
-            wear.note(self._directory, sentence)
-        except OSError as error:
-            log.error("and that could not be noted: %s", error)
-
     def close(self) -> None:
         self._rocks.close()
 
@@ -187,13 +172,13 @@ class Database:
         try:
             cursor.status()
         except Exception as error:
-            raise self._said(error) from error
+            raise self._translated(error) from error
 
-    def _said(self, error: Exception) -> Exception:
+    def _translated(self, error: Exception) -> Exception:
         sentence = f"the index {self._name}: {error}"
         if "No space left on device" in sentence:
             return OSError(errno.ENOSPC, sentence)
         if str(error).startswith("Corruption"):
-            self._wear(sentence)
+            self._damaged(sentence)
             return Corrupted(sentence)
         return OSError(errno.EIO, sentence)

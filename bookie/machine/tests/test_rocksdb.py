@@ -1,10 +1,11 @@
 """RocksDB's errors in our words: above all, a damaged block is not an empty one."""
 
 import pytest
-from rocksdict import Cache, WriteBatch
 
-from magnetar.bookie.server.index.database import Database
+from magnetar.bookie.machine.rocksdb import RocksDatabases
+from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.ports.tests.contract_database import CHECKS
 
 KEYS = [b"%06d" % number for number in range(20_000)]
 
@@ -14,13 +15,13 @@ def directory(tmp_path):
     return tmp_path / "database"
 
 
-def opened(directory):
-    return Database(directory, Cache(1 << 20), 1 << 20)
+def opened(directory, damaged=lambda sentence: None):
+    return RocksDatabases(1 << 20).open(directory_at(directory), 1 << 20, damaged)
 
 
 def filled(directory):
     database = opened(directory)
-    batch = WriteBatch(raw_mode=True)
+    batch = database.batch()
     for key in KEYS:
         batch.put(key, key)
     database.write(batch)
@@ -48,24 +49,16 @@ def outcomes(question, keys):
     return counts
 
 
-def test_what_is_there_and_what_is_not(directory):
-    database = filled(directory)
-    assert database.get(KEYS[7]) == KEYS[7]
-    assert database.get(b"x") is None
-    assert database.at_or_before(b"000007x") == (KEYS[7], KEYS[7])
-    assert database.at_or_before(b"/") is None
-    assert [key for key, _ in database.from_key(KEYS[3])] == KEYS[3:]
-    assert list(database.from_key(b"x")) == []
-    database.delete(KEYS[0])
-    database.delete_range(KEYS[3], KEYS[-1])
-    assert [key for key, _ in database.from_key(b"")] == [KEYS[1], KEYS[2], KEYS[-1]]
-    database.close()
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_contract(directory, check):
+    check(lambda: opened(directory))
 
 
 def test_a_damaged_block_is_never_taken_for_one_without_keys(directory):
     filled(directory).close()
     rot(directory)
-    database = opened(directory)
+    sentences = []
+    database = opened(directory, sentences.append)
     for question in (database.get, database.at_or_before):
         right, denied, damaged = outcomes(question, KEYS)
         assert right > 10_000
@@ -73,6 +66,7 @@ def test_a_damaged_block_is_never_taken_for_one_without_keys(directory):
         assert damaged > 0
     with pytest.raises(Corrupted, match="the index database"):
         list(database.from_key(b""))
+    assert sentences
     database.close()
 
 

@@ -1,0 +1,101 @@
+"""Files of this system, behind the ports `ReadFile` and `WriteFile`.
+
+What is called often is not wrapped: `pread`, `pwrite` and their vectored forms are `os`'s own
+functions with the descriptor filled in, so that a port costs no call.
+
+Invariant: what `sync` has returned for is on the disk, not on its way there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from magnetar.bookie.machine import extents
+from magnetar.core.ports.disk import Creation, WriteMode
+
+DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
+DSYNC: Final[int] = getattr(os, "O_DSYNC", 0)
+
+_CREATION: Final = {
+    Creation.NEW: os.O_CREAT | os.O_EXCL,
+    Creation.REPLACE: os.O_CREAT | os.O_TRUNC,
+    Creation.EXISTING: 0,
+}
+_MODE: Final = {
+    WriteMode.CACHED: 0,
+    WriteMode.DIRECT: DIRECT,
+    WriteMode.DIRECT_SYNC: DIRECT | DSYNC,
+}
+
+
+def sync_descriptor(fd: int) -> None:
+    """Make a file's bytes durable with what this system has for it."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync alone stops at the drive's cache (fsync(2))
+        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+class SystemReadFile:
+    """A `ReadFile`."""
+
+    __slots__ = ("_fd", "pread", "preadv")
+
+    def __init__(self, path: str, *, direct: bool) -> None:
+        self._fd = fd = _open_to_read(path, DIRECT if direct else 0)
+        self.pread: Callable[[int, int], bytes] = partial(os.pread, fd)
+        self.preadv: Callable[[Sequence[memoryview], int], int] = partial(os.preadv, fd)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _open_to_read(path: str, direct: int) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | direct)
+    except OSError:
+        if not direct:
+            raise
+    # A file system without direct I/O says EINVAL (open(2)); whatever else it was is met again.
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+class SystemWriteFile:
+    """A `WriteFile`."""
+
+    __slots__ = ("_fd", "pwrite", "pwritev")
+
+    def __init__(self, path: str, creation: Creation, mode: WriteMode) -> None:
+        flags = os.O_WRONLY | os.O_CLOEXEC | _CREATION[creation] | _MODE[mode]
+        self._fd = fd = os.open(path, flags, 0o644)
+        self.pwrite: Callable[[bytes | memoryview, int], int] = partial(os.pwrite, fd)
+        self.pwritev: Callable[[Sequence[bytes], int], int] = partial(os.pwritev, fd)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def truncate(self, size: int, /) -> None:
+        os.ftruncate(self._fd, size)
+
+    def reserve(self, start: int, size: int) -> bool:
+        return extents.reserve(self._fd, start, size)
+
+    def allocate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+        if hasattr(os, "posix_fallocate"):  # macOS finds the blocks as they are written
+            os.posix_fallocate(self._fd, 0, size)
+
+    def sync(self) -> None:
+        sync_descriptor(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,16 @@
+"""The machine this process runs on."""
+
+from __future__ import annotations
+
+import secrets
+
+from magnetar.bookie.machine.disk import SystemDisk
+from magnetar.bookie.machine.rocksdb import RocksDatabases
+from magnetar.bookie.machine.threads import SystemThreads
+from magnetar.core.clock import SystemClock
+from magnetar.core.ports.machine import Machine
+
+
+def system_machine() -> Machine:
+    """With threads that report to the loop that runs now."""
+    return Machine(SystemDisk(), RocksDatabases, SystemClock(), SystemThreads(), secrets.randbits)

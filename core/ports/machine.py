@@ -1,0 +1,24 @@
+"""Machine: all that storage runs on, so that a simulator can put another one in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from magnetar.core.clock import Clock
+from magnetar.core.ports.database import Databases
+from magnetar.core.ports.disk import Disk
+from magnetar.core.ports.threads import Threads
+
+
+class Machine(Struct, frozen=True):
+    """One machine, as a process on it sees it."""
+
+    disk: Disk
+    databases: Callable[[int], Databases]
+    """With a cache of so many bytes."""
+    clock: Clock
+    threads: Threads
+    random_bits: Callable[[int], int]
+    """So many of them, as a number."""
