@@ -9,7 +9,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import trio
 from msgspec import Struct
@@ -36,6 +36,9 @@ from magnetar.core.errors import AlreadyExists, StorageFailed
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,8 @@ class MemoryDisk:
         self.numbers = itertools.count(1000)
         self._image = image or DiskImage()
         self._first = self._image.copy()
-        self._history: list[tuple[str, tuple[Any, ...]]] = []
+        self.history: list[tuple[str, tuple[Any, ...]]] = []
+        """Every step and what it was given."""
         self._locked: set[str] = set()
         self._mutex = threading.Lock()
         self._watchers: dict[int, Callable[[], None]] = {}
@@ -43,7 +44,7 @@ class MemoryDisk:
     @property
     def steps(self) -> int:
         """How many there have been."""
-        return len(self._history)
+        return len(self.history)
 
     @property
     def image(self) -> DiskImage:
@@ -53,7 +54,7 @@ class MemoryDisk:
         """One step."""
         self.before(step, path)
         with self._mutex:
-            self._history.append((step, arguments))
+            self.history.append((step, arguments))
             return getattr(self._image, step)(*arguments)
 
     def cuts(self, choose: Choose) -> Iterator[tuple[int, MemoryDisk]]:
@@ -61,14 +62,14 @@ class MemoryDisk:
         it, and the disk that the next start finds.
         """
         image = self._first.copy()
-        for count in range(len(self._history) + 1):
+        for count in range(len(self.history) + 1):
             cut = image.copy()
-            if count < len(self._history):
-                _begin(cut, *self._history[count])
+            if count < len(self.history):
+                _begin(cut, *self.history[count])
             cut.lose(choose)
             yield count, MemoryDisk(direct=self.direct, image=cut)
-            if count < len(self._history):
-                step, arguments = self._history[count]
+            if count < len(self.history):
+                step, arguments = self.history[count]
                 getattr(image, step)(*arguments)
 
     def rot(self, path: str, offset: int, mask: int = 0x40) -> None:

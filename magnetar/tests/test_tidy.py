@@ -54,6 +54,17 @@ IMPURE = frozenset(
     ]
 )
 
+MACHINE = "bookie/machine/*"
+"""What implements the ports that storage runs on (`core/ports/machine.py`)."""
+SYSTEM = frozenset(
+    [
+        *("os", "shutil", "pathlib", "tempfile", "fcntl", "mmap", "ctypes", "select", "platform"),
+        *("time", "threading", "concurrent", "subprocess", "socket", "random", "secrets"),
+        *("rocksdict",),
+    ]
+)
+SYSTEM_CALLS = frozenset(["to_thread", "from_thread", "current_trio_token", "uuid1", "uuid4"])
+
 COVERED_ELSEWHERE = {
     "bookie/recovery/inspection.py": "bookie/recovery/tests/test_rebuild.py",
     "bookie/recovery/opening.py": "bookie/recovery/tests/test_rebuild.py",
@@ -253,6 +264,18 @@ def test_pure_modules_import_nothing_impure() -> None:
     for name, tree in _modules().items():
         if _is_pure(name, tree):
             broken |= {f"{name}: {impure}" for impure in IMPURE & set(_imports(tree))}
+    assert not broken
+
+
+def test_storage_calls_the_system_through_its_ports_only() -> None:
+    """A simulator runs all else on another disk, clock and scheduler."""
+    broken = set()
+    for name, tree in _modules().items():
+        if not name.startswith("bookie/") or _is_test(name) or fnmatch(name, MACHINE):
+            continue
+        broken |= {f"{name}: {module}" for module in SYSTEM & set(_imports(tree))}
+        attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        broken |= {f"{name}: {call}" for call in SYSTEM_CALLS & attributes}
     assert not broken
 
 
