@@ -1,16 +1,20 @@
 """What the client needs of one bookie: in this process, or at the other end of a connection."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from magnetar.bookie.format.entries import Header, Run
-from magnetar.bookie.server.journal.groups import Acked
+from magnetar.core.errors import BrokerError
+
+Acked = Callable[[BrokerError | None], None]
+"""Called once, on the loop, when a run is durable or has failed."""
 
 
 class BookieLink(Protocol):
     """One bookie as the client sees it."""
 
     async def create(self, ledger_id: int, master_key: bytes) -> None:
-        """A new ledger; `AlreadyExists` if the bookie has ever heard of it, or of a later one."""
+        """A new ledger; `AlreadyExists` if the bookie has ever had it, or a later one."""
         ...
 
     def add(self, run: Run, master_key: bytes, acked: Acked) -> None:
@@ -38,5 +42,5 @@ class BookieLink(Protocol):
         ...
 
     def release(self, ledger_id: int) -> None:
-        """Nobody here writes to the ledger any more."""
+        """The ledger has no writer here any more."""
         ...

@@ -7,32 +7,23 @@ runs when, and which unsynced bytes and names are lost: it repeats a failure.
 """
 
 import random
-from contextlib import asynccontextmanager
 
+import msgspec
 import pytest
 import trio
 
-from magnetar.bookie.embedded import open_embedded
-from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.memory_machine import QUIET, START_MS, open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.errors import LedgerNotFound
-from magnetar.core.ports.machine import Machine
-from magnetar.core.testing import FixedClock
-from magnetar.core.testing.memory_database import MemoryDatabases
 from magnetar.core.testing.memory_disk import MemoryDisk
-from magnetar.core.testing.stepped_threads import open_stepped_threads
 
-SETTINGS = BookieSettings(
+SETTINGS = msgspec.structs.replace(
+    QUIET,
     journal_size_max_bytes=8 * 1024,
     journal_spares_max=1,
     entry_log_size_max_bytes=6_000,
     write_cache_bytes=64 * 1024,
-    checkpoint_interval_seconds=3600,
-    disk_check_interval_seconds=3600,
-    gc_interval_seconds=3600,
-    scrub_bytes_per_second=0,
 )
-START_MS = 1_700_000_000_000
 
 
 class Metadata(DictMetadata):
@@ -54,17 +45,8 @@ class Metadata(DictMetadata):
         return found
 
 
-@asynccontextmanager
-async def opened(disk, metadata, seed, now_ms=START_MS):
-    """The kernel writes the journal if the disk has direct writes, else a thread does."""
-    chance = random.Random(seed)
-    async with open_stepped_threads(chance.randrange) as threads:
-        clock = FixedClock(now_ms)
-        machine = Machine(disk, MemoryDatabases, clock, threads, chance.getrandbits)
-        async with open_embedded(
-            "/bookie", metadata, SETTINGS, on_fatal=pytest.fail, watch=disk.watch, machine=machine
-        ) as store:
-            yield store
+def opened(disk, metadata, seed, now_ms=START_MS):
+    return open_in_memory(disk, metadata, SETTINGS, seed=seed, now_ms=now_ms)
 
 
 class Run:

@@ -1,34 +1,23 @@
-"""Entry logs: written, finished, cut short, read back."""
+"""Entry logs read back: whole, cut short, damaged, closed meanwhile."""
 
-import os
+import errno
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import cut, payloads, seal
-from magnetar.bookie.machine.files import SystemWriteFile
 from magnetar.bookie.machine.threads import SystemThreads
 from magnetar.bookie.server.cache.large_entries import LargeEntries
-from magnetar.bookie.server.entry_log import writer as writer_module
-from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
-from magnetar.bookie.server.entry_log.reader import EntryLogReader
+from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES
+from magnetar.bookie.server.entry_log.reader import OPEN_LOGS_MAX, EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter, log_ids
 from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.core.errors import Corrupted
+from magnetar.core.ports.disk import Creation
+from magnetar.core.testing.memory_disk import MemoryDirectory, MemoryDisk, MemoryReadFile
 
 
 def run(ledger_id, first, *bodies):
     return seal(ledger_id, first, -1, 0, bodies)
-
-
-def test_the_first_location_is_apaches(tmp_path):
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 20)
-    assert writer.append(run(1, 0, b"x")) == 0x404
-    writer.sync()
-    assert (tmp_path / "0.log").read_bytes()[:8] == b"BKLO\x00\x00\x00\x01"
-    assert (tmp_path / "lastId").read_text() == "0"
 
 
 def trimmed(read):
@@ -139,45 +128,6 @@ def test_large_entries_are_scanned(tmp_path):
     reader.close()
 
 
-@given(st.dictionaries(st.integers(0, 2**62), st.integers(1, 2**40), max_size=50))
-def test_maps(ledgers):
-    assert log_format.read_ledgers_map(log_format.ledgers_map(ledgers), len(ledgers)) == ledgers
-
-
-def test_maps_in_batches_and_damaged_ones():
-    ledgers = {i: i + 1 for i in range(25_000)}
-    data = log_format.ledgers_map(ledgers)
-    assert data.count(b"\xff" * 15 + b"\xfe") == 3
-    assert log_format.read_ledgers_map(data, 25_000) == ledgers
-    with pytest.raises(ValueError, match="names"):
-        log_format.read_ledgers_map(data, 24_999)
-    with pytest.raises(ValueError, match="damaged"):
-        log_format.read_ledgers_map(b"\0" * 100, 1)
-
-
-@pytest.mark.parametrize("data", [b"", b"BKLG".ljust(1024, b"\0"), b"BKLO\0\0\0\x09".ljust(1024)])
-def test_headers_that_are_none(data):
-    with pytest.raises(ValueError, match="it"):
-        log_format.read_header(data)
-
-
-def test_blocks_that_were_reserved_are_given_back(tmp_path):
-    blob = run(1, 0, b"x" * 1_000_000)
-    path = tmp_path / "0.log"
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 30)
-    writer.append(blob)
-    writer.append(blob)
-    writer.flush()
-    assert 0 <= path.stat().st_size - (1024 + 2 * len(blob.blob)) < BLOCK_BYTES
-    writer.abandon()
-    EntryLogWriter(directory_at(tmp_path), 1 << 30)
-    assert path.stat().st_blocks * 512 < 2_100_000
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 30)
-    writer.append(blob)
-    writer.finish()
-    assert (tmp_path / "1.log").stat().st_blocks * 512 < 1_100_000
-
-
 def test_what_was_flushed_can_be_read_before_it_is_synced(tmp_path):
     writer = EntryLogWriter(directory_at(tmp_path), 1 << 20)
     reader = EntryLogReader(directory_at(tmp_path), SystemThreads().lock())
@@ -189,79 +139,99 @@ def test_what_was_flushed_can_be_read_before_it_is_synced(tmp_path):
     reader.close()
 
 
-def test_a_log_that_no_reader_has_seen_is_gone_when_it_fails(tmp_path):
-    """A disk that stays full is tried each second: nothing gathers."""
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 20)
-    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    for _ in range(20):
-        writer.append(run(1, 0, b"x"))
-        writer.set_aside()
-    assert log_ids(directory_at(tmp_path)) == []
-    if before:
-        assert len(os.listdir("/proc/self/fd")) == before
-    assert writer.append(run(1, 0, b"x")) >> 32 == 20, "ids only grow"
-    writer.abandon()
+@pytest.fixture
+def disk():
+    return MemoryDisk()
 
 
-def test_a_log_set_aside_is_synced_with_the_next(tmp_path, monkeypatch):
-    synced = []
-    monkeypatch.setattr(
-        BlockFile, "sync", lambda file: synced.append(os.fstat(file._file.fileno()).st_ino)
-    )
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 20)
-    writer.append(run(1, 0, b"x"))
-    writer.flush()
-    writer.set_aside()
-    assert writer.log_id == -1
-    assert writer.append(run(1, 0, b"x")) >> 32 == 1
-    writer.sync()
-    assert sorted(synced) == sorted(path.stat().st_ino for path in tmp_path.glob("*.log"))
-    writer.sync()
-    assert len(synced) == 3
-
-
-@pytest.mark.parametrize("said", [b"", b"nonsense", b"\xff", b"f" * 20, b"-7"])
-def test_a_last_id_that_makes_no_sense_is_what_the_names_say(tmp_path, said):
-    """As a machine without power may leave it."""
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 20)
-    writer.append(run(1, 0, b"x"))
+def written(disk, *runs):
+    """Each in a log of its own; and the locations."""
+    writer = EntryLogWriter(disk.directory("/logs"), 1)
+    places = [writer.append(each) for each in runs]
     writer.finish()
-    (tmp_path / "lastId").write_bytes(said)
-    again = EntryLogWriter(directory_at(tmp_path), 1 << 20)
-    assert again.append(run(1, 1, b"x")) >> 32 == 1
-    again.abandon()
+    return places
 
 
-def test_the_last_id_is_durable_before_its_log_is_there(tmp_path, monkeypatch):
-    steps = []
-    monkeypatch.setattr(SystemWriteFile, "sync", lambda file: steps.append("synced"))
-    monkeypatch.setattr(
-        writer_module,
-        "BlockFile",
-        lambda directory, name: steps.append(name) or BlockFile(directory, name),
-    )
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 20)
-    writer.append(run(1, 0, b"x"))
-    assert steps == ["synced", "0.log"]
-    writer.abandon()
+def reading(disk):
+    return EntryLogReader(disk.directory("/logs"), SystemThreads().lock())
 
 
-def test_other_files_are_no_logs(tmp_path):
-    for name in ("copy.log", "-1.log", "1.LOG", "1.log.old", "123456789.log"):
-        (tmp_path / name).write_bytes(b"")
-    (tmp_path / "1f.log").write_bytes(b"")
-    assert log_ids(directory_at(tmp_path)) == [0x1F]
+def test_a_log_that_is_forgotten_meanwhile_is_read_to_the_end(disk, monkeypatch):
+    """A collector forgets and removes it while a reader is in it."""
+    (place,) = written(disk, run(1, 0, b"abc"))
+    reader, closed = reading(disk), []
+    pread, close = MemoryReadFile.pread, MemoryReadFile.close
+
+    def forgotten(file, size, offset):
+        reader.forget(0)
+        if "0.log" in disk.directory("/logs").names():
+            disk.directory("/logs").remove("0.log")
+        assert not closed
+        return pread(file, size, offset)
+
+    monkeypatch.setattr(MemoryReadFile, "pread", forgotten)
+    monkeypatch.setattr(MemoryReadFile, "close", lambda file: (closed.append(file), close(file)))
+    assert reader.read(1, 0, place, 100).first == 0
+    assert len(closed) == 1, "by the last who used it"
+    with pytest.raises(FileNotFoundError):
+        reader.read(1, 0, place, 100)
+    reader.close()
 
 
-def test_a_log_set_aside_keeps_no_room_that_it_does_not_use(tmp_path):
-    """It is set aside because the disk is full."""
-    writer = EntryLogWriter(directory_at(tmp_path), 1 << 30)
-    written = run(1, 0, b"x" * 2_200_000)
-    place = writer.append(written)
-    writer.flush()
-    writer.set_aside()
-    assert (tmp_path / "0.log").stat().st_blocks * 512 < 2_300_000
-    reader = EntryLogReader(directory_at(tmp_path), SystemThreads().lock())
-    assert reader.read(1, 0, place, 100) == written
+def test_a_few_logs_are_open_and_the_one_used_last_stays(disk, monkeypatch):
+    places = written(disk, *[run(1, i, b"%d" % i) for i in range(OPEN_LOGS_MAX + 1)])
+    opened = []
+    open_file = MemoryDirectory.open
+
+    def noting(directory, name, **more):
+        opened.append(name)
+        return open_file(directory, name, **more)
+
+    monkeypatch.setattr(MemoryDirectory, "open", noting)
+    reader = reading(disk)
+    for entry_id in (*range(OPEN_LOGS_MAX), 0, OPEN_LOGS_MAX, 0):
+        reader.read(1, entry_id, places[entry_id], 100)
+    assert len(opened) == OPEN_LOGS_MAX + 1
+    reader.read(1, 1, places[1], 100)
+    assert opened[-1] == "1.log", "it was the oldest"
+    assert len(opened) == OPEN_LOGS_MAX + 2
+    reader.close()
+
+
+def test_a_sector_that_cannot_be_read_damages_what_is_in_it(disk, monkeypatch):
+    """And not the entry before it, which is read alone then."""
+    place, *_ = written(disk, run(1, 0, b"a" * 100, b"b" * 1000))
+    bad = (place & 0xFFFFFFFF) + 200
+    pread = MemoryReadFile.pread
+
+    def failing(file, size, offset):
+        if offset <= bad < offset + size:
+            raise OSError(errno.EIO, "Input/output error")
+        return pread(file, size, offset)
+
+    monkeypatch.setattr(MemoryReadFile, "pread", failing)
+    reader = reading(disk)
+    assert reader.read(1, 0, place, 1 << 20).checked_payloads(0, 0, 1) == [b"a" * 100]
+    with pytest.raises(Corrupted):
+        reader.read(1, 1, place + 140, 1 << 20).checked_payloads(1, 1, 1)
+
+    def refuse(file, size, offset):
+        raise OSError(errno.EACCES, "no")
+
+    monkeypatch.setattr(MemoryReadFile, "pread", refuse)
+    with pytest.raises(OSError, match="no"):
+        reader.read(1, 0, place, 100)
+    reader.close()
+
+
+def test_what_is_written_behind_records_of_an_unfinished_log_is_told(disk):
+    writer = EntryLogWriter(disk.directory("/logs"), 1 << 20)
+    writer.append(run(1, 0, b"abc"))
+    writer.sync()
+    reader = reading(disk)
+    assert reader.ledgers(0) == ({1: 43}, 0), "zeros behind it are its end"
+    file = disk.directory("/logs").open_for_writing("0.log", Creation.EXISTING)
+    file.pwrite(b"x", 2000)
+    assert reader.ledgers(0) == ({1: 43}, 1024 + 43)
     reader.close()
     writer.abandon()

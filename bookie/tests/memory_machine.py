@@ -1,0 +1,35 @@
+"""A bookie on a machine in memory, where a seed decides who runs when."""
+
+import random
+from contextlib import asynccontextmanager
+
+import pytest
+
+from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.ports.machine import Machine
+from magnetar.core.testing import FixedClock
+from magnetar.core.testing.memory_database import MemoryDatabases
+from magnetar.core.testing.stepped_threads import open_stepped_threads
+
+START_MS = 1_700_000_000_000
+QUIET = BookieSettings(
+    checkpoint_interval_seconds=3600,
+    disk_check_interval_seconds=3600,
+    gc_interval_seconds=3600,
+    scrub_bytes_per_second=0,
+)
+"""Nothing goes by the clock."""
+
+
+@asynccontextmanager
+async def open_in_memory(disk, metadata, settings=QUIET, *, seed=0, now_ms=START_MS):
+    """The kernel writes the journal if the disk has direct writes, else a thread does."""
+    chance = random.Random(seed)
+    async with open_stepped_threads(chance.randrange) as threads:
+        clock = FixedClock(now_ms)
+        machine = Machine(disk, MemoryDatabases, clock, threads, chance.getrandbits)
+        async with open_embedded(
+            "/bookie", metadata, settings, on_fatal=pytest.fail, watch=disk.watch, machine=machine
+        ) as store:
+            yield store
