@@ -1,7 +1,18 @@
 # cython: language_level=3
-"""The compiled twins of `sockets` and `gathering`, which are the reference. See `core/native`."""
+"""The compiled twins of `sockets` and `gathering`, which are the reference. See `core/native`.
+
+Both write into bytes objects, which Python takes for constant. That is sound while no Python code
+can reach the object: C code may fill one that it has made (`PyBytes_FromStringAndSize(NULL, n)` of
+the C API's documentation), and `_PyBytes_Resize` may move one with a single reference. So an object
+that is still written is a `PyObject *`, which Cython never hands to anybody; it becomes `bytes` when
+it is whole. A view of what has come so far is a view of the `Gathering`, not of the object, so it
+leads nowhere but to bytes that change no more, and keeps them in memory.
+
+AddressSanitizer and UBSan run this in `core/native/tests/test_sanitizers.py`.
+"""
 
 from magnetar.core.native.octets cimport bytes_of, cut_out, unwritten
+from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.exc cimport PyErr_SetFromErrno
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -47,14 +58,16 @@ def receive(int fd, bytes left not None, scratch, Py_ssize_t size) -> bytes:
 cdef bytes _receive_much(int fd, bytes left, Py_ssize_t size):
     """The same when `small` is full, and there may be more."""
     cdef Py_ssize_t before = len(left) + SMALL_BYTES, count
+    # Not shared, even if it were empty: `left` and `size` make it longer than SMALL_BYTES.
     cdef PyObject *data = new_bytes(NULL, before - SMALL_BYTES + size)
     memcpy(inside(data), bytes_of(left), before - SMALL_BYTES)
     memcpy(inside(data) + before - SMALL_BYTES, small, SMALL_BYTES)
     count = recv(fd, inside(data) + before, size - SMALL_BYTES, MSG_DONTWAIT)
-    # Nothing more, or something is wrong: the next call will meet that again.
+    # Nothing more, or something is wrong: the next call will meet that again. The only reference
+    # is `data`, as `_PyBytes_Resize` demands; after an error it has freed the object.
     resize(&data, before + max(count, 0))
     whole = <bytes>data
-    Py_DECREF(whole)  # of the two that hold it now
+    Py_DECREF(whole)  # the reference that was `data`'s
     return whole
 
 
@@ -72,10 +85,16 @@ cdef class Gathering:
     cdef readonly Py_ssize_t filled
     cdef readonly Py_ssize_t room
     cdef readonly Py_ssize_t before
-    # Nobody else knows of it before it is whole, so it may be written and moved.
+    # The only reference to the bytes while they come: they may be written and moved. NULL when
+    # they have been handed on, and after a resize for which there was no memory.
     cdef PyObject *data
-    # What was `data`, when some see it, but not what was left free.
+    # What was `data` once there is a view: neither moved any more nor, behind what was left free,
+    # written. It stays for as long as this does, and so for as long as any view of this.
     cdef bytes seen
+    # Of `seen`, without what was left free.
+    cdef Py_ssize_t seen_bytes
+    # Whether `behind` has handed `seen` on.
+    cdef bint given
 
     def __cinit__(
         self, bytes begin not None, Py_ssize_t room, Py_ssize_t skipped=0, Py_ssize_t before=0
@@ -133,21 +152,31 @@ cdef class Gathering:
 
     def view(self) -> memoryview:
         """All that has come, where it is."""
+        if self.given:
+            raise ValueError("it is whole")
         if self.seen is None:
             self.seen = self._handed_on()
-            self.room = self.filled
-        return memoryview(self.seen)[self.before :]
+            self.seen_bytes = self.room = self.filled
+        return memoryview(self)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        """Of what `view` shows, to be read only. The buffer holds this, and this the bytes."""
+        if self.seen is None:
+            raise BufferError("it is not whole")
+        PyBuffer_FillInfo(buffer, self, bytes_of(self.seen) + self.before, self.seen_bytes, 1, flags)
 
     def behind(self, bytes front not None) -> bytes:
         """`front`, which fills what was left free, and behind it all that was seen by `view`."""
-        if self.seen is None:
+        if self.seen is None or self.given:
             raise ValueError("it is not whole")
         if len(front) != self.before:
             raise ValueError("it does not fill what was left free")
-        data, self.seen = self.seen, None
-        memcpy(bytes_of(data), bytes_of(front), len(front))
+        # The last write, and nobody has read there: views begin behind it, and only this knows the
+        # object, so its hash has not been computed either.
+        memcpy(bytes_of(self.seen), bytes_of(front), len(front))
+        self.given = True
         self.room = self.filled = 0
-        return data
+        return self.seen
 
     cdef bytes _handed_on(self):
         """From now on it is bytes like any others, as long as it has become."""
@@ -155,6 +184,6 @@ cdef class Gathering:
             raise ValueError("it is whole")
         resize(&self.data, self.before + self.filled)
         data = <bytes>self.data
-        Py_DECREF(data)  # of the two that hold it now
+        Py_DECREF(data)  # the reference that was `self.data`'s
         self.data = NULL
         return data

@@ -130,3 +130,29 @@ def test_what_was_handed_on_is_not_written_again(twin: type[Gathering], pair: Pa
             with pytest.raises(ValueError, match="whole"):
                 again()
     assert whole == b"begin"
+
+
+def test_a_view_leads_to_nothing_but_what_has_come(twin: type[Gathering]) -> None:
+    """The bytes in front of it are still to be written: nobody may see, or hash, them before."""
+    large = twin(b"wordsbody", 8, 5, 3)
+    seen = large.view()
+    assert not isinstance(seen.obj, bytes)
+    with pytest.raises(TypeError):
+        seen[0] = 1
+    whole = large.behind(b"abc")
+    del large
+    assert seen == b"body", "it keeps what it shows"
+    assert whole == b"abcbody"
+    assert hash(whole) == hash(b"abc" + b"body")
+
+
+@pytest.mark.skipif(Gathering is GatheringNow, reason="the compiled twin is not built")
+def test_the_compiled_one_says_what_it_is_not_ready_for() -> None:
+    large = GatheringNow(b"begin", 9)
+    with pytest.raises(BufferError, match="not whole"):
+        memoryview(large)
+    large.view()
+    large.behind(b"")
+    for call in (lambda: large.behind(b""), large.view):
+        with pytest.raises(ValueError, match="whole"):
+            call()
