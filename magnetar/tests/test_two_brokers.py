@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 import trio
-from magnetar.bookie.settings import BookieSettings
 
 from magnetar.bookie.embedded import open_embedded
+from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker import Broker, BrokerSettings
 from magnetar.core.clock import SystemClock
 from magnetar.core.errors import Fenced, NotReady

@@ -92,6 +92,6 @@ async def test_all_ledgers_are_listed_with_their_ends():
     await stored(store, 2**40, state=ledger_metadata.CLOSED, lastEntryId=0)
     await store.put(ledger_metadata.path_of(7), b"noise", ABSENT)
     for path in (ledger_metadata.INSTANCE_ID, ledger_metadata.LAYOUT, "/ledgers/cookies/embedded"):
-        await store.put(path, b"no ledger")
+        await store.put(path, b"no ledger", ABSENT)
     assert await metadata_loop.last_entries(store) == {4: -1, 12_345: 9, 2**40: 0, 7: -1}
     assert await metadata_loop.last_entries(DictMetadata()) == {}
