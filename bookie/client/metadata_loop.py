@@ -1,4 +1,4 @@
-"""The one way in which ledger metadata changes: read, decide, write if nobody else did.
+"""The one way in which ledger metadata changes: read, decide, write over the version read.
 
 Invariant: a change is computed from exactly the value it replaces. A conflict means reading again
 and deciding again; the decision may be that nothing is left to do.

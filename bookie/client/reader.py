@@ -9,7 +9,7 @@ from magnetar.core.errors import Corrupted, EntryNotFound
 
 
 class Reader:
-    """A LedgerReader. Where a ledger's end is, is asked of whoever knows it.
+    """A LedgerReader. `last_confirmed` says where the ledger ends, as far as is known.
 
     Invariant: nothing beyond `last_confirmed` is read; an entry before it that is not there is not
     "not found" but lost, and said to be so.

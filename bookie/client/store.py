@@ -3,7 +3,7 @@
 Theory of recovery. Whoever opens with `recover` says so in the metadata (IN_RECOVERY), so that the
 old writer cannot close; fences, so that it cannot add; takes the last entry that is there for the
 end, since with one bookie whatever was acknowledged is there; and closes the ledger at it. Every
-metadata write is conditional, so of two who recover one closes and the other sees that.
+metadata write is conditional, so of two recoveries one closes and the other sees that.
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ class Writer:
         self._in_flight.append((self._next - 1, size, done))
 
     def _append_pieces(self, payloads: Sequence[bytes], done: Done) -> int:
-        """A long run, sealed in pieces; `done` is told with the last. Refused in the middle, the
-        ledger takes no more: what went before has ids and nobody who knows them.
+        """A long run, sealed in pieces; `done` is called with the last. If one in the middle is
+        refused the ledger takes no more: those before it have ids that no caller knows.
         """
         first = self._next
         largest = max(map(len, payloads))

@@ -49,7 +49,7 @@ NOTHING_CONFIRMED: Final = -1
 APART_BYTES: Final = 64 * 1024
 """A payload of this size is worth a run of its own."""
 LEFT_ON_PART: Final = 4
-"""Of what was read one part of so many may be kept that is no whole record of the run."""
+"""One part in so many of what was read may stay although it is no whole record of the run."""
 
 _start = Struct(">iqq").unpack_from
 _identity = Struct(">qqqq").unpack_from

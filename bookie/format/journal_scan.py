@@ -106,7 +106,7 @@ class _Window:
     def word(self) -> int:
         """The word at the position, after moving on if what it begins does not fit."""
         word, needed = self._ahead()
-        # Again, if need be: where the window ended, nothing told how much the record needs.
+        # Again, if need be: at the end of the window the record's length may have been missing.
         while (left := len(self.data) - self.position) < needed <= RECORD_BYTES_MAX:
             self._base += self.position
             self.position = 0

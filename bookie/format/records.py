@@ -1,7 +1,7 @@
 """Records out of payloads, and payloads out of records: what runs for each message. Pure.
 
-The layout is told in `entries`, which is for everybody; this is its engine room, with a compiled
-twin in `compiled.pyx`. `entries` takes whichever there is.
+The layout is described in `entries`, the module for callers. This one has a compiled twin in
+`compiled.pyx`; `entries` takes it where it is built.
 
 Invariant: `unpack` gives back what `pack` was given, or less of it when a byte was changed.
 """

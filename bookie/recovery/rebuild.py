@@ -1,10 +1,9 @@
 """Indexes made again from the entry logs, for the ledgers that the metadata names.
 
-What can be made again: where each entry is, whole. A row of the ledgers index as far as it matters:
-that there is the ledger. Its fence and its key stand in no entry, so every ledger of which the row
-is lost is taken for fenced (nobody appends to a ledger of before the start, so nothing is lost by
-that), with the key that all ledgers of ours have. What the journal still has comes on top of it, as
-at every start.
+Locations are rebuilt completely. Of a row of the ledgers index only that there is the ledger: its
+fence and its key stand in no entry, so a ledger without a row counts as fenced, with the key that
+all our ledgers have. (No writer appends to a ledger of before the start, so nothing is lost.) The
+journal is replayed on top, as at every start.
 
 Entries that the metadata or their neighbours promise and that are nowhere are noted as lost, so
 that reading one says so, and never "no such entry".

@@ -4,13 +4,13 @@ Theory. Records have no marks between them, only a length. Mostly that of a dama
 to the next, which its digest proves. Otherwise the next one is searched for: wherever bytes look
 like the head of a record, its digest decides. What lies between is a gap.
 
-Whoever sends a message chooses its bytes, and they may be those of a record, digest and all: an
+A producer chooses the bytes of a message, and they may be those of a record, digest and all: an
 entry log that is sent as a message has many. So nothing is searched for inside a record whose
 length leads on, and what is found by a search, and all behind it, is not `sure`: it must never take
 the place of what was found in order.
 
-A record whose digest is wrong is told apart: its ids may be right, and then its readers must hear
-that it is damaged rather than that it does not exist.
+A record whose digest is wrong is reported as such: its ids may be right, and then its readers must
+learn that it is damaged rather than that it does not exist.
 """
 
 from __future__ import annotations

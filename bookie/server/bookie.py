@@ -158,7 +158,7 @@ class Bookie:
 
     @property
     def congested(self) -> bool:
-        """More is coming than the disk takes: whoever can wait should."""
+        """More is coming than the disk takes: connections should wait."""
         return self._cache.is_congested or (
             self._journal.queue_bytes > self._settings.journal_queue_bytes_max
         )
@@ -208,7 +208,7 @@ class Bookie:
 
     async def read(self, ledger_id: int, first: int, last: int, bytes_max: int) -> list[bytes]:
         """Payloads of entries `first`..`last`, fewer when `bytes_max` is reached, never none. The
-        disk is not asked for one more where the one before it would not fit.
+        disk is not read for one more where the one before it would not fit.
 
         `EntryNotFound` if `first` is not here, `Corrupted` if it is damaged; a later one that is
         either ends the answer, so that what stands before it is given.
@@ -224,7 +224,7 @@ class Bookie:
                 except StorageFailed:
                     if not found:
                         raise
-                    break  # whoever asks for that one hears of it
+                    break  # a read that begins there reports it
             if not part:
                 break
             found = found + part if found else part
@@ -279,8 +279,7 @@ class Bookie:
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
         neighbour = before.payload_bytes(first - 1) if before is not None else 0
         load = self._load_large if AHEAD_ENTRIES * neighbour > size else self._load_opened
-        wanted = min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX)
-        size = max(size, wanted)
+        size = max(size, min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX))
         run = await self._in_thread(load, ledger_id, first, size)
         if run is None:
             if more:
@@ -353,7 +352,7 @@ class Bookie:
         indexed = await self._in_thread(self._storage.locations.last, ledger_id)
         if indexed is not None:
             last = max(last, indexed[0])
-        # What left the cache while the index was being asked is in the index by now.
+        # What left the cache while the index was being read is in the index by now.
         last = max(last, self._cache.last(ledger_id))
         if last < 0:
             return None
@@ -387,14 +386,14 @@ class Bookie:
     # -- deleting -----------------------------------------------------------------------------
 
     def deleted(self, ledger_id: int) -> None:
-        """The ledger is in the metadata store no more: nothing of it is kept from now on."""
+        """The ledger has left the metadata store: nothing of it is stored from now on."""
         deleted = self._checkpointer.deleted
         deleted[ledger_id] = None
         if len(deleted) > DELETED_MAX:
             del deleted[next(iter(deleted))]
         self._checkpointer.rows.pop(ledger_id, None)
         self._read_cache.forget(ledger_id)
-        self._ledgers.pop(ledger_id, None)  # whoever still adds is refused as it comes into use
+        self._ledgers.pop(ledger_id, None)  # a later add is refused in `_touch`
 
     @property
     def read_cache_bytes(self) -> int:

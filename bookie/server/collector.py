@@ -118,7 +118,7 @@ class Collector:
     async def collect(self, compact_below: float) -> None:
         """One round.
 
-        The order matters: first the logs, then the ledgers, then who of them lives. A ledger that
+        The order matters: first the logs, then the ledgers, then which of them live. A ledger that
         is born meanwhile is in none of these logs.
         """
         finished = await self.finished_logs()

@@ -34,7 +34,7 @@ PAUSE_SECONDS: Final = 0.0002
 
 
 class LedgerStorage(Struct, frozen=True):
-    """Where entries are kept for good. One thread at a time writes, under `lock`; any may read."""
+    """Where entries are for good. One thread at a time writes, under `lock`; any may read."""
 
     machine: Machine
     directories: Directories

@@ -1,7 +1,7 @@
 """What a disk holds, and what of it a power cut leaves. Pure.
 
 Every file and directory is a node with two states: what a reader sees, and what is durable. Changes
-that are not durable yet are kept in between, in their order. `lose` decides for each of them:
+that are not durable yet stand in between, in their order. `lose` decides for each of them:
 
     bytes   each 512-byte sector of a write reached the disk or did not; so did a change of size
     names   the changes of a directory up to some point did, those behind it did not

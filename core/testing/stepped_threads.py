@@ -1,13 +1,11 @@
 """Threads of which one runs at a time: the verified fake of the port `Threads`.
 
 A thread runs while the loop is at rest, until it is over or waits for something; then the loop goes
-on. Which of those that could go on does is the choice of whoever made this, so the same choices
-give the same run. Threads are real ones, since they run code that blocks, but none ever runs beside
-another or beside the loop: each hands the turn back.
+on. `choose` decides which of the threads that can go on does, so the same choices give the same
+run. They are real threads, since they run code that blocks, but none ever runs beside another or
+beside the loop: each hands the turn back. Timeouts follow the loop's clock.
 
     async with open_stepped_threads(choose) as threads: ...
-
-Times out only what has nothing else to wait for: time is the loop's.
 """
 
 from __future__ import annotations

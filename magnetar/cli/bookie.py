@@ -21,7 +21,7 @@ def bookie() -> None:
 
 @contextmanager
 def _stopped(settings: Settings) -> Iterator[Path]:
-    """The data directory, in nobody else's hands; what is wrong with it is a sentence."""
+    """The data directory, used by no other process; what is wrong with it is a sentence."""
     from magnetar import logs
     from magnetar.compose import BOOKIE
     from magnetar.core.errors import BrokerError

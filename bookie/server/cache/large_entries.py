@@ -1,8 +1,8 @@
 """Large entries out of an entry log, each by itself, with their digests looked at. Pure.
 
-Where entries are large, summing and copying them is most of what reading costs. The thread that
-reads them does it while they are at hand, and whoever asks for one is given it as it is. Small
-entries stay in their run, where they take no object each.
+Where entries are large, to check and copy them is most of the cost of reading. The thread that
+reads them does it while they are in the processor's cache, and a later read returns them as they
+are. Small entries stay in their run, where they take no object each.
 
 Invariant: every payload had its digest.
 """

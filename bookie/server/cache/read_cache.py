@@ -1,7 +1,7 @@
-"""Runs read from entry logs, the asked-for and what lay behind it, opened or not; the oldest go.
+"""Runs read from entry logs, and what was read ahead behind them; the oldest go.
 
 Invariants: never more than its bytes, save for the newest run alone; of one ledger no two runs
-begin with the same entry. Where runs overlap, the one that begins last is asked: a miss, at worst.
+begin with the same entry. Where runs overlap, the one that begins last answers: a miss, at worst.
 """
 
 from __future__ import annotations

@@ -105,9 +105,9 @@ class WriteCache:
 
     @property
     def is_congested(self) -> bool:
-        """The half is full and not swapped yet: whoever can wait should."""
+        """The half is full and not swapped yet: connections should wait."""
         return self.filling.bytes >= self.half_bytes
 
     def is_over(self, burst_bytes: int) -> bool:
-        """Nobody waited: more than that has come since."""
+        """More than that has come since: connections did not wait."""
         return self.filling.bytes >= self.half_bytes + burst_bytes
