@@ -8,6 +8,7 @@ Python's headers the installation goes on without them.
 """
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOMS = ("core", "wire", "bookie")
 """Folders at the top that are installed inside `magnetar`."""
@@ -34,7 +35,16 @@ def packages() -> list[str]:
     ]
 
 
+class BuildWithoutTests(build_py):
+    """A conftest.py stands above the folders of tests that it serves, so in a package."""
+
+    def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
+        found = super().find_package_modules(package, package_dir)
+        return [module for module in found if module[1] != "conftest"]
+
+
 setup(
+    cmdclass={"build_py": BuildWithoutTests},
     packages=packages(),
     package_dir={f"magnetar.{room}": room for room in ROOMS},
     ext_modules=[

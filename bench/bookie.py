@@ -19,7 +19,7 @@ import trio
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.bookie.format.entries import seal
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.core.ports.ledger_store import LedgerWriter
 

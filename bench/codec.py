@@ -18,10 +18,15 @@ from magnetar.bookie.format import entries
 from magnetar.core import native
 from magnetar.core.entry import header, kafka_batch
 from magnetar.core.entry.record import Record
-from magnetar.core.ledger.tail_cache import Slice
-from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
-from magnetar.wire.kafka import batches
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.policy.policies import (
+    BrokerDefaults,
+    NamespacePolicies,
+    TopicPolicies,
+    effective,
+)
 from magnetar.wire.kafka.configs import rules
+from magnetar.wire.kafka.partition import batches
 from magnetar.wire.pulsar import events, hot
 from magnetar.wire.pulsar.hot import contents
 from magnetar.wire.pulsar.hot.tests.test_contents import packed

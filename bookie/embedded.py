@@ -32,7 +32,7 @@ from magnetar.bookie.server.journal.writer import Journal, Watch
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_mark
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics
-from magnetar.core.errors import AlreadyExists, StorageFailed
+from magnetar.core.kernel.errors import AlreadyExists, StorageFailed
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore

@@ -43,7 +43,7 @@ def _in_git() -> set[str]:
     return {
         str(path if path.parts[0] == FRONT else FRONT / path)
         for path in shipped
-        if "tests" not in path.parts
+        if "tests" not in path.parts and path.name != "conftest.py"
     }
 
 

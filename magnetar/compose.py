@@ -26,17 +26,17 @@ import trio
 from magnetar import memory, shares
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.certificates import server_contexts
-from magnetar.core.broker import Broker
-from magnetar.core.clock import SystemClock
-from magnetar.core.errors import BrokerError, Corrupted, StorageFailed
-from magnetar.core.ledger.trouble import NO_WRITES
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
+from magnetar.core.kernel.spare_files import SpareFiles
+from magnetar.core.ledger.reports import NO_WRITES
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.loop import Link, Protocol
 from magnetar.core.link.tls import TlsWire
 from magnetar.core.link.wire import Session, Wire
 from magnetar.core.metadata.embedded import EmbeddedMetadata
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
-from magnetar.core.spare_files import SpareFiles
 from magnetar.doors import address, host_names, open_doors
 from magnetar.measures import parts as measures
 from magnetar.ready import ReadyReport

@@ -12,11 +12,12 @@ import msgspec
 from magnetar import __version__
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core import native
-from magnetar.core.broker import BrokerSettings
+from magnetar.core.broker.broker import BrokerSettings
 from magnetar.core.dispatch.selectors import Division
-from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.kernel.throttle import RateLimit
+from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.policies import (
+from magnetar.core.policy.policies import (
     AutoTopicCreation,
     BacklogQuota,
     BrokerDefaults,
@@ -24,7 +25,6 @@ from magnetar.core.policies import (
     QuotaType,
     Retention,
 )
-from magnetar.core.throttle import RateLimit
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.wire.http.front import HttpOptions

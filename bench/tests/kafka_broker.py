@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 
 from bench.tests.framed import Framed
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.apis import Header
 from magnetar.wire.kafka.messages.basics import ApiVersionsResponse

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from magnetar.bookie.format.entries import Header, Run
-from magnetar.core.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError
 
 Acked = Callable[[BrokerError | None], None]
 """Called once, on the loop, when a run is durable or has failed."""

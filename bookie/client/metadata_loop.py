@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.core.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
+from magnetar.core.kernel.errors import BadVersion, Corrupted, LedgerNotFound, NotFound
 from magnetar.core.ports.metadata_store import MetadataStore
 
 

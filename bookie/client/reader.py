@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from magnetar.bookie.client.link import BookieLink
-from magnetar.core.errors import Corrupted, EntryNotFound
+from magnetar.core.kernel.errors import Corrupted, EntryNotFound
 
 
 class Reader:

@@ -18,7 +18,7 @@ from magnetar.bookie.client.reader import Reader
 from magnetar.bookie.client.writer import Writer
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.core.errors import AlreadyExists
+from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore

@@ -19,7 +19,7 @@ from magnetar.bookie.client.link import BookieLink
 from magnetar.bookie.client.reader import Reader
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.core.errors import BrokerError, Fenced, Invalid, Overloaded
+from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, Overloaded
 from magnetar.core.ports.ledger_store import Done, LedgerInfo
 from magnetar.core.ports.metadata_store import MetadataStore
 

@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 
 import array
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 
 cdef enum:
     LENGTH_BYTES = 4

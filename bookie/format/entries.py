@@ -26,8 +26,8 @@ from typing import Final
 import msgspec
 
 from magnetar.bookie.format import records
-from magnetar.core.checksum import crc32c
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.native import quickest
 
 LENGTH_BYTES: Final = 4

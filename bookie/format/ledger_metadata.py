@@ -13,9 +13,9 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
-from magnetar.core.errors import Corrupted, Unsupported
+from magnetar.core.kernel.errors import Corrupted, Unsupported
+from magnetar.core.kernel.varints import varint
 from magnetar.core.ports.ledger_store import LedgerInfo
-from magnetar.core.varints import varint
 
 ROOT: Final = "/ledgers"
 COUNTER: Final = f"{ROOT}/idgen/ID"

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from magnetar.bookie.format.journal import Mark
 from magnetar.bookie.proto.storage_pb2 import LedgerData
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 MARK_LEDGER: Final = -0x6D61726B
 LEDGER_ID_MAX: Final = 2**63 - 1

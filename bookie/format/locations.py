@@ -12,7 +12,7 @@ from typing import Final
 from zlib import crc32
 
 from magnetar.bookie.format.journal import Mark
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 ENTRY_ID_MAX: Final = 2**63 - 1
 LOST: Final = 0

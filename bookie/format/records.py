@@ -14,7 +14,7 @@ from itertools import repeat
 from struct import Struct
 from typing import Final
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 
 _header = Struct(">qqqq").pack
 _record = Struct(">iqqqqI").pack

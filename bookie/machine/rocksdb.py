@@ -27,7 +27,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.ports.database import Batch
 from magnetar.core.ports.disk import Directory
 

@@ -7,7 +7,7 @@ import secrets
 from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.machine.rocksdb import RocksDatabases
 from magnetar.bookie.machine.threads import SystemThreads
-from magnetar.core.clock import SystemClock
+from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.ports.machine import Machine
 
 

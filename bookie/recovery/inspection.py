@@ -24,7 +24,7 @@ from magnetar.bookie.server.directories import Directories, read_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.journal.files import journals
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory
 
 log = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from magnetar.bookie.server.ledger_ids import LedgerIds
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.replay import replay
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import MetadataStore
 

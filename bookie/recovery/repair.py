@@ -31,7 +31,7 @@ from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.journal import files, inventory
 from magnetar.bookie.server.small_files import write_whole
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory, ReadFile
 
 TAIL_BYTES: Final = 4096

@@ -25,7 +25,7 @@ from magnetar.bookie.format import entries
 from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.server.entry_log.reader import EntryLogReader
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 WINDOW_BYTES: Final = 4 * (entries.ENTRY_BYTES_MAX + entries.LENGTH_BYTES)
 """Any record that begins in the first quarter of it is whole in it."""

@@ -32,7 +32,7 @@ from magnetar.bookie.recovery import salvage
 from magnetar.bookie.recovery.salvage import Salvaged
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.core.errors import Corrupted, LedgerNotFound
+from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ports.disk import Directory
 from magnetar.core.ports.metadata_store import MetadataStore
 

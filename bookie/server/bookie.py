@@ -31,7 +31,8 @@ from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.errors import (
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import (
     Corrupted,
     EntryNotFound,
     Fenced,
@@ -40,7 +41,6 @@ from magnetar.core.errors import (
     StorageFailed,
     StorageFull,
 )
-from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 

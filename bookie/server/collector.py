@@ -31,7 +31,7 @@ from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, put_locations
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.errors import BrokerError, Corrupted
+from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.ports.metadata_store import MetadataStore
 
 log = logging.getLogger(__name__)

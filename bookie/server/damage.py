@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from magnetar.bookie.server.ledger_storage import LedgerStorage
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 
 LOOK_BYTES: Final = 4096
 """Read at first: most entries are whole in it."""

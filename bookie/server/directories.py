@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from magnetar.bookie.format.journal import Mark, decode_mark
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.ports.disk import Directory, Disk
 
 LOCK: Final = "lock"

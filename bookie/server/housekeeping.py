@@ -18,7 +18,7 @@ from magnetar.bookie.server.collector import Collector
 from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.errors import BrokerError, Corrupted, StorageFailed
+from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
 
 LOOK_SECONDS: Final = 0.02
 """Between two looks into an index, of a millisecond or two each: 100,000 entries in a second."""

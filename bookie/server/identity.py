@@ -10,7 +10,7 @@ from magnetar.bookie.format.cookie import VERSION_FILE, Cookie, decode
 from magnetar.bookie.server.directories import LAST_MARK, Directories
 from magnetar.bookie.server.journal.files import journals
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.core.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ports.disk import Directory
 
 

@@ -20,8 +20,8 @@ import trio
 from magnetar.bookie.server.directories import Directories
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.core.checksum import crc32c
-from magnetar.core.errors import AlreadyExists, StorageFailed, StorageFull
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import AlreadyExists, StorageFailed, StorageFull
 from magnetar.core.ports.disk import Directory
 from magnetar.core.ports.threads import Threads
 

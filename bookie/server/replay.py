@@ -18,7 +18,7 @@ from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.journal import files, inventory
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_durable, write_out
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory, ReadFile
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from magnetar.core.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 

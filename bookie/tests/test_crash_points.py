@@ -25,7 +25,7 @@ from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
-from magnetar.core.errors import Fenced
+from magnetar.core.kernel.errors import Fenced
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)

@@ -14,7 +14,7 @@ from magnetar.bookie.machine.disk import SystemDirectory
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     Corrupted,
     EntryNotFound,
     Fenced,

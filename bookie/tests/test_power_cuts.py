@@ -14,7 +14,7 @@ import trio
 
 from magnetar.bookie.tests.memory_machine import QUIET, START_MS, open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import LedgerNotFound
+from magnetar.core.kernel.errors import LedgerNotFound
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 SETTINGS = msgspec.structs.replace(

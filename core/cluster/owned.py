@@ -57,7 +57,7 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
-from magnetar.core.errors import AlreadyExists, BadVersion, BrokerError, Fenced, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, BrokerError, Fenced, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 Value = TypeVar("Value")

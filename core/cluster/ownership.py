@@ -19,7 +19,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 
 
 class Peer(Struct, frozen=True):

@@ -27,7 +27,7 @@ from magnetar.core.entry.kafka_batch import (
     zigzag,
 )
 from magnetar.core.entry.record import NO_TIME
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 HORIZON: Final = 64
 """Attribute: the first timestamp is the time when tombstones may go."""

@@ -31,7 +31,7 @@ from magnetar.core.compaction.latest import Latest, short
 from magnetar.core.compaction.messages import Messages
 from magnetar.core.compaction.rule import Fate, Item, Rule
 from magnetar.core.entry import header, kafka_batch, kafka_form
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
 PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.chain import Chain, Segment
-from magnetar.core.policies import Compaction
+from magnetar.core.ledger.log.chain import Chain, Segment
+from magnetar.core.policy.policies import Compaction
 
 GROUP_BYTES_MAX: Final = 512 * 1024 * 1024
 """Of ledgers that are put into one: so much room is needed twice for a while."""

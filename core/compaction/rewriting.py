@@ -29,14 +29,14 @@ from magnetar.core.compaction.judging import Judge, Outcomes, Standing, Terms, f
 from magnetar.core.compaction.latest import KEYS_MAX, Latest
 from magnetar.core.compaction.plan import Plan, groups
 from magnetar.core.entry import header
-from magnetar.core.errors import Fenced
-from magnetar.core.ledger import cutting
-from magnetar.core.ledger.chain import Position, Segment
-from magnetar.core.ledger.kept import Kept, encoded
-from magnetar.core.ledger.listing import MIXED
-from magnetar.core.ledger.managed import ManagedLedger, State
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import Fenced
+from magnetar.core.ledger.log import removal
+from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.ledger.log.ledger_list_record import MIXED
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger, State
+from magnetar.core.ledger.read.kept_entries import Kept, encoded
 from magnetar.core.ports.ledger_store import LedgerWriter
-from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
@@ -145,18 +145,18 @@ class Rewriting:
         # who has just learnt of an entry that goes may be given an empty batch in its place
         if not ledger.mixed:
             await ledger.set_property(MIXED, "")
-        writer = await cutting.create_beside(ledger)
+        writer = await removal.create_beside(ledger)
         try:
             instead = {one.ledger_id: await self._copied(one, judge, writer) for one in group}
             await writer.close()
         except BaseException:
             with trio.CancelScope(shield=True):
-                await cutting.drop_beside(ledger, writer.ledger_id)
+                await removal.drop_beside(ledger, writer.ledger_id)
             raise
         with trio.CancelScope(shield=True):  # what is in the list is in memory, and else not
             # a write that fails may have been stored all the same: whoever opens the log next sees
             # which of both is doomed
-            await cutting.replace(ledger, instead, clean_to, self._gone)
+            await removal.replace(ledger, instead, clean_to, self._gone)
 
     async def _copied(self, segment: Segment, judge: Judge, writer: LedgerWriter) -> Segment | None:
         """What is left of a ledger, in the one that is being written; None for nothing."""

@@ -22,8 +22,8 @@ from magnetar.core.compaction.judging import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import Plan, plan
 from magnetar.core.compaction.rewriting import Rewriting
 from magnetar.core.compaction.rule import KAFKA, Rule
-from magnetar.core.errors import BrokerError
-from magnetar.core.ledger.ledger_list import CLEAN_TO
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 
 if TYPE_CHECKING:
     from magnetar.core.topic.topic import Topic

@@ -24,7 +24,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from magnetar.core.dispatch.selectors import CONSISTENT, Division, HashRange, Selector, Sticky
-from magnetar.core.errors import SubscriptionBusy
+from magnetar.core.kernel.errors import SubscriptionBusy
 
 NO_HASH: Final = 0
 """Not a hash of any key."""

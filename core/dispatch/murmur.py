@@ -12,7 +12,7 @@ import struct
 from functools import lru_cache
 from typing import Final
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 
 KEYS_CACHED_MAX: Final = 16_384
 KEY_BYTES_CACHED_MAX: Final = 64

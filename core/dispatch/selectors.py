@@ -18,7 +18,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from magnetar.core.dispatch.murmur import murmur3
-from magnetar.core.errors import HashRangeTaken
+from magnetar.core.kernel.errors import HashRangeTaken
 
 HASHES: Final = 65_536
 SEPARATOR: Final = "\0"

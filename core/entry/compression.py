@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import cramjam
 
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
 """What a payload may claim to be uncompressed."""

@@ -21,7 +21,7 @@ from typing import Final
 from magnetar.core.entry import stamps
 from magnetar.core.entry.stamps import COUNT, INDEX, MAGIC, PREFIX_BYTES, TIMESTAMP
 from magnetar.core.entry.stamps import Header as Header
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.native import quickest
 
 headers = quickest(stamps.headers, "magnetar.core.entry.compiled")

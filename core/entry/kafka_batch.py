@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from magnetar.core.checksum import crc32c
 from magnetar.core.entry import compression
 from magnetar.core.entry.record import NO_TIME, Header, Record
-from magnetar.core.errors import Corrupted
-from magnetar.core.varints import varint
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 
 SIZED_BYTES: Final = 12
 """What the size does not count."""

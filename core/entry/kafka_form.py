@@ -15,9 +15,9 @@ from struct import Struct as Layout
 from typing import Final
 
 from magnetar.core.entry import kafka_batch
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 from magnetar.core.native import quickest
-from magnetar.core.varints import varint
 
 _SIZE: Final = Layout(">I")
 _BEGIN: Final = b"\x0a\x05kafka\x10\x00\x18"

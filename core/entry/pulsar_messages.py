@@ -20,8 +20,8 @@ from typing import Any, Final
 from magnetar.core.entry import compression
 from magnetar.core.entry.properties import headers_of, properties_of
 from magnetar.core.entry.record import NO_TIME, Header, Record
-from magnetar.core.errors import Corrupted
-from magnetar.core.varints import varint
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 
 METADATA: Final = b"pulsar.metadata"
 """Header of what its producer encrypted: the metadata says how."""

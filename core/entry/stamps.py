@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.varints import number_at, stretches, varint, varint_end
+from magnetar.core.kernel.varints import number_at, stretches, varint, varint_end
 
 MAGIC: Final = b"\x0e\x02"
 PREFIX_BYTES: Final = 6

@@ -18,10 +18,10 @@ from typing import Final, Protocol, TypeVar
 from google.protobuf.message import DecodeError, Message
 from msgspec import Struct
 
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 from magnetar.core.ledger import formats_pb2 as stored
-from magnetar.core.ledger.chain import START, Position
-from magnetar.core.varints import varint
+from magnetar.core.ledger.log.chain import START, Position
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last]."""

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from magnetar.core.clock import Clock
-from magnetar.core.ledger.tail_cache import TailCache
-from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.ledger.log.trim import RollLimits
+from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
-    from magnetar.core.ledger.cursor import Cursor
-    from magnetar.core.ledger.managed import ManagedLedger
+    from magnetar.core.ledger.cursor.cursor import Cursor
+    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 
 
 class Storage(Struct, frozen=True):

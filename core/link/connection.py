@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.link.partial import PartialFrame
-from magnetar.core.link.pauses import PAUSE_STORAGE, PAUSE_STORING
+from magnetar.core.link.memory.pauses import PAUSE_STORAGE, PAUSE_STORING
+from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE
 from magnetar.core.link.sockets import send_now, unsent
 from magnetar.core.link.wire import NO_WIRE, Session, Wire

@@ -30,9 +30,9 @@ class LinkLimits(Struct, frozen=True):
     unread_seconds: float = 120.0
     """Without taking a byte of what waits for it, a peer is closed."""
     sending_bytes_max: int = 64 * MEBIBYTE
-    """To be sent: answers are smaller and later, deliveries wait (`outgoing.py`)."""
+    """To be sent: answers are smaller and later, deliveries wait (`outbound.py`)."""
     partial_bytes_max: int = 32 * MEBIBYTE
-    """Of frames that have come in part: large ones wait for each other (`incoming.py`)."""
+    """Of frames that have come in part: large ones wait for each other (`inbound.py`)."""
     storing_bytes_max: int = 32 * MEBIBYTE
     """On their way to storage: nobody who writes is read until half of it is stored."""
     storing_bytes_per_connection_max: int = 16 * MEBIBYTE

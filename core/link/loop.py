@@ -17,10 +17,10 @@ it.
 
 Limits: bytes received in one sweep (`pace.py`, so that a fire-hose waits its turn), bytes waiting
 for one peer, connections in all and per address, silence. What happens at each is written at
-`LinkLimits`. What all peers together may hold in memory is kept by `incoming.py` and `outgoing.py`.
+`LinkLimits`. What all peers together may hold in memory is kept by `inbound.py` and `outbound.py`.
 
-Who comes in, and who is one too many, is up to `accepting.py`. An end in good order
-(`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`lingering.py`); whoever
+Who comes in, and who is one too many, is up to `acceptor.py`. An end in good order
+(`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`linger.py`); whoever
 is broken, silent or not wanted any more is dropped at once.
 
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
@@ -36,25 +36,25 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.clock import Clock
-from magnetar.core.complaints import Complaints
-from magnetar.core.errors import WireError
-from magnetar.core.link import strangers
-from magnetar.core.link.accepting import Accepted, Accepting, Listener
-from magnetar.core.link.accepting import Protocol as Protocol
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.complaints import Complaints
+from magnetar.core.kernel.errors import WireError
+from magnetar.core.link import foreign_protocols
+from magnetar.core.link.acceptor import Accepted, Accepting, Listener
+from magnetar.core.link.acceptor import Protocol as Protocol
 from magnetar.core.link.connection import Connection
-from magnetar.core.link.gathering import Gathering
-from magnetar.core.link.incoming import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
+from magnetar.core.link.keep_alive import Silence
+from magnetar.core.link.large_frame import Gathering
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.link.lingering import LINGER_SECONDS, LINGERING_MAX, Lingering
-from magnetar.core.link.outgoing import Outgoing
-from magnetar.core.link.pace import Pace
-from magnetar.core.link.partial import EXPECTED_BYTES
-from magnetar.core.link.pauses import PAUSE_STOP, PAUSE_STORAGE
+from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX, Lingering
+from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
+from magnetar.core.link.memory.outbound import Outgoing
+from magnetar.core.link.memory.pace import Pace
+from magnetar.core.link.memory.pauses import PAUSE_STOP, PAUSE_STORAGE
+from magnetar.core.link.memory.stalls import Stalls
+from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
-from magnetar.core.link.silence import Silence
 from magnetar.core.link.sockets import receive_now
-from magnetar.core.link.stalls import Stalls
 
 log = logging.getLogger(__name__)
 
@@ -360,14 +360,14 @@ class Link:
 
     def _strange(self, connection: Connection, begin: bytes) -> bool:
         """Whether its first bytes are another protocol's; it is told where that is spoken."""
-        name = strangers.spoken(begin)
+        name = foreign_protocols.spoken(begin)
         if connection.introduced or connection.farewell is not None or not name:
             return False
         connection.complain(f"{name} at another protocol's port", f"closed: this is {name}")
         if self.http_port:
             host = self.http_host or connection.reached_at[0]
             where = f"[{host}]:{self.http_port}" if ":" in host else f"{host}:{self.http_port}"
-            said = strangers.answer(begin, where)
+            said = foreign_protocols.answer(begin, where)
             connection.farewell = lambda: [said] if said else []
         return True
 

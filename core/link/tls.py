@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from magnetar.core.errors import WireError
-from magnetar.core.link.gathering import Gathering
+from magnetar.core.kernel.errors import WireError
+from magnetar.core.link.large_frame import Gathering
 from magnetar.core.link.wire import Wire
 
 RECORD_BYTES_MAX = 16 * 1024

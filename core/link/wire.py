@@ -15,7 +15,7 @@ Invariant: a wire never awaits, and never keeps more than one incomplete frame's
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from magnetar.core.link.gathering import Gathering
+from magnetar.core.link.large_frame import Gathering
 
 
 class Wire(Protocol):

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 
 FORMAT: Final = 1
 MAGIC: Final = b"MGNTMLOG"

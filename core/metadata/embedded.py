@@ -32,7 +32,7 @@ from typing import Any, Final
 
 import trio
 
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     AlreadyExists,
     BadVersion,
     BrokerError,

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.metadata import files
 
 MAGIC: Final = b"MGNTMEND"

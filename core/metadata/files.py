@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 
 DSYNC: Final[int] = 0 if hasattr(fcntl, "F_FULLFSYNC") else getattr(os, "O_DSYNC", 0)
 """Over bytes that the file has already, one such write is one trip to the disk: 0.12 ms where an

@@ -36,7 +36,7 @@ from typing import Final
 
 import msgspec
 
-from magnetar.core.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.metadata import changes, files, log_file
 from magnetar.core.metadata.changes import Change
 from magnetar.core.metadata.commit_log import HEAD_BYTES, Head

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from magnetar.core.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.metadata import changes, end_mark, files, log_file, schema
 from magnetar.core.metadata.commit_log import HEAD_BYTES, Commit, Head
 from magnetar.core.metadata.end_mark import End, EndMark

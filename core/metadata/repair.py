@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.metadata import changes, commit_log, end_mark, recovery, schema
 from magnetar.core.metadata.commit_log import HEAD_BYTES, Commit, Head
 from magnetar.core.metadata.end_mark import End, EndMark

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from magnetar.core.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed
 
 APPLICATION_ID: Final = 0x4D474E54
 """SQLite's place for "whose file is this": MGNT."""

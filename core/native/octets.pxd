@@ -56,7 +56,7 @@ cdef extern from *:
     bint crc32c_has_instruction() noexcept nogil
 
 cdef enum:
-    # Read by hand, as in `core/varints.py`: longer forms are left to others.
+    # Read by hand, as in `core/kernel/varints.py`: longer forms are left to others.
     VARINT_BYTES_MAX = 9
     # Above it the package is quicker, even with a call and a view.
     CHECKED_HERE_BYTES_MAX = 2048

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from magnetar.core.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError
 
 Done = Callable[[BrokerError | None], None]
 """Called exactly once, synchronously, on the loop; it never raises."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from magnetar.core.clock import Clock
+from magnetar.core.kernel.clock import Clock
 from magnetar.core.ports.database import Databases
 from magnetar.core.ports.disk import Disk
 from magnetar.core.ports.threads import Threads

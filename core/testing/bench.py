@@ -13,20 +13,25 @@ from typing import Any
 import trio
 import trio.testing
 
-from magnetar.core.errors import BrokerError
-from magnetar.core.ledger.chain import Position
-from magnetar.core.ledger.cursor import Cursor
-from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.log.trim import RollLimits
+from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ledger.storage import Storage
-from magnetar.core.ledger.tail_cache import TailCache
-from magnetar.core.ledger.trim import RollLimits
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.names import TopicName
-from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.policy.policies import (
+    BrokerDefaults,
+    NamespacePolicies,
+    TopicPolicies,
+    effective,
+)
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.environment import Environment
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 
 NAME = "public/default/persistent/t"

@@ -8,11 +8,11 @@ from typing import Any
 
 import trio
 
-from magnetar.core.broker import ALONE, Broker, BrokerSettings
+from magnetar.core.broker.broker import ALONE, Broker, BrokerSettings
 from magnetar.core.cluster.ownership import Ownership
-from magnetar.core.ledger.trim import RollLimits
+from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.policies import BrokerDefaults
+from magnetar.core.policy.policies import BrokerDefaults
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.ledgers import MemoryLedgers
 

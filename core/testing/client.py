@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from magnetar.core.errors import BrokerError
-from magnetar.core.ledger.chain import Position
-from magnetar.core.ledger.tail_cache import Slice
-from magnetar.core.topic.consumer import Consumer, ConsumerRequest
-from magnetar.core.topic.producer import AccessMode, Producer, ProducerRequest
-from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.non_persistent import VolatileSubscription, VolatileTopic
+from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
+from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileSubscription, VolatileTopic
 
 
 class ClientConsumer:

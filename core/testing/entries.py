@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from magnetar.core.checksum import crc32c
-from magnetar.core.varints import varint
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.varints import varint
 
 
 def entry(

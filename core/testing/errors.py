@@ -1,6 +1,6 @@
 """What a front's table of errors has to name."""
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 
 
 def leaves() -> set[type[errors.BrokerError]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import trio
 
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
     EntryNotFound,

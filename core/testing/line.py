@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.link.pauses import PAUSE_STORING
+from magnetar.core.link.memory.pauses import PAUSE_STORING
 
 
 class Line:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterator
 from struct import Struct
 from typing import Final, cast
 
-from magnetar.core.checksum import crc32c
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.database import Batch
 from magnetar.core.ports.disk import Creation, Directory
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.log.chain import Position
 
 if TYPE_CHECKING:
     from magnetar.core.topic.topic import Topic

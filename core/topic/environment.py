@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from magnetar.core.clock import Clock
 from magnetar.core.dispatch.selectors import Division
+from magnetar.core.kernel.clock import Clock
 from magnetar.core.ledger.storage import Storage
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.subscription import Subscription
+    from magnetar.core.topic.subscription.subscription import Subscription
     from magnetar.core.topic.topic import Topic
 
 

@@ -1,7 +1,7 @@
 """Messages that nobody waits for any longer: too old, or too many of them.
 
 They count as acknowledged, in every subscription that has them before it. When that is due, and how
-much, is decided elsewhere (`core/housekeeping.py`, policies).
+much, is decided elsewhere (`core/broker/housekeeping.py`, policies).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from magnetar.core.topic.seeking import find_by_time
+from magnetar.core.topic.seek import find_by_time
 
 if TYPE_CHECKING:
     from magnetar.core.topic.topic import Topic

@@ -18,7 +18,8 @@ from urllib.parse import unquote
 import trio
 
 from magnetar.core.entry import kafka_batch, kafka_form
-from magnetar.core.errors import (
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import (
     BrokerError,
     NotAllowed,
     NotReady,
@@ -28,29 +29,28 @@ from magnetar.core.errors import (
     SubscriptionNotFound,
     Terminated,
 )
-from magnetar.core.ledger.appends import Appended
-from magnetar.core.ledger.chain import Position
-from magnetar.core.ledger.cursor import Cursor
-from magnetar.core.ledger.managed import ManagedLedger
-from magnetar.core.ledger.trim import asked
-from magnetar.core.ledger.trouble import NO_WRITES
-from magnetar.core.names import TopicName
-from magnetar.core.policies import Effective
-from magnetar.core.rates import Inflow, Outflow, Rates
-from magnetar.core.throttle import Throttle, throttle_for
-from magnetar.core.topic import checks
-from magnetar.core.topic.consumer import Attachment, Consumer, ConsumerRequest, Sink
-from magnetar.core.topic.deduplication import CURSOR as DEDUPLICATION
-from magnetar.core.topic.deduplication import Deduplication
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.rates import Inflow, Outflow, Rates
+from magnetar.core.kernel.throttle import Throttle, throttle_for
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.appends import Appended
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.log.trim import asked
+from magnetar.core.ledger.reports import NO_WRITES
+from magnetar.core.policy.policies import Effective
+from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
-from magnetar.core.topic.granting import carry_out, remember
-from magnetar.core.topic.outstanding import limits_of
-from magnetar.core.topic.producer import Producer
-from magnetar.core.topic.producers import NOTHING, Producers
-from magnetar.core.topic.subscribers import Subscribers
-from magnetar.core.topic.subscription import Subscription, SubscriptionType
+from magnetar.core.topic.publishing.admission import carry_out, remember
+from magnetar.core.topic.publishing.deduplication import CURSOR as DEDUPLICATION
+from magnetar.core.topic.publishing.deduplication import Deduplication
+from magnetar.core.topic.publishing.producer import Producer
+from magnetar.core.topic.publishing.producers import NOTHING, Producers
+from magnetar.core.topic.subscription.consumer import Attachment, Consumer, ConsumerRequest, Sink
+from magnetar.core.topic.subscription.outstanding import limits_of
+from magnetar.core.topic.subscription.subscribe_rate import Subscribers
+from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
 from magnetar.core.topic.transaction_buffer import TransactionBuffer
-from magnetar.core.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
@@ -346,7 +346,7 @@ class Topic:
                 return found
             if not create:
                 raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")
-            checks.check_subscriptions(self.name, self.policies, len(self.subscriptions))
+            restrictions.check_subscriptions(self.name, self.policies, len(self.subscriptions))
             begin = self.ledger.chain.confirmed if start is None else start
             cursor = Cursor(self.env.storage, self.ledger, name, begin, durable=True)
             cursor.properties.update(properties or {})
@@ -377,7 +377,7 @@ class Topic:
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         policies = self.policies
-        checks.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
+        restrictions.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
         assert isinstance(subscription, Subscription)
         unacked_max = 0 if kind.ordered else policies.max_unacked_per_consumer
         consumer = Consumer(consumer_id, request, sink, unacked_max, self.env.clock.wall_ms())

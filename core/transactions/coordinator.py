@@ -18,9 +18,9 @@ at a time; a decision is never changed, for it is made upon the record that it r
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -28,15 +28,14 @@ import trio
 from msgspec.structs import replace
 
 from magnetar.core.cluster.owned import OwnedRecord, RecordState
-from magnetar.core.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
-from magnetar.core.names import TopicName
+from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.topic.non_persistent import VolatileTopic
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.transaction import AT_REST, Promise, State, Transaction
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from magnetar.core.broker import Broker
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +50,18 @@ _decode: Final = msgspec.json.Decoder(Transaction).decode
 
 Keep = Callable[[Iterable[Promise]], Awaitable[None]]
 """Keeps promises; raises `BrokerError` if that is to be tried again."""
+
+
+class TopicHost(Protocol):
+    """What the coordinator needs of the broker, which stands above it."""
+
+    metadata: MetadataStore
+    ownership: Ownership
+    clock: Clock
+
+    async def topic(self, name: TopicName, *, create: bool) -> Topic | VolatileTopic: ...
+
+    def spawn(self, task: Callable[..., object], *args: object) -> None: ...
 
 
 class Place:
@@ -75,7 +86,7 @@ class Place:
 class Coordinator:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker, path: str, keep: Keep) -> None:
+    def __init__(self, broker: TopicHost, path: str, keep: Keep) -> None:
         self._broker = broker
         self._path = path
         self._keep = keep

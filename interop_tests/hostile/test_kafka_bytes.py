@@ -27,7 +27,7 @@ from magnetar.wire.kafka.messages.records import (
     ProduceTopic,
 )
 from magnetar.wire.kafka.messages.tests.samples import full, sparse
-from magnetar.wire.kafka.session.introduce import SERVED
+from magnetar.wire.kafka.session.versions import SERVED
 from magnetar.wire.kafka.tests.batch import batch, headed, record
 from magnetar.wire.kafka.tests.frame import framed
 

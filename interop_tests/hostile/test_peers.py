@@ -10,7 +10,7 @@ from struct import pack
 import pytest
 
 from magnetar import standalone
-from magnetar.core.complaints import LINES_MAX
+from magnetar.core.kernel.complaints import LINES_MAX
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.tests import peer
 

@@ -24,7 +24,7 @@ def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory, used by no other process; what is wrong with it is a sentence."""
     from magnetar import logs
     from magnetar.compose import BOOKIE
-    from magnetar.core.errors import BrokerError
+    from magnetar.core.kernel.errors import BrokerError
     from magnetar.data_directory import found
 
     logs.configure(settings.log)
@@ -59,7 +59,7 @@ async def _opened_once(folder: Path, settings: Settings) -> None:
     from magnetar import shares
     from magnetar.bookie.embedded import open_embedded
     from magnetar.compose import BOOKIE, METADATA, damaged
-    from magnetar.core.errors import Corrupted
+    from magnetar.core.kernel.errors import Corrupted
     from magnetar.core.metadata.embedded import open_embedded as open_metadata
 
     failed = logging.getLogger(__name__).critical
@@ -79,7 +79,7 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from magnetar.bookie.recovery import repair
     from magnetar.bookie.server.directories import claim
     from magnetar.compose import BOOKIE
-    from magnetar.core.clock import SystemClock
+    from magnetar.core.kernel.clock import SystemClock
 
     settings = load_settings(config, options).settings
     with (

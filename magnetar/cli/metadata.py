@@ -19,7 +19,7 @@ def metadata() -> None:
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from magnetar.compose import METADATA
-    from magnetar.core.errors import BrokerError
+    from magnetar.core.kernel.errors import BrokerError
     from magnetar.core.metadata import repair
     from magnetar.core.metadata.history import Names, hold
     from magnetar.data_directory import found as data_directory

@@ -29,17 +29,17 @@ FUNCTION_LINES_MAX = 60
 ARGUMENTS_MAX = 6
 
 PURE = (
-    "core/errors.py",
-    "core/names.py",
-    "core/policies.py",
+    "core/kernel/errors.py",
+    "core/kernel/names.py",
+    "core/policy/policies.py",
     "core/entry/*",
     "core/dispatch/*",
     "core/ports/*",
     "bookie/format/*",
     "core/link/wire.py",
-    "core/ledger/chain.py",
-    "core/ledger/acks.py",
-    "core/ledger/trim.py",
+    "core/ledger/log/chain.py",
+    "core/ledger/cursor/acks.py",
+    "core/ledger/log/trim.py",
     "core/ledger/formats.py",
     "wire/pulsar/*.py",
     "magnetar/settings/*",

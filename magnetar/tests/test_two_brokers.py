@@ -14,14 +14,14 @@ import trio
 
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.broker import Broker, BrokerSettings
-from magnetar.core.clock import SystemClock
-from magnetar.core.errors import Fenced, NotReady
-from magnetar.core.ledger.chain import START, Position
+from magnetar.core.broker.broker import Broker, BrokerSettings
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import Fenced, NotReady
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
-from magnetar.core.names import TopicName
 from magnetar.core.topic.topic import Topic
-from magnetar.core.waiting import Waiting
 
 T = TopicName.parse("t")
 TRIES_MAX = 5

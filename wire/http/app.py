@@ -26,8 +26,8 @@ from typing import Final
 
 import trio
 
-from magnetar.core.broker import Broker
-from magnetar.core.spare_files import EXHAUSTED, Lend
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.spare_files import EXHAUSTED, Lend
 from magnetar.wire.http.front import Front, HttpOptions
 from magnetar.wire.http.memory import Memory
 from magnetar.wire.http.metrics.exposition import Family

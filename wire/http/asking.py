@@ -16,10 +16,10 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
-from magnetar.core.broker import Broker
-from magnetar.core.errors import Invalid, InvalidName
-from magnetar.core.names import NamespaceName, TopicName, check_subscription
-from magnetar.core.policies import decode
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.errors import Invalid, InvalidName
+from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
+from magnetar.core.policy.policies import decode
 from magnetar.wire.http.front import Front, HttpOptions
 from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM
 from magnetar.wire.http.reached import as_reached

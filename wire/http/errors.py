@@ -8,7 +8,7 @@ name, 405 not here at all. The body is always `{"reason": ...}`.
 from collections.abc import Mapping
 from typing import Final
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 
 STATUS: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.NotFound: 404,

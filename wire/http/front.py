@@ -11,10 +11,10 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from magnetar.core.broker import Broker
-from magnetar.core.clock import SystemClock
-from magnetar.core.ledger.cursor import Cursor
-from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.wire.http.memory import Memory
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.pauses import Pauses

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from magnetar.core.topic.subscription import Subscription
-from magnetar.core.topic.volatile import VolatileSubscription
+from magnetar.core.topic.non_persistent import VolatileSubscription
+from magnetar.core.topic.subscription.subscription import Subscription
 
 
 class LastTimes(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.core.errors import NamespaceNotFound
+from magnetar.core.kernel.errors import NamespaceNotFound
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import Table, plain_text
 

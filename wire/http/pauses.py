@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Coroutine, Generator
 from types import coroutine
 from typing import Any, TypeVar
 
-from magnetar.core.clock import Clock
+from magnetar.core.kernel.clock import Clock
 
 Result = TypeVar("Result")
 Piece = TypeVar("Piece")

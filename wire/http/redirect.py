@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from magnetar.core.errors import NotOwned
+from magnetar.core.kernel.errors import NotOwned
 
 
 def location(error: NotOwned, request: Request) -> str | None:

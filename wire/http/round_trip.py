@@ -20,18 +20,18 @@ from typing import Final
 
 import trio
 
-from magnetar.core.broker import Broker
-from magnetar.core.catalog import Tenant
-from magnetar.core.checksum import crc32c
-from magnetar.core.errors import AlreadyExists, BrokerError, Corrupted, NotAllowed, NotReady
-from magnetar.core.ledger.chain import Position
-from magnetar.core.ledger.tail_cache import Slice
-from magnetar.core.names import TopicName
-from magnetar.core.policies import NamespacePolicies
-from magnetar.core.topic.consumer import ConsumerRequest
-from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.catalog import Tenant
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import AlreadyExists, BrokerError, Corrupted, NotAllowed, NotReady
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.varints import varint
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.topic.subscription.consumer import ConsumerRequest
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
-from magnetar.core.varints import varint
 
 TOPIC: Final = TopicName.parse("persistent://pulsar/system/__healthcheck")
 SECONDS_MAX: Final = 10.0

@@ -26,8 +26,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from magnetar.core.errors import BrokerError, NotOwned
-from magnetar.core.spare_files import EXHAUSTED
+from magnetar.core.kernel.errors import BrokerError, NotOwned
+from magnetar.core.kernel.spare_files import EXHAUSTED
 from magnetar.wire.http import health, landing, lookup
 from magnetar.wire.http.admin import tables
 from magnetar.wire.http.errors import status_of

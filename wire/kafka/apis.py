@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.codec import reading
 from magnetar.wire.kafka.codec.declare import Message, Request, Response
 from magnetar.wire.kafka.codec.decoding import Decode, decoder

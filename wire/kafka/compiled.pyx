@@ -19,7 +19,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.entry.kafka_batch import BatchHeader
 
 cdef enum:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar.core.entry.compression import KAFKA_CODECS, NONE
-from magnetar.core.policies import (
+from magnetar.core.policy.policies import (
     Compaction,
     Effective,
     LedgerLimits,

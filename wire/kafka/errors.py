@@ -7,7 +7,7 @@ again after a while, some make them look for another broker first, the rest they
 from collections.abc import Mapping
 from typing import Final
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 
 UNKNOWN: Final = -1
 NONE: Final = 0

@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.broker import Broker
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.ports.metadata_store import ABSENT
-from magnetar.core.spare_files import Lend
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise
 from magnetar.wire.kafka.addresses import Address, parsed
 from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
-from magnetar.wire.kafka.groups.configured import Configured
+from magnetar.wire.kafka.groups.classic.store import Keeper
 from magnetar.wire.kafka.groups.consumer.lookups import Lookups
 from magnetar.wire.kafka.groups.coordinator import Groups
 from magnetar.wire.kafka.groups.expiry import Expiry, forget_if_unused
-from magnetar.wire.kafka.groups.keeper import Keeper
 from magnetar.wire.kafka.groups.offsets import Offsets
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import Records
+from magnetar.wire.kafka.groups.stored_configs import Configured
 from magnetar.wire.kafka.groups.subscriptions import Subscriptions
 from magnetar.wire.kafka.groups.turns import Turns
-from magnetar.wire.kafka.inspectors import Inspectors
-from magnetar.wire.kafka.session.logs import Logs
+from magnetar.wire.kafka.partition.inspectors import Inspectors
+from magnetar.wire.kafka.partition.logs import Logs
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
@@ -158,7 +158,7 @@ class KafkaFront:
 
     async def _keep(self, promises: Iterable[Promise]) -> None:
         with self._lend():
-            from magnetar.wire.kafka.session.promises import keep
+            from magnetar.wire.kafka.session.transactions.promises import keep
 
         await keep(self, promises)
 

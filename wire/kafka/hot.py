@@ -14,8 +14,8 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
+from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.native import quickest
-from magnetar.core.varints import number_at, varint, varint_end
 from magnetar.wire.kafka.messages.records import (
     ProducePartition,
     ProduceRequest,

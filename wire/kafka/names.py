@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from magnetar.core.errors import InvalidName
-from magnetar.core.names import DEFAULT_NAMESPACE, TopicName
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE, TopicName
 
 NAME_LETTERS_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)

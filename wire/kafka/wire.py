@@ -16,8 +16,8 @@ from struct import Struct as Layout
 from typing import Final
 
 from magnetar.core.entry import kafka_batch, kafka_form
-from magnetar.core.errors import Corrupted, WireError
-from magnetar.core.link.gathering import Gathering
+from magnetar.core.kernel.errors import Corrupted, WireError
+from magnetar.core.link.large_frame import Gathering
 from magnetar.wire.kafka import apis, hot
 from magnetar.wire.kafka.codec.declare import Request, Response
 from magnetar.wire.kafka.hot import Shape, Shapes

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, parts
 from magnetar.wire.pulsar.hot import echo_of

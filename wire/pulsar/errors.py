@@ -9,7 +9,7 @@ plain.
 from collections.abc import Mapping
 from typing import Final
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.wire.pulsar import commands_pb2 as pb
 
 CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {

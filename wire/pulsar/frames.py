@@ -12,8 +12,8 @@ Invariant: a size is compared with its limit, and with the bytes that are there,
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from magnetar.core.checksum import crc32c
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import WireError
 
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
 FRAME_SLACK_BYTES: Final = 10 * 1024

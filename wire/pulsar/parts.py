@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from struct import pack
 from typing import Final, Protocol
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import values
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from magnetar.core.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of

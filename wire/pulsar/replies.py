@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from magnetar.core.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.errors import code_of

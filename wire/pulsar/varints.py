@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from magnetar.core.varints import VARINT_BYTES_MAX, varint_end
+from magnetar.core.kernel.varints import VARINT_BYTES_MAX, varint_end
 
 MORE_FOLLOWS: Final = bytes(number >> 7 for number in range(256))
 """Translates each byte to 1 when its varint goes on, to 0 when it ends there."""

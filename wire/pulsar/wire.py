@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from magnetar.core.errors import WireError
-from magnetar.core.ledger.tail_cache import Slice
-from magnetar.core.link.gathering import Gathering
+from magnetar.core.kernel.errors import WireError
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.link.large_frame import Gathering
 from magnetar.wire.pulsar import commands, events, hot, replies
 from magnetar.wire.pulsar.frames import (
     FRAME_SLACK_BYTES,

@@ -6,7 +6,7 @@ import trio
 from magnetar.bookie.format import entries
 from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import AlreadyExists, EntryNotFound, Fenced
+from magnetar.core.kernel.errors import AlreadyExists, EntryNotFound, Fenced
 from magnetar.core.ports.tests.contract_ledger_store import Told
 from magnetar.core.testing.memory_disk import MemoryDisk
 

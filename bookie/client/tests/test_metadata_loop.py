@@ -5,7 +5,7 @@ import pytest
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import Corrupted, LedgerNotFound
+from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ports.metadata_store import ABSENT
 
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from magnetar.bookie.client.reader import Reader
-from magnetar.core.errors import Corrupted, EntryNotFound
+from magnetar.core.kernel.errors import Corrupted, EntryNotFound
 
 
 class Link:

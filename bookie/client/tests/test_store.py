@@ -7,7 +7,7 @@ from magnetar.bookie.format import ledger_metadata
 from magnetar.bookie.format.entries import Header
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import AlreadyExists
+from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.metadata import overwrite
 

@@ -7,7 +7,7 @@ import trio.testing
 from magnetar.bookie.client.writer import RUN_BYTES_MAX, Writer
 from magnetar.bookie.format import entries, ledger_metadata
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import Fenced, Invalid, Overloaded, StorageFailed, StorageFull
+from magnetar.core.kernel.errors import Fenced, Invalid, Overloaded, StorageFailed, StorageFull
 from magnetar.core.testing.metadata import overwrite
 
 KEY = b"k" * 20

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.bookie.format import entries
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 PAYLOADS = st.lists(st.binary(max_size=900), min_size=1, max_size=12)
 

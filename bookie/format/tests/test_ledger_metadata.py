@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.bookie.format import ledger_metadata
-from magnetar.core.errors import Corrupted, Unsupported
+from magnetar.core.kernel.errors import Corrupted, Unsupported
 
 
 def test_paths():

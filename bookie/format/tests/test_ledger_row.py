@@ -12,7 +12,7 @@ from magnetar.bookie.format.ledger_row import (
     key,
     ledger_id_of,
 )
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 
 def test_a_row_has_apaches_bytes():

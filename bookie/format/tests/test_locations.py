@@ -13,7 +13,7 @@ from magnetar.bookie.format.locations import (
     split,
     value,
 )
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 
 def test_keys_have_apaches_bytes_and_are_in_the_order_of_entries():

@@ -4,7 +4,7 @@ import pytest
 
 from magnetar.bookie.machine.rocksdb import RocksDatabases
 from magnetar.bookie.tests.real_disk import directory_at
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.ports.tests.contract_database import CHECKS
 
 KEYS = [b"%06d" % number for number in range(20_000)]

@@ -16,7 +16,7 @@ from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directory_at
 from magnetar.bookie.tests.test_crash_points import snapshot
 from magnetar.bookie.tests.test_rot import rot
-from magnetar.core.errors import Corrupted, EntryNotFound, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, EntryNotFound, StorageFailed
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600, entry_log_size_max_bytes=20_000)

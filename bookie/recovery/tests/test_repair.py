@@ -17,7 +17,7 @@ from magnetar.bookie.server.small_files import write_whole
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.bookie.tests.test_rot import rot
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 

@@ -16,7 +16,7 @@ from magnetar.bookie.format import entry_log as log_format
 from magnetar.bookie.format.entries import Run
 from magnetar.bookie.format.locations import split
 from magnetar.bookie.server.cache.large_entries import LargeEntries
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Directory, ReadFile
 
 OPEN_LOGS_MAX: Final = 64

@@ -34,7 +34,7 @@ from magnetar.bookie.format.locations import (
 )
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.small_files import read_whole, write_whole
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.database import Batch, Databases
 from magnetar.core.ports.disk import Directory
 

@@ -16,7 +16,7 @@ from magnetar.bookie.machine.memory import aligned
 from magnetar.bookie.server.disk_usage import is_full
 from magnetar.bookie.server.journal.files import JournalFile, JournalFiles
 from magnetar.bookie.server.statistics import Histogram
-from magnetar.core.errors import BrokerError, StorageFailed, StorageFull
+from magnetar.core.kernel.errors import BrokerError, StorageFailed, StorageFull
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.threads import Thread, Threads
 

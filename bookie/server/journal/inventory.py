@@ -17,7 +17,7 @@ from typing import Final
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.small_files import read_whole, size_of, write_whole
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.ports.disk import Directory
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 import trio
 
 from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, Groups, failure
-from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.disk import SubmittedWrites
 from magnetar.core.ports.threads import Threads
 

@@ -25,7 +25,7 @@ import trio
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.journal.groups import Batch, Groups, failure
-from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.threads import Threads
 
 UNSYNCED_SECONDS: Final = 1.0

@@ -28,7 +28,7 @@ from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.thread_writer import ThreadWriter
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import Histogram
-from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.machine import Machine
 
 Watch = Callable[[int, Callable[[], None], Callable[[], bool]], None]

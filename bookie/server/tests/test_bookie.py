@@ -11,7 +11,7 @@ from magnetar.bookie.format import entries
 from magnetar.bookie.server.index.locations import LocationIndex
 from magnetar.bookie.tests.memory_machine import QUIET, open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     Corrupted,
     EntryNotFound,
     Fenced,

@@ -12,7 +12,7 @@ from magnetar.bookie.server.entry_log.block_file import BlockFile
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import Fenced
+from magnetar.core.kernel.errors import Fenced
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
 from magnetar.core.testing.turns import counted_turns
 

@@ -5,7 +5,7 @@ import pytest
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.tests.contract_ledger_store import append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)

@@ -6,7 +6,7 @@ from magnetar.bookie.format.journal import Mark
 from magnetar.bookie.machine.disk import SystemDisk
 from magnetar.bookie.server.directories import LAST_MARK, claim, read_last_mark, write_last_mark
 from magnetar.bookie.server.small_files import write_whole
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 

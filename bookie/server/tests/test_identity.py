@@ -6,7 +6,7 @@ from magnetar.bookie.format import cookie
 from magnetar.bookie.server import identity
 from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.bookie.tests.real_disk import directories_at
-from magnetar.core.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed
 
 OURS = cookie.embedded("embedded", "0b2c")
 

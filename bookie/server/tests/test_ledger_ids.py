@@ -12,7 +12,7 @@ from magnetar.bookie.server.ledger_ids import FILE, IDS_RESERVED, places
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
-from magnetar.core.errors import AlreadyExists, Fenced, StorageFailed
+from magnetar.core.kernel.errors import AlreadyExists, Fenced, StorageFailed
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
 
 

@@ -21,7 +21,7 @@ from magnetar.bookie.server.ledger_storage import (
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import trio.testing
 
 from magnetar.core.cluster import owned
 from magnetar.core.cluster.owned import OwnedRecord, RecordState
-from magnetar.core.errors import BadVersion, Fenced, StorageFailed
+from magnetar.core.kernel.errors import BadVersion, Fenced, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 from magnetar.core.testing.metadata import overwrite, remove

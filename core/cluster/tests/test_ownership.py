@@ -1,7 +1,7 @@
 """Whoever asks is told one owner."""
 
 from magnetar.core.cluster.ownership import AloneHere, Ownership, OwnershipTable, Peer
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 
 TOPIC = TopicName.parse("t")
 

@@ -12,22 +12,22 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 import trio
 
-from magnetar.core.broker import Broker
+from magnetar.core.broker.broker import Broker
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
-from magnetar.core.ledger.chain import START, Position
-from magnetar.core.names import NamespaceName, TopicName
-from magnetar.core.policies import NamespacePolicies, TopicPolicies
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.policy.policies import NamespacePolicies, TopicPolicies
 from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise, State, Transaction
-from magnetar.core.waiting import Waiting
 
 T = TopicName.parse("t")
 DEFAULT = NamespaceName.parse("public/default")

@@ -12,10 +12,10 @@ from magnetar.core.entry import crossing, header, kafka_batch, kafka_form
 from magnetar.core.entry.compression import compress_records
 from magnetar.core.entry.kafka_batch import HEADER_BYTES, header_of
 from magnetar.core.entry.record import Record
-from magnetar.core.ledger.ledger_list import CLEAN_TO
-from magnetar.core.ledger.listing import MIXED
-from magnetar.core.ledger.managed import ManagedLedger
-from magnetar.core.policies import Compaction
+from magnetar.core.ledger.log.ledger_list import CLEAN_TO
+from magnetar.core.ledger.log.ledger_list_record import MIXED
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.policy.policies import Compaction
 from magnetar.core.testing.bench import Bench, Told, settled
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.checksum import crc32c
 from magnetar.core.compaction.batches import HORIZON, Batch
 from magnetar.core.compaction.rule import Fate, Item
 from magnetar.core.compaction.tests.histories import batch
 from magnetar.core.entry import kafka_batch
 from magnetar.core.entry.kafka_batch import CODEC, LOG_APPEND_TIME, header_of
 from magnetar.core.entry.record import Record
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
 
 RECORDS = st.lists(
     st.tuples(st.binary(max_size=9), st.one_of(st.none(), st.binary(max_size=200))), min_size=1

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.checksum import crc32c
 from magnetar.core.compaction.messages import Messages
 from magnetar.core.compaction.rule import Fate, Item
 from magnetar.core.entry import pulsar_messages
 from magnetar.core.entry.record import Record
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 from magnetar.core.testing.entries import entry
-from magnetar.core.varints import varint
 
 RECORDS = st.lists(
     st.tuples(st.one_of(st.none(), st.binary(max_size=9)), st.one_of(st.none(), st.binary())),

@@ -1,8 +1,8 @@
 """When it is worth it, and what may be touched."""
 
 from magnetar.core.compaction.plan import groups, plan
-from magnetar.core.ledger.chain import Chain, Segment
-from magnetar.core.policies import Compaction
+from magnetar.core.ledger.log.chain import Chain, Segment
+from magnetar.core.policy.policies import Compaction
 
 NOW = 1_000_000
 

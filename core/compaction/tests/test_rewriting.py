@@ -17,11 +17,11 @@ from magnetar.core.compaction.tests.histories import (
     wrapped,
 )
 from magnetar.core.entry import header
-from magnetar.core.errors import BrokerError, StorageFailed
-from magnetar.core.ledger.chain import START
-from magnetar.core.ledger.cursor import Cursor
-from magnetar.core.ledger.managed import ManagedLedger
-from magnetar.core.ledger.places import Places
+from magnetar.core.kernel.errors import BrokerError, StorageFailed
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import START
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.index_lookup import Places
 from magnetar.core.testing.bench import NO_AGE, Bench, bench, settled
 
 FOR_EVER = 10**15

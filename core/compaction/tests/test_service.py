@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.broker import Broker
+from magnetar.core.broker.broker import Broker
 from magnetar.core.compaction.tests.histories import batch, entries, messages, wrapped
-from magnetar.core.errors import StorageFailed
-from magnetar.core.ledger.chain import START
-from magnetar.core.ledger.listing import MIXED
-from magnetar.core.names import TopicName
-from magnetar.core.policies import (
+from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log.chain import START
+from magnetar.core.ledger.log.ledger_list_record import MIXED
+from magnetar.core.policy.policies import (
     Compaction,
     InactiveTopics,
     LedgerLimits,

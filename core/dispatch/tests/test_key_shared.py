@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from magnetar.core.dispatch.key_shared import KeyedPlan, KeyShared, Mode
 from magnetar.core.dispatch.selectors import Division
-from magnetar.core.errors import HashRangeTaken, SubscriptionBusy
+from magnetar.core.kernel.errors import HashRangeTaken, SubscriptionBusy
 
 ORDERED = Mode()
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.checksum import crc32c
 from magnetar.core.dispatch.murmur import KEY_BYTES_CACHED_MAX, KEY_BYTES_HASHED_MAX, murmur3
+from magnetar.core.kernel.checksum import crc32c
 
 
 # the published vectors of MurmurHash3_x86_32 with seed 0, their sign bit removed

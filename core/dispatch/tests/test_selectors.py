@@ -15,7 +15,7 @@ from magnetar.core.dispatch.selectors import (
     Selector,
     Sticky,
 )
-from magnetar.core.errors import HashRangeTaken
+from magnetar.core.kernel.errors import HashRangeTaken
 
 
 @dataclass(eq=False)

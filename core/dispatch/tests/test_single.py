@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.dispatch import single
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 
 
 @dataclass

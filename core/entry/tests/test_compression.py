@@ -16,7 +16,7 @@ from magnetar.core.entry.compression import (
     decompress,
     decompress_records,
 )
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 PLAIN = b"hello " * 100
 PACKED = {

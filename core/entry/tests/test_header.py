@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from magnetar.core.entry import header
 from magnetar.core.entry.header import Header
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 PAYLOADS = st.lists(st.binary(max_size=20), min_size=1, max_size=300)
 NOW_MS = 1_790_000_000_000

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from magnetar.core.checksum import crc32c
 from magnetar.core.entry import kafka_batch
 from magnetar.core.entry.record import NO_TIME, Record
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
 
 maybe = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=9).map(str.encode), maybe), max_size=3)

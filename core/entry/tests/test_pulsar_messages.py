@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from magnetar.core.entry import pulsar_messages, pulsar_metadata
 from magnetar.core.entry.pulsar_messages import METADATA, Message
 from magnetar.core.entry.record import NO_TIME, Record
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 from magnetar.core.testing.entries import entry
-from magnetar.core.varints import varint
 
 maybe = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=9).map(str.encode), maybe), max_size=3)

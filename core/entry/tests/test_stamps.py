@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.entry import stamps
-from magnetar.core.varints import varint
+from magnetar.core.kernel.varints import varint
 
 TIMES = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
 INDEXES = st.one_of(st.integers(0, 300), st.integers(16_000, 17_000), st.integers(0, 1 << 62))

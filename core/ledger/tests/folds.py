@@ -8,16 +8,17 @@ from typing import Any, Protocol
 from magnetar.core.entry import kafka_batch, kafka_form
 from magnetar.core.entry.kafka_batch import header_of
 from magnetar.core.entry.record import Record
-from magnetar.core.errors import BrokerError, StorageFailed
-from magnetar.core.ledger.fold import Fold
-from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.kernel.errors import BrokerError, StorageFailed
+from magnetar.core.ledger.fold.fold import Fold
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.testing.bench import NAME, Bench, Told, settled
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic import deduplication, transaction_buffer
-from magnetar.core.topic.sequences import ProducerSequences
+from magnetar.core.topic import transaction_buffer
+from magnetar.core.topic.publishing import deduplication
+from magnetar.core.topic.publishing.sequences import ProducerSequences
 from magnetar.core.topic.transaction_buffer import TransactionBuffer
-from magnetar.wire.kafka.producer_states import Census, ProducerStates
-from magnetar.wire.kafka.session import producer_snapshots
+from magnetar.wire.kafka.partition import producer_snapshots
+from magnetar.wire.kafka.partition.producer_states import Census, ProducerStates
 
 NOW_MS = 1_700_000_000_000
 Done = Callable[[Any], None]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import varint
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.formats import (
     CursorSnapshot,
@@ -17,7 +18,6 @@ from magnetar.core.ledger.formats import (
     ManagedLedgerInfo,
     Range,
 )
-from magnetar.core.varints import varint
 
 IDS = st.integers(-1, 2**63 - 1)
 POSITIONS = st.tuples(IDS, IDS)

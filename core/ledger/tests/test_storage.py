@@ -2,7 +2,7 @@
 
 import msgspec
 
-from magnetar.core.ledger.managed import ManagedLedger
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.testing.bench import NAME, Told, bench, settled
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import trio
 import trio.testing
 
-from magnetar.core.clock import SystemClock
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import WireError
 from magnetar.core.link.connection import Connection
-from magnetar.core.link.gathering import Gathering
+from magnetar.core.link.large_frame import Gathering
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.loop import Link
 from magnetar.core.link.tls import TlsWire

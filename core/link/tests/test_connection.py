@@ -7,9 +7,9 @@ import trio
 import trio.testing
 
 from magnetar.core.link.connection import PROOF_BYTES
-from magnetar.core.link.incoming import ASKING_BYTES
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.link.outgoing import PART_OF_PROVEN, SMALL_BYTES
+from magnetar.core.link.memory.inbound import ASKING_BYTES
+from magnetar.core.link.memory.outbound import PART_OF_PROVEN, SMALL_BYTES
 from magnetar.core.link.tests.echo import Bench, receive_exactly, running
 
 

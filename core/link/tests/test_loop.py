@@ -15,8 +15,8 @@ import trio.testing
 from trio.testing import MockClock
 
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.link.lingering import LINGER_SECONDS, LINGERING_MAX
-from magnetar.core.link.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
+from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES, PAUSE_STORAGE
 from magnetar.core.link.tests.echo import (
     EchoSession,
     LineWire,
@@ -25,7 +25,7 @@ from magnetar.core.link.tests.echo import (
     receive_exactly,
     running,
 )
-from magnetar.core.link.tests.test_accepting import no_more_descriptors
+from magnetar.core.link.tests.test_acceptor import no_more_descriptors
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.clock import FixedClock
 

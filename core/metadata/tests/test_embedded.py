@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.errors import BadVersion, StorageFailed, StorageFull
+from magnetar.core.kernel.errors import BadVersion, StorageFailed, StorageFull
 from magnetar.core.metadata import end_mark, schema
 from magnetar.core.metadata.embedded import CHILDREN_PER_REST, open_embedded
 from magnetar.core.metadata.history import Names

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.metadata import files
 
 

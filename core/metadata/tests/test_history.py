@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.metadata import files, history
 from magnetar.core.metadata.embedded import open_embedded
 from magnetar.core.metadata.history import Names

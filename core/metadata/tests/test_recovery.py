@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from magnetar.core.errors import Corrupted, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.metadata import end_mark, files, log_file, schema
 from magnetar.core.metadata.embedded import open_embedded
 from magnetar.core.metadata.end_mark import SLOT_BYTES

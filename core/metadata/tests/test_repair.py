@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.metadata import log_file, repair
 from magnetar.core.metadata.embedded import open_embedded
 from magnetar.core.metadata.history import Names

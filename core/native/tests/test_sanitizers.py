@@ -19,14 +19,14 @@ from magnetar.core.native import PURE_WANTED
 ROOT = Path(__file__).parents[3]
 TWIN_TESTS = (
     "core/link/tests/test_sockets.py",
-    "core/link/tests/test_gathering.py",
+    "core/link/tests/test_large_frame.py",
     "core/entry/tests/test_header.py",
     "core/entry/tests/test_kafka_form.py",
     "core/entry/tests/test_stamps.py",
     "bookie/format/tests/test_records.py",
     "bookie/format/tests/test_entries.py",
-    "wire/kafka/tests/test_batches.py",
-    "wire/kafka/tests/test_contents.py",
+    "wire/kafka/partition/tests/test_batches.py",
+    "wire/kafka/partition/tests/test_contents.py",
     "wire/kafka/tests/test_hot.py",
     "wire/pulsar/hot/tests",
 )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from magnetar.core.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
+from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
 from magnetar.core.ports.ledger_store import LedgerStore, LedgerWriter
 
 Check = Callable[[LedgerStore], Awaitable[None]]

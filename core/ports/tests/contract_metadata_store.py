@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 from magnetar.core.testing.metadata import overwrite, remove
 

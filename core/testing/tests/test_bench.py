@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.errors import Terminated
+from magnetar.core.kernel.errors import Terminated
 from magnetar.core.testing.bench import NO_AGE, Told, bench, stored
 
 

@@ -1,10 +1,10 @@
 """A broker for tests: what survives it is in its stores."""
 
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
-from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 
 NAME = TopicName.parse("t")

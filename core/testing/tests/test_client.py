@@ -1,12 +1,17 @@
 """Clients of a topic that remember what they were told."""
 
-from magnetar.core.names import TopicName
-from magnetar.core.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import (
+    BrokerDefaults,
+    NamespacePolicies,
+    TopicPolicies,
+    effective,
+)
 from magnetar.core.testing.bench import bench
 from magnetar.core.testing.client import ClientProducer, attached, attached_volatile
-from magnetar.core.topic.producer import AccessMode
-from magnetar.core.topic.subscription import SubscriptionType
-from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.publishing.producer import AccessMode
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
 async def test_what_came_and_what_came_again() -> None:

@@ -1,4 +1,4 @@
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.core.testing.errors import leaves
 
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.errors import StorageFailed, StorageFull
+from magnetar.core.kernel.errors import StorageFailed, StorageFull
 
 pytest.register_assert_rewrite("magnetar.core.ports.tests.contract_ledger_store")
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.tests.contract_database import CHECKS, fill
 from magnetar.core.testing.memory_database import FILE, MemoryDatabases
 from magnetar.core.testing.memory_disk import MemoryDisk

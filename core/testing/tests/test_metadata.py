@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.errors import NotFound
+from magnetar.core.kernel.errors import NotFound
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.testing.metadata import overwrite, remove

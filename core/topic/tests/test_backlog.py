@@ -1,6 +1,6 @@
 """What holds entries back: durable subscriptions, and no reader."""
 
-from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.log.chain import START
 from magnetar.core.testing.bench import Bench
 from magnetar.core.topic.backlog import backlog_bytes, needed_from, slowest
 

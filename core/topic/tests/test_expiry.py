@@ -1,6 +1,6 @@
 """Messages that nobody waits for any longer."""
 
-from magnetar.core.ledger.chain import START
+from magnetar.core.ledger.log.chain import START
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.backlog import backlog_bytes

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     NotAllowed,
     NotReady,
     ProducerBusy,
@@ -13,13 +13,13 @@ from magnetar.core.errors import (
     SubscriptionNotFound,
     Terminated,
 )
-from magnetar.core.ledger.chain import START
-from magnetar.core.ledger.managed import State
+from magnetar.core.ledger.log.chain import START
+from magnetar.core.ledger.log.managed_ledger import State
 from magnetar.core.testing.bench import Bench, Told, settled
 from magnetar.core.testing.client import ClientConsumer, ClientProducer, attached
 from magnetar.core.topic.backlog import slowest
-from magnetar.core.topic.consumer import ConsumerRequest
-from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.topic.subscription.consumer import ConsumerRequest
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import READER_KEPT_MS, Topic
 
 EXCLUSIVE = SubscriptionType.EXCLUSIVE

@@ -9,9 +9,9 @@ import pytest
 
 from magnetar.core.entry import kafka_batch, kafka_form
 from magnetar.core.entry.record import Record
-from magnetar.core.errors import NotReady, StorageFailed
-from magnetar.core.ledger.fold import Snapshot
-from magnetar.core.ledger.transaction_index import Aborted, Image, Open, TransactionIndex
+from magnetar.core.kernel.errors import NotReady, StorageFailed
+from magnetar.core.ledger.fold.fold import Snapshot
+from magnetar.core.ledger.fold.transaction_index import Aborted, Image, Open, TransactionIndex
 from magnetar.core.testing.bench import Bench, bench, settled
 from magnetar.core.topic.topic import Topic
 from magnetar.core.topic.transaction_buffer import decode, encode

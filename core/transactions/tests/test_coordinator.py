@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.broker import Broker
-from magnetar.core.errors import NotReady, StorageFailed
-from magnetar.core.names import TopicName
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.errors import NotReady, StorageFailed
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.topic.topic import Topic

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
-from magnetar.core.errors import NotFound
-from magnetar.core.listing import topics_of
-from magnetar.core.names import TopicName
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.errors import NotFound
+from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.admin.reaching import each_stored, having
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.lookup import check_bundle

@@ -12,8 +12,8 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from magnetar.core.broker import AnyTopic
-from magnetar.core.rates import Inflow
+from magnetar.core.broker.broker import AnyTopic
+from magnetar.core.kernel.rates import Inflow
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.topic_stats import described
 from magnetar.wire.http.asking import Ask

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from magnetar.core.errors import AlreadyExists, Invalid
+from magnetar.core.kernel.errors import AlreadyExists, Invalid
 from magnetar.wire.http.asking import Ask, parsed
 from magnetar.wire.http.routes import JSON, Table
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from magnetar.core import administration
-from magnetar.core.dates import iso_date
-from magnetar.core.ledger.chain import Position
-from magnetar.core.topic.statistics import statistics
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.broker import administration
+from magnetar.core.kernel.dates import iso_date
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic.subscription.statistics import statistics
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.reaching import each_stored, stored
 from magnetar.wire.http.asking import Ask

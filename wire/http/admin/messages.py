@@ -16,15 +16,15 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.core.dates import iso_date
 from magnetar.core.entry import crossing
 from magnetar.core.entry.compression import CODECS, decompress
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.entry.kafka_form import batch_in
 from magnetar.core.entry.pulsar_metadata import message_count
-from magnetar.core.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
-from magnetar.core.ledger.chain import START, Position
-from magnetar.core.topic.seeking import find_by_time, mark_before
+from magnetar.core.kernel.dates import iso_date
+from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
+from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.reaching import MessageId, Target, message_id, stored
 from magnetar.wire.http.asking import Ask

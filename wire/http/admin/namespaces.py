@@ -14,11 +14,11 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.core import administration
-from magnetar.core.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
-from magnetar.core.listing import topics_of
-from magnetar.core.names import TopicName
-from magnetar.core.policies import AuthPolicies, Bundles, NamespacePolicies
+from magnetar.core.broker import administration
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import AuthPolicies, Bundles, NamespacePolicies
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.policies.namespaces import changed, shown, taken
 from magnetar.wire.http.asking import Ask

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from magnetar.core import administration
-from magnetar.core.errors import Invalid
+from magnetar.core.broker import administration
+from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.asking import Ask, plain
 from magnetar.wire.http.routes import Table, alone

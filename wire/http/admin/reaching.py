@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from magnetar.core import administration
-from magnetar.core.broker import AnyTopic
-from magnetar.core.errors import SubscriptionNotFound
-from magnetar.core.ledger.chain import Position
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.broker import administration
+from magnetar.core.broker.broker import AnyTopic
+from magnetar.core.kernel.errors import SubscriptionNotFound
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import not_here

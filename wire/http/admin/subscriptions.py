@@ -11,11 +11,11 @@ from typing import Final
 
 import trio
 
-from magnetar.core.attaching import attach
-from magnetar.core.broker import AnyTopic
+from magnetar.core.broker.attachment import attach
+from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.entry.pulsar_metadata import message_count
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     AlreadyExists,
     Corrupted,
     EntryNotFound,
@@ -23,10 +23,10 @@ from magnetar.core.errors import (
     NotAllowed,
     SubscriptionNotFound,
 )
-from magnetar.core.ledger.chain import Position
-from magnetar.core.topic.consumer import PartialAck
-from magnetar.core.topic.seeking import find_by_time, mark_before
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic.seek import find_by_time, mark_before
+from magnetar.core.topic.subscription.consumer import PartialAck
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.reaching import (
     Target,

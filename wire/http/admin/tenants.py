@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core import administration
-from magnetar.core.catalog import Tenant
-from magnetar.core.errors import AlreadyExists
+from magnetar.core.broker import administration
+from magnetar.core.broker.catalog import Tenant
+from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import Table
 

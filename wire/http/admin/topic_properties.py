@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from magnetar.core.catalog import PARTITIONED
-from magnetar.core.errors import Invalid, TopicNotFound
+from magnetar.core.broker.catalog import PARTITIONED
+from magnetar.core.kernel.errors import Invalid, TopicNotFound
 from magnetar.wire.http.admin.reaching import stored
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import Table, not_here

@@ -11,21 +11,21 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from magnetar.core import administration
-from magnetar.core.broker import AnyTopic
-from magnetar.core.dates import iso_date
+from magnetar.core.broker import administration
+from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.entry.pulsar_metadata import publish_time
-from magnetar.core.ledger.acks import AckState
+from magnetar.core.kernel.dates import iso_date
+from magnetar.core.kernel.rates import Outflow
+from magnetar.core.ledger.cursor.acks import AckState
 from magnetar.core.ledger.formats import CursorSnapshot, encode_snapshot
-from magnetar.core.rates import Outflow
 from magnetar.core.topic.backlog import backlog_bytes
-from magnetar.core.topic.consumer import Consumer
-from magnetar.core.topic.producer import Producer
-from magnetar.core.topic.statistics import SubscriptionStatistics, statistics
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.non_persistent import VolatileSubscription, VolatileTopic
+from magnetar.core.topic.publishing.producer import Producer
+from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.core.topic.subscription.statistics import SubscriptionStatistics, statistics
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileSubscription, VolatileTopic
 from magnetar.wire.http.admin.reaching import one
 from magnetar.wire.http.admin.summing import Sum
 from magnetar.wire.http.asking import Ask

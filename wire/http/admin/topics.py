@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from magnetar.core import administration
-from magnetar.core.listing import topics_of
-from magnetar.core.policies import AuthPolicies
+from magnetar.core.broker import administration
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.policy.policies import AuthPolicies
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.policies.namespaces import changed
 from magnetar.wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored

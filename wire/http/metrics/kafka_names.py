@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core.names import DEFAULT_NAMESPACE, TopicName
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE, TopicName
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.metrics.exposition import Family, gauge, label_text
 

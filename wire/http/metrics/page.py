@@ -16,14 +16,14 @@ from typing import Final
 import trio
 from starlette.responses import Response, StreamingResponse
 
-from magnetar.core.broker import AnyTopic
-from magnetar.core.ledger.write_statistics import WriteStatistics
-from magnetar.core.rates import Outflow
+from magnetar.core.broker.broker import AnyTopic
+from magnetar.core.kernel.rates import Outflow
+from magnetar.core.ledger.log.statistics import WriteStatistics
 from magnetar.core.topic.backlog import backlog_bytes
-from magnetar.core.topic.statistics import statistics
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.topic.non_persistent import VolatileSubscription
+from magnetar.core.topic.subscription.statistics import statistics
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileSubscription
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import HttpOptions
 from magnetar.wire.http.last_times import LastTimes

@@ -15,8 +15,8 @@ import httpx
 import pytest
 import trio
 
-from magnetar.core.broker import Broker, BrokerSettings
-from magnetar.core.clock import SystemClock
+from magnetar.core.broker.broker import Broker, BrokerSettings
+from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.wire.http.app import serve_http
@@ -63,8 +63,8 @@ def test_the_door_imports_nothing_heavy() -> None:
 
 LAZY = """
 import socket, sys, trio
-from magnetar.core.broker import Broker, BrokerSettings
-from magnetar.core.clock import SystemClock
+from magnetar.core.broker.broker import Broker, BrokerSettings
+from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.wire.http.app import serve_http

@@ -6,7 +6,7 @@ import pytest
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from magnetar.core.errors import Invalid, InvalidName
+from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.wire.http.asking import DISCONNECTED, Ask, plain
 from magnetar.wire.http.front import Front
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor

@@ -1,6 +1,6 @@
 """The table of errors is total."""
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.core.testing.errors import leaves
 from magnetar.wire.http.errors import STATUS, status_of
 

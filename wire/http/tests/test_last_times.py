@@ -1,8 +1,8 @@
 """What consumers did last."""
 
-from magnetar.core.names import TopicName
-from magnetar.core.topic.consumer import Consumer, ConsumerRequest
-from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.wire.http.last_times import LastTimes
 from magnetar.wire.http.tests.visitor import Visitor
 

@@ -1,7 +1,7 @@
 """HTTP lookup."""
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor, visiting
 

@@ -6,8 +6,8 @@ import pytest
 from starlette.requests import Request
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.errors import NotOwned
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.errors import NotOwned
+from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.redirect import location
 from magnetar.wire.http.tests.visitor import visiting
 

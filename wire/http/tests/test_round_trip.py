@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from magnetar.core.errors import StorageFailed
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.wire.http.round_trip import TOPIC, HealthCheck, message
 from magnetar.wire.http.tests.visitor import Visitor, visiting

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import trio
 
-from magnetar.core.broker import ALONE, Broker, BrokerSettings
-from magnetar.core.clock import SystemClock
+from magnetar.core.broker.broker import ALONE, Broker, BrokerSettings
 from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.names import TopicName
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.front import Front, HttpOptions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 
 VARINT_BYTES_MAX: Final = 5
 

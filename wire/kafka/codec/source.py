@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.codec import reading, writing
 from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
 

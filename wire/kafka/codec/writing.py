@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from magnetar.core import varints
+from magnetar.core.kernel import varints
 
 SHORT: Final = [varints.varint(number) for number in range(1024)]
 """Most sizes are small."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.chain import Position
+from magnetar.core.ledger.log.chain import Position
 
 NEVER_MS: Final = -1
 

@@ -24,9 +24,9 @@ from typing import Final, TypeVar
 
 import trio
 
-from magnetar.core.clock import Clock
-from magnetar.core.errors import BrokerError, NotCoordinator
-from magnetar.core.waiting import Waiting
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import BrokerError, NotCoordinator
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
@@ -37,17 +37,17 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     Refused,
 )
-from magnetar.wire.kafka.groups.configured import Configured
+from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.member import Joined, Joining, resumed
+from magnetar.wire.kafka.groups.classic.rounds import Rules
+from magnetar.wire.kafka.groups.classic.store import Keeper
+from magnetar.wire.kafka.groups.classic.stored import AnyKept, Done, Kept, unheard
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
 from magnetar.wire.kafka.groups.consumer.words import Topics
-from magnetar.wire.kafka.groups.group import Group
-from magnetar.wire.kafka.groups.keeper import Keeper
-from magnetar.wire.kafka.groups.kept import AnyKept, Done, Kept, unheard
-from magnetar.wire.kafka.groups.member import Joined, Joining, resumed
+from magnetar.wire.kafka.groups.memory_budget import GROUP_BYTES, Room
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
-from magnetar.wire.kafka.groups.room import GROUP_BYTES, Room
-from magnetar.wire.kafka.groups.rounds import Rules
+from magnetar.wire.kafka.groups.stored_configs import Configured
 
 log = logging.getLogger(__name__)
 
@@ -314,7 +314,7 @@ class Groups:
 
     def topics_wanted(self, group_id: str) -> set[str] | None:
         """Topics that somebody in the group subscribes to; None if that cannot be known."""
-        from magnetar.wire.kafka.groups.wanted import topics_wanted
+        from magnetar.wire.kafka.groups.classic.topics import topics_wanted
 
         group, found = self._groups.get(group_id), set[str]()
         if isinstance(group, ConsumerGroup):

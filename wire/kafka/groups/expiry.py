@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.errors import BrokerError
+from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import NONE
 from magnetar.wire.kafka.groups.commit import NEVER_MS, Commit
 from magnetar.wire.kafka.groups.records import Record

@@ -7,7 +7,10 @@ one group is told in `consumer/classic.py`.
 
 from __future__ import annotations
 
-from magnetar.wire.kafka.groups import inner
+from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.member import Member
+from magnetar.wire.kafka.groups.classic.stored import Kept, KeptMember, KeptReader, KeptReaders
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.classic import (
     assignment_of,
@@ -17,9 +20,6 @@ from magnetar.wire.kafka.groups.consumer.classic import (
 )
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
 from magnetar.wire.kafka.groups.consumer.words import Topics
-from magnetar.wire.kafka.groups.group import Group
-from magnetar.wire.kafka.groups.kept import Kept, KeptMember, KeptReader, KeptReaders
-from magnetar.wire.kafka.groups.member import Member
 
 
 def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
@@ -45,7 +45,7 @@ def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -
     said = subscription_of(request)
     if said is None:
         return None
-    task = inner.assignment_in(member.assignment)
+    task = embedded.assignment_in(member.assignment)
     given = task.assigned_partitions if task is not None else ()
     assigned = known(given, topics).difference(taken)
     return KeptReader(
@@ -76,7 +76,7 @@ def moved_back(group: ConsumerGroup) -> Kept:
     assert len(classics) == len(group.members)
     members = []
     for member, classic in classics:
-        said = inner.subscription(member.names, classic.version)
+        said = embedded.subscription(member.names, classic.version)
         members.append(
             KeptMember(
                 member_id=member.id,
@@ -91,7 +91,7 @@ def moved_back(group: ConsumerGroup) -> Kept:
         )
     return Kept(
         generation=max(member.epoch for member, _ in classics),
-        protocol_type=inner.CONSUMER,
+        protocol_type=embedded.CONSUMER,
         protocol=classics[0][1].protocols[0],
         leader=members[0].member_id,
         members=tuple(members),

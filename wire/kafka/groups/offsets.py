@@ -23,8 +23,8 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.broker import Broker
-from magnetar.core.errors import (
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
     Fenced,
@@ -35,11 +35,11 @@ from magnetar.core.errors import (
     SubscriptionNotFound,
     TopicNotFound,
 )
-from magnetar.core.ledger.chain import START, Position
-from magnetar.core.ledger.cursor import Cursor
-from magnetar.core.ledger.managed import ManagedLedger
-from magnetar.core.names import check_subscription
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.kernel.names import check_subscription
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
@@ -52,7 +52,7 @@ from magnetar.wire.kafka.errors import (
 from magnetar.wire.kafka.groups.commit import Commit, committed, is_committed, stored
 from magnetar.wire.kafka.groups.records import Record, Records
 from magnetar.wire.kafka.groups.subscriptions import Partition
-from magnetar.wire.kafka.session.logs import Log, Logs
+from magnetar.wire.kafka.partition.logs import Log, Logs
 
 OWN: Final = "kafka.group"
 """A property of subscriptions that were made for a group."""

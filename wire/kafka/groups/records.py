@@ -19,7 +19,7 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.cluster.owned import OwnedRecord
-from magnetar.core.errors import Fenced, NotCoordinator
+from magnetar.core.kernel.errors import Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
 
 GROUPS: Final = "/magnetar/kafka/groups"

@@ -15,10 +15,14 @@ from urllib.parse import unquote
 
 import trio
 
-from magnetar.core.broker import Broker
-from magnetar.core.errors import BrokerError
-from magnetar.core.names import RESERVED_SUBSCRIPTION_PREFIX, RESERVED_SUBSCRIPTIONS, TopicName
-from magnetar.core.topic.consumer import Consumer
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.names import (
+    RESERVED_SUBSCRIPTION_PREFIX,
+    RESERVED_SUBSCRIPTIONS,
+    TopicName,
+)
+from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.wire.kafka.names import called
 
 LOGS: Final = "/managed-ledgers"

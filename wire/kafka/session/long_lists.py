@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from magnetar.core.resting import Resting
+from magnetar.core.kernel.cooperation import Resting
 from magnetar.wire.kafka.apis import encode_listed, encode_parts
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """What each request wants to do, and to what: asked of core before anything is done.
 
 Names are those that clients use; a topic that is named by its id only stands as the id in hex. So
-far everybody may do everything (`core/access.py`). A request that may not be made ends its
+far everybody may do everything (`core/broker/access.py`). A request that may not be made ends its
 connection; answers for single topics come with the day when something is refused.
 
 Invariant: every request that is served has its row here, and is asked about once.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from magnetar.core.access import Access, Action, Kind
+from magnetar.core.broker.access import Access, Action, Kind
 from magnetar.wire.kafka.codec.declare import NO_UUID, Request
 
 

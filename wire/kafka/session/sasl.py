@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.errors import Unauthenticated
+from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.wire.kafka.errors import (
     ILLEGAL_SASL_STATE,
     NONE,

@@ -19,39 +19,23 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.access import ANYBODY, Conversation
-from magnetar.core.debts import Debts
-from magnetar.core.errors import Unauthorized
+from magnetar.core.broker.access import ANYBODY, Conversation
+from magnetar.core.broker.publish_throttle import Debts
+from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.link.connection import Connection
-from magnetar.core.link.pauses import PAUSE_LATER, PAUSE_PUBLISHES
+from magnetar.core.link.memory.pauses import PAUSE_LATER, PAUSE_PUBLISHES
 from magnetar.wire.kafka import hot
 from magnetar.wire.kafka.codec.declare import Response
-from magnetar.wire.kafka.inspectors import Account
-from magnetar.wire.kafka.session import (
-    acls,
-    commits,
-    configure,
-    consumer_groups,
-    coordinate,
-    deletion,
-    fetch,
-    inspection,
-    introduce,
-    logdirs,
-    manage,
-    produce,
-    promises,
-    quorum,
-    rights,
-    sasl,
-    single,
-    tools,
-    topics,
-    transact,
-    whereabouts,
-)
-from magnetar.wire.kafka.session.news import News
+from magnetar.wire.kafka.partition.inspectors import Account
+from magnetar.wire.kafka.session import rights, sasl, versions
+from magnetar.wire.kafka.session.configs import acls, configs
+from magnetar.wire.kafka.session.fetch import delete_records, fetch, list_offsets
+from magnetar.wire.kafka.session.fetch.news import News
+from magnetar.wire.kafka.session.groups import classic, consumer, group_tools, offsets
 from magnetar.wire.kafka.session.pending import Pending
+from magnetar.wire.kafka.session.produce import produce, single_batch
+from magnetar.wire.kafka.session.topics import log_dirs, metadata, quorum, topic_changes
+from magnetar.wire.kafka.session.transactions import promises, transaction_tools, transactions
 from magnetar.wire.kafka.wire import Asked, AskedAgain, KafkaWire
 
 if TYPE_CHECKING:
@@ -65,21 +49,21 @@ Told = Response | list[bytes] | None
 Handler = Callable[["KafkaSession", Asked], Awaitable[Told]]
 
 HANDLERS: Final[Mapping[int, Handler]] = {
-    **introduce.HANDLERS,
-    **topics.HANDLERS,
+    **versions.HANDLERS,
+    **metadata.HANDLERS,
     **fetch.HANDLERS,
-    **whereabouts.HANDLERS,
-    **deletion.HANDLERS,
-    **logdirs.HANDLERS,
-    **coordinate.HANDLERS,
-    **commits.HANDLERS,
-    **consumer_groups.HANDLERS,
-    **tools.HANDLERS,
-    **manage.HANDLERS,
-    **configure.HANDLERS,
-    **transact.HANDLERS,
+    **list_offsets.HANDLERS,
+    **delete_records.HANDLERS,
+    **log_dirs.HANDLERS,
+    **classic.HANDLERS,
+    **offsets.HANDLERS,
+    **consumer.HANDLERS,
+    **group_tools.HANDLERS,
+    **topic_changes.HANDLERS,
+    **configs.HANDLERS,
+    **transactions.HANDLERS,
     **promises.HANDLERS,
-    **inspection.HANDLERS,
+    **transaction_tools.HANDLERS,
     **acls.HANDLERS,
     **quorum.HANDLERS,
     **sasl.HANDLERS,
@@ -228,7 +212,7 @@ class KafkaSession:
         try:
             if isinstance(asked, AskedAgain):
                 rights.check_named(self.broker.access, self.who, asked.key, asked.shape.asked_of)
-                if single.begin(self, asked):
+                if single_batch.begin(self, asked):
                     return
             else:
                 rights.check(self.broker.access, self.who, asked.key, asked.request)

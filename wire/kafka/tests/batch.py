@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from magnetar.core.checksum import crc32c
 from magnetar.core.entry.kafka_batch import zigzag
+from magnetar.core.kernel.checksum import crc32c
 
 NO_PRODUCER = (-1, -1, -1)
 

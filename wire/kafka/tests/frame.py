@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from magnetar.core.link.gathering import GatheringNow
+from magnetar.core.link.large_frame import GatheringNow
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.codec.declare import Request
 from magnetar.wire.kafka.codec.encoding import encoder

@@ -6,7 +6,7 @@ import sys
 import kio.index
 import pytest
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.apis import APIS, Header, decode_header, decode_request, encode_response
 from magnetar.wire.kafka.messages.basics import (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.apis import APIS, decode_header, decode_request
 from magnetar.wire.kafka.codec.decoding import decoder
 from magnetar.wire.kafka.codec.encoding import encoder

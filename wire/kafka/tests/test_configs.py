@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.policies import (
+from magnetar.core.policy.policies import (
     BrokerDefaults,
     Compaction,
     LedgerLimits,

@@ -8,8 +8,8 @@ from pathlib import Path
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.configs import TOPIC
 from magnetar.wire.kafka.groups.configs import GROUP
-from magnetar.wire.kafka.session.introduce import SERVED
 from magnetar.wire.kafka.session.session import HANDLERS
+from magnetar.wire.kafka.session.versions import SERVED
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "kafka.md").read_text(encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """Our errors as Kafka's codes: every one of them."""
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.core.testing.errors import leaves
 from magnetar.wire.kafka.errors import (
     CODES,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.entry import kafka_form
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis, hot
 from magnetar.wire.kafka.hot import Shapes
 from magnetar.wire.kafka.messages.records import (

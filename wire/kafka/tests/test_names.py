@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.errors import InvalidName
+from magnetar.core.kernel.errors import InvalidName
 from magnetar.wire.kafka.names import called, new_topic_of, topic_of
 
 

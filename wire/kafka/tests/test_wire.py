@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.messages.basics import ApiVersionsResponse
 from magnetar.wire.kafka.messages.groups import HeartbeatResponse
 from magnetar.wire.kafka.wire import FRAME_BYTES_MAX, WORDS_BYTES_MAX, KafkaWire

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.core.varints import number_at, stretches, varint_end
+from magnetar.core.kernel.varints import number_at, stretches, varint_end
 from magnetar.wire.pulsar.events import Acks, Flow
 from magnetar.wire.pulsar.frames import SIZES
 from magnetar.wire.pulsar.hot.sends import Limits

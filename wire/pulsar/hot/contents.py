@@ -18,9 +18,9 @@ from struct import Struct as Layout
 from typing import Final
 
 from magnetar.core.entry.compression import CODECS, decompress
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import number_at, varint_end
 from magnetar.core.native import quickest
-from magnetar.core.varints import number_at, varint_end
 
 HOME: Final = "magnetar.wire.pulsar.hot.compiled.reading"
 UNCOMPRESSED_BYTES_MAX: Final = 256 * 1024

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import Final, NamedTuple
 
-from magnetar.core.varints import stretches, varint
+from magnetar.core.kernel.varints import stretches, varint
 from magnetar.wire.pulsar.frames import BROKER_PART, CHECKSUM_PART, SIZE, tail_to_store
 
 UNSIGNED: Final = (1 << 64) - 1

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import Final
 
-from magnetar.core.varints import ONE_BYTE, stretches, varint
+from magnetar.core.kernel.varints import ONE_BYTE, stretches, varint
 from magnetar.wire.pulsar.frames import SIZES
 
 UNSIGNED: Final = (1 << 64) - 1

@@ -10,8 +10,8 @@ from functools import lru_cache
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from magnetar.core.checksum import crc32c
-from magnetar.core.varints import number_at, varint, varint_end
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Sends
 from magnetar.wire.pulsar.frames import CHECKED_BYTES, SIZE, TAIL_BYTES_MIN
 from magnetar.wire.pulsar.varints import all_varints

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.errors import BrokerError, NotAllowed
+from magnetar.core.kernel.errors import BrokerError, NotAllowed
 
 if TYPE_CHECKING:
-    from magnetar.core.ledger.tail_cache import Slice
+    from magnetar.core.ledger.read.tail_cache import Slice
 
 ATTACHED_MAX: Final = 100_000
 """Clients keep one connection for all they have, so it is far above what any of them needs."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.attaching import ATTACH_SECONDS
-from magnetar.core.errors import BrokerError, ConsumerNotFound, NotReady
+from magnetar.core.broker.attachment import ATTACH_SECONDS
+from magnetar.core.kernel.errors import BrokerError, ConsumerNotFound, NotReady
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.consume import Attached

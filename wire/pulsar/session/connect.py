@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from magnetar.core.errors import NotAllowed
+from magnetar.core.kernel.errors import NotAllowed
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
 from magnetar.wire.pulsar.wire import State

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.errors import BrokerError, Invalid, NotAllowed, NotReady
-from magnetar.core.ledger.tail_cache import Slice
-from magnetar.core.topic.consumer import NOTHING_NOTED, Consumer
+from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.wire import Recipient

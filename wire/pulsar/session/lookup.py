@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.cluster.ownership import Peer
-from magnetar.core.errors import (
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import (
     InvalidName,
     NamespaceNotFound,
     NotOwned,
@@ -18,8 +19,7 @@ from magnetar.core.errors import (
     Overloaded,
     TopicNotFound,
 )
-from magnetar.core.listing import topics_of
-from magnetar.core.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.wire.pulsar import events, replies
 
 if TYPE_CHECKING:

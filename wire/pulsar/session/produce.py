@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.attaching import attach
+from magnetar.core.broker.attachment import attach
 from magnetar.core.entry.pulsar_metadata import has_encryption_keys
-from magnetar.core.errors import (
+from magnetar.core.kernel.errors import (
     BrokerError,
     ChecksumMismatch,
     Invalid,
@@ -16,12 +16,12 @@ from magnetar.core.errors import (
     NotReady,
     ProducerBusy,
 )
-from magnetar.core.ledger.chain import START
-from magnetar.core.names import check_length
-from magnetar.core.topic.checks import check_properties
-from magnetar.core.topic.producer import AccessMode, Producer, ProducerRequest
+from magnetar.core.kernel.names import check_length
+from magnetar.core.ledger.log.chain import START
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
+from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileTopic
 from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attached import NOBODY, check_attached

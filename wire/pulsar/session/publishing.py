@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from magnetar.core.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
-from magnetar.core.ledger.chain import Position
-from magnetar.core.topic import checks
-from magnetar.core.topic.producer import Producer
-from magnetar.core.topic.sequences import Verdict, counts
+from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic import restrictions
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.publishing.producer import Producer
+from magnetar.core.topic.publishing.sequences import Verdict, counts
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileTopic
 from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.errors import code_of, spares_connection
 
@@ -200,7 +200,7 @@ class Attached:
         """
         found: dict[int, BrokerError | None] = dict.fromkeys(malformed, MALFORMED)
         if self.topic.policies.checks_messages:
-            found.update(checks.refused(run.payloads, self.topic.policies, now_ms))
+            found.update(restrictions.refused(run.payloads, self.topic.policies, now_ms))
         sightings = self._sightings(run, found)
         start = 0
         for at in [*sorted(found), len(run.payloads)]:

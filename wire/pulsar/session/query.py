@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.dates import iso_date
-from magnetar.core.errors import NotAllowed, TopicNotFound
+from magnetar.core.kernel.dates import iso_date
+from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
 from magnetar.wire.pulsar import events, refusals, replies
 from magnetar.wire.pulsar.session.away import ask
 from magnetar.wire.pulsar.session.consume import Attached

@@ -8,9 +8,9 @@ connections take turns.
 Limits:
 - A connection with `REQUESTS_MAX` requests that are not done is not read until half of them are.
 - What was received with the last of them is taken, too. All count in the server's memory
-  (`core/link/incoming.py`). Where there is none left the connection ends, and what it asked before
-  is dropped: it is told nothing that would make it ask for less. The first `FREE_MAX` requests of
-  each connection need no room, if they are small.
+  (`core/link/memory/inbound.py`). Where there is none left the connection ends, and what it asked
+  before is dropped: it is told nothing that would make it ask for less. The first `FREE_MAX`
+  requests of each connection need no room, if they are small.
 - `UNDER_WAY_MAX` requests of all connections are under way. Beyond that a connection may have one,
   so that requests that take long delay nobody else's for ever.
 - `BEGIN_MAX` requests begin in one turn of the loop, which then serves other protocols.
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import trio
 from msgspec import Struct
 
-from magnetar.core.link.pauses import PAUSE_REQUESTS
+from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import events
 
 if TYPE_CHECKING:

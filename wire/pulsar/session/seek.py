@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.entry.pulsar_metadata import message_count
-from magnetar.core.errors import Corrupted, Invalid, NotAllowed, NotReady
-from magnetar.core.ledger.chain import START, Position
-from magnetar.core.topic.consumer import PartialAck
-from magnetar.core.topic.seeking import find_by_time, mark_before
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.kernel.errors import Corrupted, Invalid, NotAllowed, NotReady
+from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.seek import find_by_time, mark_before
+from magnetar.core.topic.subscription.consumer import PartialAck
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session.away import ask

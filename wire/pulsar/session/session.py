@@ -18,11 +18,11 @@ from typing import Any, Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.broker import Broker
-from magnetar.core.debts import Debts
-from magnetar.core.errors import BrokerError, Invalid
+from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.publish_throttle import Debts
+from magnetar.core.kernel.errors import BrokerError, Invalid
 from magnetar.core.link.connection import Connection
-from magnetar.core.link.pauses import PAUSE_PUBLISHES
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.pulsar import events, refusals, replies
 from magnetar.wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from magnetar.wire.pulsar.session.away import Away

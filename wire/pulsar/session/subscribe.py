@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.attaching import attach
-from magnetar.core.errors import (
+from magnetar.core.broker.attachment import attach
+from magnetar.core.kernel.errors import (
     BrokerError,
     ConsumerBusy,
     ConsumerNotFound,
@@ -15,14 +15,14 @@ from magnetar.core.errors import (
     NotReady,
     SubscriptionNotFound,
 )
-from magnetar.core.ledger.chain import START, Position
-from magnetar.core.names import check_length, check_subscription
-from magnetar.core.topic.checks import check_properties
-from magnetar.core.topic.consumer import Attachment, ConsumerRequest
-from magnetar.core.topic.seeking import find_by_time, mark_before
-from magnetar.core.topic.subscription import SubscriptionType
+from magnetar.core.kernel.names import check_length, check_subscription
+from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.restrictions import check_properties
+from magnetar.core.topic.seek import find_by_time, mark_before
+from magnetar.core.topic.subscription.consumer import Attachment, ConsumerRequest
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
-from magnetar.core.topic.volatile import VolatileTopic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attached import NOBODY, check_attached

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from struct import pack, unpack_from
 from typing import Any, NamedTuple
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.wire.pulsar import commands_pb2 as pb
 
 EARLIEST = (1 << 64) - 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.core.testing.errors import leaves
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.errors import CODES, code_of, spares_connection

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.checksum import crc32c
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar.frames import (
     Tail,
     checksum_fits,

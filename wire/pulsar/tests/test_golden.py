@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.wire import PulsarWire, Recipient
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import parts, values
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, refusals
 from magnetar.wire.pulsar.tests import peer

@@ -1,6 +1,6 @@
 """What a broker says, as clients read it: required fields present."""
 
-from magnetar.core import errors
+from magnetar.core.kernel import errors
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.tests import peer

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.varints import stretches, varint, varint_end
+from magnetar.core.kernel.varints import stretches, varint, varint_end
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.varints import all_varints
 

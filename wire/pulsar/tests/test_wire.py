@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.errors import WireError
-from magnetar.core.ledger.tail_cache import Slice
+from magnetar.core.kernel.errors import WireError
+from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.hot import sequence_of

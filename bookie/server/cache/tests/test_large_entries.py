@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from magnetar.bookie.format.entries import Run, seal
 from magnetar.bookie.server.cache.large_entries import LARGE_BYTES, LargeEntries, split_large
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 
 def broken(run: Run, place: int) -> Run:

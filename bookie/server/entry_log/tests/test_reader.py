@@ -11,7 +11,7 @@ from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES
 from magnetar.bookie.server.entry_log.reader import OPEN_LOGS_MAX, EntryLogReader
 from magnetar.bookie.server.entry_log.writer import EntryLogWriter, log_ids
 from magnetar.bookie.tests.real_disk import directory_at
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.disk import Creation
 from magnetar.core.testing.memory_disk import MemoryDirectory, MemoryDisk, MemoryReadFile
 

@@ -10,7 +10,7 @@ from magnetar.bookie.machine.rocksdb import RocksDatabases
 from magnetar.bookie.server.index import locations as locations_module
 from magnetar.bookie.server.index.locations import MARK, LocationIndex
 from magnetar.bookie.tests.real_disk import directory_at
-from magnetar.core.errors import Corrupted
+from magnetar.core.kernel.errors import Corrupted
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from magnetar.bookie.format.tests.journal_records import broken_file, found, rec
 from magnetar.bookie.server.journal import inventory
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, GROUP_BYTES
-from magnetar.core.errors import StorageFull
+from magnetar.core.kernel.errors import StorageFull
 
 MIB = 1024 * 1024
 

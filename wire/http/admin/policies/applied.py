@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from magnetar.core.throttle import RateLimit
+from magnetar.core.kernel.throttle import RateLimit
 from magnetar.wire.http.admin.policies.limits import Persistence
 from magnetar.wire.http.admin.policies.namespaces import STORED, decided
 from magnetar.wire.http.asking import Ask

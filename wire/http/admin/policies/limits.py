@@ -14,15 +14,15 @@ import msgspec
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 
-from magnetar.core.errors import Invalid
-from magnetar.core.policies import (
+from magnetar.core.kernel.errors import Invalid
+from magnetar.core.policy.policies import (
     SUBSCRIPTION_TYPES,
     AutoTopicCreation,
     BacklogQuota,
     QuotaType,
     Retention,
 )
-from magnetar.core.rate_policies import DispatchRate, PublishRate, SubscribeRate
+from magnetar.core.policy.rates import DispatchRate, PublishRate, SubscribeRate
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import not_here
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from magnetar.core.errors import Invalid
-from magnetar.core.policies import (
+from magnetar.core.kernel.errors import Invalid
+from magnetar.core.policy.policies import (
     AutoSubscriptionCreation,
     AutoTopicCreation,
     BacklogQuota,

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from magnetar.core.errors import TopicNotFound
-from magnetar.core.policies import (
+from magnetar.core.kernel.errors import TopicNotFound
+from magnetar.core.policy.policies import (
     AutoSubscriptionCreation,
     BacklogQuota,
     DelayedDelivery,

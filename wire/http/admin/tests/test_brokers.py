@@ -1,6 +1,6 @@
 """This server, as the cluster it is."""
 
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.admin.brokers import TOPICS_PER_REST
 from magnetar.wire.http.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.topic.consumer import ConsumerRequest
-from magnetar.core.topic.subscription import Subscription, SubscriptionType
+from magnetar.core.topic.subscription.consumer import ConsumerRequest
+from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.tests.visitor import Visitor
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 
-from magnetar.core.errors import Invalid
+from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin.topic_properties import checked
 from magnetar.wire.http.tests.visitor import Visitor
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from magnetar.core import sampling
-from magnetar.core.names import TopicName
+from magnetar.core.broker import rate_sampler
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.consumer import Consumer, ConsumerRequest
-from magnetar.core.topic.producer import Producer, ProducerRequest
-from magnetar.core.topic.subscription import SubscriptionType
-from magnetar.core.topic.volatile import VolatileTopic
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.publishing.producer import Producer, ProducerRequest
+from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
@@ -94,7 +94,7 @@ async def test_who_is_attached_and_what_waits(visitor: Visitor) -> None:
 
 async def test_rates_are_true(visitor: Visitor) -> None:
     topic = await busy(visitor)
-    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    await rate_sampler.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
     found = await visitor.get(f"{HERE}/a/stats")
     assert 0.9 < found["msgRateIn"] <= 1
     assert 9 < found["msgThroughputIn"] <= 10
@@ -115,7 +115,7 @@ async def test_parts_of_large_messages_are_counted_on_their_way_out(visitor: Vis
     await visitor.publish("a", large)
     subscription.flow(consumer, 100)
     visitor.broker.dispatch()
-    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    await rate_sampler.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
     shown = (await visitor.get(f"{HERE}/a/stats"))["subscriptions"]["s"]
     assert shown["chunkedMessageRate"] == pytest.approx(0.3, rel=0.01)
     assert shown["consumers"][0]["chunkedMessageRate"] == pytest.approx(0.3, rel=0.01)
@@ -158,7 +158,7 @@ async def test_what_nobody_could_take_is_told(visitor: Visitor) -> None:
     subscription = topic.subscription("s")
     topic.attach(subscription, 1, ConsumerRequest("c"), SubscriptionType.SHARED, Sink())
     topic.publish([b"m"] * 20, None, lambda _: None)
-    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    await rate_sampler.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
     found = await visitor.get("/admin/v2/non-persistent/public/default/n/stats")
     assert found["msgDropCounter"] == found["subscriptions"]["s"]["msgDropCounter"] == 20
     assert found["msgDropRate"] == pytest.approx(2, rel=0.01)

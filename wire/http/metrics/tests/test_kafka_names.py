@@ -3,9 +3,9 @@
 import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
-from magnetar.core.ledger.cursor import Cursor
-from magnetar.core.ledger.managed import ManagedLedger
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.wire.http.metrics.kafka_names import (
     GROUP_LAG,
     GROUP_OFFSET,

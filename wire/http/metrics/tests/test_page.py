@@ -5,8 +5,8 @@ import pytest
 import trio
 from prometheus_client.parser import text_string_to_metric_families
 
-from magnetar.core import sampling
-from magnetar.core.names import TopicName
+from magnetar.core.broker import rate_sampler
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.turns import counted_turns
 from magnetar.wire.http.metrics.names import LATENCIES
 from magnetar.wire.http.metrics.page import TOPICS_PER_REST
@@ -35,7 +35,7 @@ async def test_what_comes_in_and_waits_is_told(visitor: Visitor) -> None:
     topic = await visitor.topic("a")
     await topic.subscription("s")
     await visitor.publish("a", [b"0123456789"] * 20)
-    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    await rate_sampler.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
     found = await read(visitor)
     name = TOPIC["topic"]
     assert found["pulsar_in_messages_total"] == {name: 20}
@@ -114,7 +114,7 @@ async def test_entries_are_what_is_stored_per_second(visitor: Visitor) -> None:
     stored = trio.Event()
     topic.publish([b"batch"], [100], lambda _result: stored.set())
     await stored.wait()
-    await sampling.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
+    await rate_sampler.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)
     found = await read(visitor)
     name = TOPIC["topic"]
     assert found["pulsar_storage_write_rate"][name] == pytest.approx(0.1, rel=0.01)

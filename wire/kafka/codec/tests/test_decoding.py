@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.codec.decoding import decoder, source_of
 from magnetar.wire.kafka.codec.encoding import encoder
 from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, MetadataRequest

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.codec import reading
 
 

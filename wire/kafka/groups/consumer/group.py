@@ -43,6 +43,7 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
 )
+from magnetar.wire.kafka.groups.classic.stored import Classic, KeptReader, KeptReaders
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
 from magnetar.wire.kafka.groups.consumer.member import NEVER, Member, Step, resumed
 from magnetar.wire.kafka.groups.consumer.words import (
@@ -54,8 +55,7 @@ from magnetar.wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from magnetar.wire.kafka.groups.kept import Classic, KeptReader, KeptReaders
-from magnetar.wire.kafka.groups.room import MEMBER_BYTES, Room
+from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, Room
 
 PARTITION_BYTES: Final = 250
 """Of one partition that is given to somebody."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final
 
-from magnetar.core import listing
-from magnetar.core.broker import Broker
-from magnetar.core.errors import InvalidName
-from magnetar.core.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
-from magnetar.core.resting import Resting
+from magnetar.core.broker import topic_list
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
 from magnetar.wire.kafka.groups.consumer.patterns import compiled
 from magnetar.wire.kafka.groups.consumer.words import Topics
 from magnetar.wire.kafka.names import called, topic_of
@@ -68,7 +68,7 @@ class Lookups:
         now = self._broker.clock.monotonic()
         if now >= self._listed_until:
             namespace = NamespaceName.parse(DEFAULT_NAMESPACE)
-            parsed = map(TopicName.parse, await listing.topics_of(self._broker, namespace))
+            parsed = map(TopicName.parse, await topic_list.topics_of(self._broker, namespace))
             listed = sorted({called(name.base) for name in parsed if name.persistent})
             if listed != self._listed:
                 self._listed = listed

@@ -11,9 +11,9 @@ import enum
 from collections.abc import Set
 from typing import Final
 
+from magnetar.wire.kafka.groups.classic.stored import Classic, KeptReader
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.words import LEAVE_FOR_NOW, Beat, Topics
-from magnetar.wire.kafka.groups.kept import Classic, KeptReader
 
 NEVER: Final = float("inf")
 

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.wire.kafka.errors import NONE
+from magnetar.wire.kafka.groups.classic.stored import Classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
-from magnetar.wire.kafka.groups.kept import Classic
 
 JOIN: Final = 0
 LEAVE: Final = -1

@@ -8,22 +8,22 @@ import pytest
 import trio
 
 from magnetar.core.cluster.ownership import OwnershipTable
-from magnetar.core.errors import StorageFailed
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.clock import FixedClock
-from magnetar.core.waiting import Waiting
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.errors import Refused
-from magnetar.wire.kafka.groups.configured import Configured
+from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.groups.classic.store import Keeper
 from magnetar.wire.kafka.groups.consumer.words import Beat
 from magnetar.wire.kafka.groups.coordinator import Groups
-from magnetar.wire.kafka.groups.group import Group
-from magnetar.wire.kafka.groups.keeper import Keeper
-from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.groups.memory_budget import Room
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import Record, Records
-from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.stored_configs import Configured
 
 
 class Desk:

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from magnetar.core.testing.broker import Stores, running
+from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.groups.commit import Commit
 from magnetar.wire.kafka.groups.expiry import Expiry, expires_ms
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import Record
 from magnetar.wire.kafka.messages.groups import LeaveGroupRequest, LeaveMember
 from magnetar.wire.kafka.messages.offsets import OffsetCommitRequest
-from magnetar.wire.kafka.session.tests.conftest import Client, Stage
 from magnetar.wire.kafka.session.tests.test_groups import commit, committed, member
 
 MINUTE = 60.0

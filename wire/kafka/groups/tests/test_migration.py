@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from magnetar.wire.kafka.groups import inner, migration
+from magnetar.wire.kafka.groups import migration
+from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.group import State as ClassicState
+from magnetar.wire.kafka.groups.classic.rounds import Rules
+from magnetar.wire.kafka.groups.classic.stored import Classic, Kept, KeptMember
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
 from magnetar.wire.kafka.groups.consumer.words import Beat, Timing
-from magnetar.wire.kafka.groups.group import Group
-from magnetar.wire.kafka.groups.group import State as ClassicState
-from magnetar.wire.kafka.groups.kept import Classic, Kept, KeptMember
-from magnetar.wire.kafka.groups.room import Room
-from magnetar.wire.kafka.groups.rounds import Rules
+from magnetar.wire.kafka.groups.memory_budget import Room
 
 
 def member(name: str, task: bytes, *, instance: str | None = None, version: int = 1) -> KeptMember:
-    said = inner.subscription({"a", "gone"}, version)
+    said = embedded.subscription({"a", "gone"}, version)
     return KeptMember(name, instance, "c", "/h", 10.0, 20.0, (("range", said), ("own", said)), task)
 
 
@@ -32,8 +33,8 @@ def newer_group() -> ConsumerGroup:
 
 
 def test_over_and_back() -> None:
-    task = inner.assignment({"a": [0, 1], "gone": [3]}, 1)
-    rest = inner.assignment({"a": [2, 3]}, 1)
+    task = embedded.assignment({"a": [0, 1], "gone": [3]}, 1)
+    rest = embedded.assignment({"a": [2, 3]}, 1)
     before = classic_group(member("m", task), member("n", rest, instance="i"))
     kept = migration.moved_over(before, THERE)
     assert kept is not None
@@ -50,8 +51,8 @@ def test_over_and_back() -> None:
     assert (back.generation, back.protocol_type, back.leader) == (7, "consumer", "m")
     after = classic_group(*back.members)
     assert after.state is ClassicState.STABLE
-    assert inner.assignment_in(back.members[0].assignment) == inner.assignment_in(
-        inner.assignment({"a": [0, 1]}, 1)
+    assert embedded.assignment_in(back.members[0].assignment) == embedded.assignment_in(
+        embedded.assignment({"a": [0, 1]}, 1)
     )
     assert back.members[1] == member("n", rest, instance="i")
 
@@ -59,7 +60,7 @@ def test_over_and_back() -> None:
 def test_back_amid_a_change() -> None:
     """One knows of it and one does not: the last to be told has the generation."""
     kept = migration.moved_over(
-        classic_group(member("m", inner.assignment({"a": [0, 1, 2, 3]}, 0)), member("n", b"")),
+        classic_group(member("m", embedded.assignment({"a": [0, 1, 2, 3]}, 0)), member("n", b"")),
         THERE,
     )
     assert kept is not None
@@ -75,7 +76,7 @@ def test_back_amid_a_change() -> None:
 
 
 def test_of_a_partition_that_two_were_given_one_has_it() -> None:
-    task = inner.assignment({"a": [0, 1, 2, 3]}, 0)
+    task = embedded.assignment({"a": [0, 1, 2, 3]}, 0)
     kept = migration.moved_over(classic_group(member("m", task), member("n", task)), THERE)
     assert kept is not None
     assert [one.assigned for one in kept.members] == [ALL, frozenset()]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
+from magnetar.core.kernel.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.conftest import Stage, stage
 from magnetar.wire.kafka.groups.commit import Commit
 from magnetar.wire.kafka.groups.offsets import (
     OWN,
@@ -16,7 +17,6 @@ from magnetar.wire.kafka.groups.offsets import (
     committed_to,
 )
 from magnetar.wire.kafka.groups.records import Record
-from magnetar.wire.kafka.session.tests.conftest import Stage, stage
 from magnetar.wire.kafka.tests.batch import batch
 
 __all__ = ["stage"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.errors import NotCoordinator
+from magnetar.core.kernel.errors import NotCoordinator
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.wire.kafka.groups.records import GROUPS, Record, Records
 

@@ -1,7 +1,7 @@
 """Subscriptions of all topics, loaded or not."""
 
-from magnetar.core.names import NamespaceName, TopicName
-from magnetar.core.policies import NamespacePolicies
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.kafka.groups.subscriptions import Subscriptions

@@ -7,6 +7,7 @@ from typing import Any
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.basics import FindCoordinatorRequest
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import (
@@ -28,7 +29,6 @@ from magnetar.wire.kafka.messages.offsets import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from magnetar.wire.kafka.session.tests.conftest import Client, Stage
 
 WANTS_T = b"\0\0" + b"".join(
     encoder(ConsumerSubscription, 0, False)(ConsumerSubscription(topics=["t"]))

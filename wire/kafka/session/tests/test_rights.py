@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.access import Access, Action, Kind
-from magnetar.core.errors import Unauthorized
+from magnetar.core.broker.access import Access, Action, Kind
+from magnetar.core.kernel.errors import Unauthorized
 from magnetar.wire.kafka.apis import APIS
+from magnetar.wire.kafka.conftest import Stage, fetch_request
 from magnetar.wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
 from magnetar.wire.kafka.messages.tests.samples import full, sparse
 from magnetar.wire.kafka.session import rights
-from magnetar.wire.kafka.session.introduce import SERVED
-from magnetar.wire.kafka.session.tests.conftest import Stage, fetch_request
+from magnetar.wire.kafka.session.versions import SERVED
 
 
 class Asked(Access):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from magnetar.core.errors import Unauthenticated
+from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.conftest import Stage
 from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
-from magnetar.wire.kafka.session.tests.conftest import Stage
 
 
 class Password:

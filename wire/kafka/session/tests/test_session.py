@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from magnetar.core.testing.bench import settled
+from magnetar.wire.kafka.conftest import Client, Stage, fetch_request, produce_request
 from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
 from magnetar.wire.kafka.messages.records import (
     DeleteRecordsPartition,
@@ -15,9 +16,9 @@ from magnetar.wire.kafka.messages.records import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from magnetar.wire.kafka.session import produce, rights
+from magnetar.wire.kafka.session import rights
+from magnetar.wire.kafka.session.produce import produce
 from magnetar.wire.kafka.session.session import WAITING_MAX
-from magnetar.wire.kafka.session.tests.conftest import Client, Stage, fetch_request, produce_request
 from magnetar.wire.kafka.tests.batch import batch
 
 BEGINNING, END = -2, -1

@@ -15,14 +15,16 @@ from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.conftest import Stage
 from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
-from magnetar.wire.kafka.groups.keeper import MEMBERS
+from magnetar.wire.kafka.groups.classic.store import MEMBERS
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from magnetar.wire.kafka.messages.groups import HeartbeatRequest, SyncAssignment, SyncGroupRequest
-from magnetar.wire.kafka.session.tests.conftest import Stage
 from magnetar.wire.kafka.session.tests.test_groups import commit, committed, join, member
-from magnetar.wire.kafka.session.tests.test_transact import Producer, values
-from magnetar.wire.kafka.session.tests.test_transact import committed as read_committed
+from magnetar.wire.kafka.session.transactions.tests.test_transactions import Producer, values
+from magnetar.wire.kafka.session.transactions.tests.test_transactions import (
+    committed as read_committed,
+)
 from magnetar.wire.kafka.tests.batch import batch
 
 Stages = tuple[Stage, Stage]

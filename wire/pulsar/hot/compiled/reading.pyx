@@ -18,7 +18,7 @@ from magnetar.core.native.octets cimport (
 from libc.stdint cimport uint8_t, uint64_t
 from libc.string cimport memchr, memcmp
 
-from magnetar.core.checksum import crc32c
+from magnetar.core.kernel.checksum import crc32c
 from magnetar.wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Acks, Sends
 
 cdef Py_ssize_t run_bytes_max = RUN_BYTES_MAX

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.hot import Limits, Suffix
 from magnetar.wire.pulsar.hot.acks import parse_acks

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.errors import WireError
+from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.hot import sequence_of
 from magnetar.wire.pulsar.tests import peer

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.broker import Broker
+from magnetar.core.broker.broker import Broker
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line

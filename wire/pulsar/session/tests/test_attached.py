@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from magnetar.core.errors import NotAllowed
+from magnetar.core.kernel.errors import NotAllowed
 from magnetar.wire.pulsar.session import consume, publishing
 from magnetar.wire.pulsar.session.attached import ATTACHED_MAX, check_attached
 from magnetar.wire.pulsar.session.tests.conftest import Stage

@@ -4,9 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.attaching import ATTACH_SECONDS
-from magnetar.core.ledger.tail_cache import Slice
-from magnetar.core.names import TopicName
+from magnetar.core.broker.attachment import ATTACH_SECONDS
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session import away

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.session import FrontOptions
 from magnetar.wire.pulsar.session.tests.conftest import (

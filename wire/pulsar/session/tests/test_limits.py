@@ -6,10 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.link.pauses import PAUSE_RATE
-from magnetar.core.names import NamespaceName, TopicName
-from magnetar.core.policies import BacklogQuota, NamespacePolicies, TopicPolicies
-from magnetar.core.topic.checks import PROPERTIES_BYTES_MAX
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.link.memory.pauses import PAUSE_RATE
+from magnetar.core.policy.policies import BacklogQuota, NamespacePolicies, TopicPolicies
+from magnetar.core.topic.restrictions import PROPERTIES_BYTES_MAX
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session import attached
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published

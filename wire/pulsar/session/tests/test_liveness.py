@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.link.pauses import PAUSE_STORAGE
+from magnetar.core.link.memory.pauses import PAUSE_STORAGE
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
 from magnetar.wire.pulsar.tests import peer

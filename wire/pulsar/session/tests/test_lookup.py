@@ -1,7 +1,7 @@
 """Finding topics, as playbooks."""
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.lookup import topics_hash

@@ -2,12 +2,12 @@
 
 import pytest
 
-from magnetar.core.broker import AnyTopic
-from magnetar.core.errors import Fenced, StorageFailed
-from magnetar.core.link.pauses import PAUSE_PUBLISHES
-from magnetar.core.names import NamespaceName, TopicName
-from magnetar.core.policies import NamespacePolicies
-from magnetar.core.topic.producer import Producer
+from magnetar.core.broker.broker import AnyTopic
+from magnetar.core.kernel.errors import Fenced, StorageFailed
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds

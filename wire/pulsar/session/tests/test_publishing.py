@@ -2,8 +2,8 @@
 that are sent again where they are to be stored once.
 """
 
-from magnetar.core.names import NamespaceName
-from magnetar.core.policies import NamespacePolicies
+from magnetar.core.kernel.names import NamespaceName
+from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage

@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from magnetar.core.link.pauses import PAUSE_REQUESTS
-from magnetar.core.names import TopicName
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session import attached, requests

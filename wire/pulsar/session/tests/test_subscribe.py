@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.names import TopicName
-from magnetar.core.policies import AutoSubscriptionCreation, NamespacePolicies
-from magnetar.core.topic.subscription import Subscription
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import AutoSubscriptionCreation, NamespacePolicies
+from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published

@@ -11,7 +11,8 @@ from hypothesis.stateful import rule
 
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.codec.encoding import encoder
-from magnetar.wire.kafka.groups import inner
+from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.consumer import classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import State
@@ -23,7 +24,6 @@ from magnetar.wire.kafka.groups.consumer.tests.test_group_properties import (
     Readers,
     Topics,
 )
-from magnetar.wire.kafka.groups.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
 
@@ -55,7 +55,7 @@ def request(member_id: str, metadata: bytes, **fields: Any) -> Joining:
 
 
 def told_to_read(told: Synced) -> frozenset[Partition]:
-    found = inner.assignment_in(told.assignment)
+    found = embedded.assignment_in(told.assignment)
     assert found is not None
     ids = {name: topic for topic, name in CALLED.items()}
     return frozenset(

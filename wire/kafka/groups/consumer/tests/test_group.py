@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
 from magnetar.wire.kafka.groups.consumer.words import Beat, Beaten, Timing, Topics
-from magnetar.wire.kafka.groups.kept import KeptReaders, decode, encode
-from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.memory_budget import Room
 
 A, B = b"a" * 16, b"b" * 16
 

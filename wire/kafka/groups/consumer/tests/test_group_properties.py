@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
 from magnetar.wire.kafka.groups.consumer.words import (
@@ -18,8 +19,7 @@ from magnetar.wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from magnetar.wire.kafka.groups.kept import KeptReaders, decode, encode
-from magnetar.wire.kafka.groups.room import Room
+from magnetar.wire.kafka.groups.memory_budget import Room
 
 A, B = b"a" * 16, b"b" * 16
 NAMES = [frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"})]

@@ -1,7 +1,7 @@
 """What there is of the topics that somebody wants."""
 
-from magnetar.core import administration
-from magnetar.core.names import TopicName
+from magnetar.core.broker import administration
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.kafka.groups.consumer.lookups import LISTED_SECONDS, Lookups
 

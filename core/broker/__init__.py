@@ -1,0 +1,1 @@
+"""The broker: loaded topics, catalog, administration, and work that follows the clock."""

@@ -1,0 +1,149 @@
+"""What administrators do to more than one topic at a time: partitioned topics and namespaces.
+
+Each is a sequence of steps that can be begun again: what is named is created before what it names
+is loaded, and forgotten after what it names is gone. A request that was cut off in the middle is
+repeated, not repaired. What is being deleted as a whole is marked as `going` in the broker, or
+clients that are sent away would come back and create the beginning of it anew.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from magnetar.core.broker.broker import AnyTopic, Broker
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    BrokerError,
+    Invalid,
+    NotAllowed,
+    TopicNotFound,
+)
+from magnetar.core.kernel.names import NamespaceName, TopicName
+
+LOADS_AT_ONCE: Final = 100
+"""Partitions created or loaded at the same time."""
+
+
+async def create_topic(broker: Broker, name: TopicName) -> AnyTopic:
+    """A topic without partitions; new, whatever auto-creation says."""
+    if name.partitioned:
+        raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
+    if await broker.catalog.partitions(name) or await broker.exists(name):
+        raise AlreadyExists("This topic already exists")
+    return await broker.topic(name, by_order=True)
+
+
+async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
+    """A partitioned topic, and every partition of it at once."""
+    if await broker.exists(name):
+        raise AlreadyExists(f"topic {name} exists, without partitions")
+    if await broker.catalog.partitions(name):
+        raise AlreadyExists(f"topic {name} exists, with partitions")
+    await broker.check_room(name, partitions)
+    await broker.catalog.create_partitioned(name, partitions)
+    await create_missing_partitions(broker, name)
+
+
+async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
+    """More partitions, there at once; subscriptions come to them with their consumers."""
+    await broker.check_room(name, partitions - await broker.catalog.partitions(name))
+    await broker.catalog.grow_partitioned(name, partitions)
+    await create_missing_partitions(broker, name)
+
+
+async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
+    """Those that are promised and not there."""
+    names = await partitions_of(broker, name)
+    for start in range(0, len(names), LOADS_AT_ONCE):
+        await _load(broker, names[start : start + LOADS_AT_ONCE])
+
+
+async def _load(broker: Broker, names: list[TopicName]) -> None:
+    """Together, so that the metadata store writes them in one group; the first failure is told."""
+    failures: list[BrokerError] = []
+
+    async def load(name: TopicName) -> None:
+        try:
+            await broker.topic(name, by_order=True)
+        except BrokerError as error:
+            failures.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(load, name)
+    if failures:
+        raise failures[0]
+
+
+async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
+    """The partitions of a partitioned topic; `TopicNotFound` if it is none."""
+    count = await broker.catalog.partitions(name) if not name.partitioned else 0
+    if not count:
+        raise TopicNotFound(f"partitioned topic {name} does not exist")
+    return [name.partition(index) for index in range(count)]
+
+
+async def loaded(broker: Broker, name: TopicName) -> list[AnyTopic]:
+    """What a name stands for, loaded: all partitions of a partitioned topic, or the one topic."""
+    count = await broker.catalog.partitions(name) if not name.partitioned else 0
+    names = [name.partition(index) for index in range(count)] or [name]
+    return [await broker.topic(each, create=False) for each in names]
+
+
+async def delete_topic(broker: Broker, name: TopicName, *, force: bool) -> None:
+    """One topic, or one partition, with what was decided for it."""
+    if not name.partitioned and await broker.catalog.partitions(name):
+        raise NotAllowed(f"{name} is partitioned: delete it as such")
+    await broker.delete(name, force=force)
+    if not name.partitioned:
+        await broker.catalog.forget_topic(name)
+
+
+async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) -> None:
+    """All partitions, then the name; unless forced, nothing if one of them is in use."""
+    present = [each for each in await partitions_of(broker, name) if await broker.exists(each)]
+    if not force:
+        for each in present:
+            if (await broker.topic(each, create=False)).in_use:
+                raise NotAllowed(f"topic {each} has producers, consumers or subscriptions")
+    with broker.going.one_more(name.full):
+        await broker.topic_ids.forget(name)
+        for each in present:
+            await broker.delete(each, force=True)
+        await broker.catalog.forget_topic(name)
+
+
+async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:
+    """An empty namespace, or by force one with everything in it."""
+    await broker.catalog.policies(namespace)
+    with broker.going.one_more(str(namespace)):
+        topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
+        if topics and not force:
+            raise AlreadyExists(f"namespace {namespace} still has topics")
+        for name in await broker.catalog.partitioned_of(namespace):
+            await broker.topic_ids.forget(name)
+        for name in topics:
+            if await broker.exists(name):
+                await broker.delete(name, force=True)
+        for base in [*await broker.catalog.partitioned_of(namespace), *topics]:
+            await broker.catalog.forget_topic(base)
+        await broker.catalog.delete_namespace(namespace)
+
+
+async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
+    """An empty tenant, or by force one with everything in it."""
+    if force:
+        for namespace in await broker.catalog.namespaces(tenant):
+            await delete_namespace(broker, NamespaceName.parse(namespace), force=True)
+    await broker.catalog.delete_tenant(tenant)
+
+
+async def unload_namespace(broker: Broker, namespace: NamespaceName) -> None:
+    """Send everybody of a namespace away; whoever comes again finds everything as it was."""
+    await broker.catalog.policies(namespace)
+    for topic in list(broker.topics.values()):
+        if topic.name.namespace == namespace:
+            await broker.unload(topic.name)

@@ -1,0 +1,420 @@
+"""The broker: which topics are loaded, and the work that is nobody's in particular.
+
+Sessions of every protocol talk to it. A topic is loaded when somebody asks for it, once, however
+many ask at the same time; it is unloaded when told to, and deleted when it has been idle long
+enough.
+
+Dispatch happens here, once per sweep of the link: subscriptions that may have something to deliver
+put themselves on a list (`look`), and `dispatch` serves that list in order.
+
+Invariant: a name maps to at most one loaded topic; between unloading and loading again the old one
+is closed for good.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.broker import rate_sampler
+from magnetar.core.broker.access import Access
+from magnetar.core.broker.attachment import ATTACH_SECONDS, Marks
+from magnetar.core.broker.catalog import Catalog
+from magnetar.core.broker.housekeeping import Housekeeping
+from magnetar.core.broker.topic_ids import TopicIds
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.cluster.ownership import AloneHere, Ownership
+from magnetar.core.dispatch.selectors import Division
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    BrokerError,
+    NotAllowed,
+    NotOwned,
+    NotReady,
+    TopicNotFound,
+)
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.throttle import UNLIMITED, RateLimit, throttle_for
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.log.trim import RollLimits
+from magnetar.core.ledger.read.tail_cache import TailCache
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.policy.policies import BrokerDefaults
+from magnetar.core.ports.ledger_store import LedgerStore
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.topic import Topic
+
+log = logging.getLogger(__name__)
+
+AnyTopic = Topic | VolatileTopic
+
+POLICIES_PER_REST = 10
+"""Topics that are told new policies before the loop gets its turn: they are worked out for each."""
+DISPATCH_SECONDS_MAX = 0.005
+"""Delivering to one subscription after the other, before the rest of a sweep has its turn."""
+
+ALONE = AloneHere()
+
+
+def _always(_topic: AnyTopic) -> bool:
+    return True
+
+
+class BrokerSettings(Struct, frozen=True):
+    """What the composition root decides."""
+
+    cluster: str = "standalone"
+    defaults: BrokerDefaults = BrokerDefaults()
+    roll: RollLimits = RollLimits()
+    publish_rate: RateLimit = UNLIMITED
+    """Of all topics together."""
+    tail_cache_bytes_max: int = 24 * 1024 * 1024
+    cursor_flush_seconds: float = 0.2
+    """How long an acknowledgement without receipt may wait to be stored."""
+    skips_lost: bool = False
+    """Readers go on behind entries that cannot be read."""
+    division: Division = Division()
+    """Of keys among the consumers of a Key_Shared subscription."""
+    housekeeping_seconds: float = 30.0
+    """Between two looks for what is expired, over quota, idle or to be trimmed."""
+
+
+class Broker:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        ledgers: LedgerStore,
+        metadata: MetadataStore,
+        clock: Clock,
+        soon: Callable[[], None],
+        ownership: Ownership = ALONE,
+    ) -> None:
+        self.settings = settings
+        self.ownership = ownership
+        self.clock = clock
+        self.metadata = metadata
+        self.topics: dict[str, AnyTopic] = {}
+        self.access = Access()
+        self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
+        self.topic_ids = TopicIds(metadata)
+        self.tail_cache = TailCache(settings.tail_cache_bytes_max)
+        self.housekeeping = Housekeeping(self)
+        self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
+        """What producers of all topics together wait for, if that is limited."""
+        storage = Storage(
+            ledgers,
+            metadata,
+            self.tail_cache,
+            clock,
+            settings.roll,
+            self.spawn,
+            self._cursor_dirty,
+            self._gather,
+            settings.skips_lost,
+        )
+        self.env = Environment(
+            storage, clock, self.spawn, self._dirty_add, self._lost, settings.division
+        )
+        self._soon = soon
+        self._dirty: list[Subscription] = []
+        self.gathers = False
+        """Set by whoever calls `store` after each sweep; until then appends are written at once."""
+        self._appended: list[ManagedLedger] = []
+        self._dirty_cursors: list[Cursor] = []
+        self._locks: dict[str, trio.Lock] = {}
+        """Of the topics being loaded, unloaded or deleted just now."""
+        self.wanted = Marks()
+        """Topics somebody is about to take a place in: those are not idle."""
+        self.going = Marks()
+        """Namespaces and topics being deleted with all that is in them: nothing new comes there."""
+        self._stopping = False
+        self._nursery: trio.Nursery
+
+    # -- life ---------------------------------------------------------------------------------
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled. `stop` comes first where data is to be saved."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            await self.catalog.open()
+            nursery.start_soon(self._flush_cursors)
+            nursery.start_soon(self.housekeeping.run)
+            nursery.start_soon(rate_sampler.run, self)
+            task_status.started()
+
+    async def stop(self) -> None:
+        """Unload every topic, so that the next start finds all cursors saved."""
+        self._stopping = True
+        async with trio.open_nursery() as nursery:
+            for topic in list(self.topics.values()):
+                nursery.start_soon(self.unload, topic.name)
+
+    def spawn(self, task: Callable[..., object], *args: object) -> None:
+        """Start what outlives its caller."""
+        self._nursery.start_soon(task, *args)  # type: ignore[arg-type]  # any coroutine function
+
+    # -- topics -------------------------------------------------------------------------------
+
+    async def topic(
+        self,
+        name: TopicName,
+        *,
+        create: bool = True,
+        by_order: bool = False,
+        deadline: float = math.inf,
+    ) -> AnyTopic:
+        """The loaded topic of that name; `TopicNotFound` if there is none and may be none.
+
+        `by_order` is an administrator's: what the policy says of auto-creation does not matter.
+        The deadline is for others to have done with the topic.
+        """
+        found = self.topics.get(name.full)
+        if found is not None and not found.fenced:
+            return found
+        async with self._alone_with(name, deadline):
+            return await self._loaded(name, create=create, by_order=by_order)
+
+    @asynccontextmanager
+    async def _alone_with(self, name: TopicName, deadline: float = math.inf) -> AsyncIterator[None]:
+        """Loading, unloading and deleting one topic happen one at a time.
+
+        Only the wait for one's turn has a deadline: what is begun is not cut off.
+        """
+        lock = self._locks.setdefault(name.full, trio.Lock())
+        try:
+            with trio.move_on_at(deadline) as waiting:
+                await lock.acquire()
+            if waiting.cancelled_caught:
+                raise NotReady(f"topic {name} is being loaded or unloaded for too long")
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            if not lock.locked():
+                self._locks.pop(name.full, None)
+
+    async def _loaded(self, name: TopicName, *, create: bool, by_order: bool) -> AnyTopic:
+        found = self.topics.get(name.full)
+        if found is not None and found.fenced:
+            await self._put_away(found)  # what closed it did not get to the end
+            found = None
+        if found is None:
+            if self._stopping:
+                raise NotReady("the server is stopping")
+            await self.check_owned(name)
+            await self._check_may_exist(name, create=create, by_order=by_order)
+            found = await self._load(name)
+        return found
+
+    async def check_owned(self, name: TopicName) -> None:
+        """`NotOwned`, which says where to go, if another broker serves the topic."""
+        owner = await self.ownership.topic(name)
+        if owner is not None:
+            raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
+
+    async def _put_away(self, topic: AnyTopic) -> None:
+        """Close a topic, whatever its state, and have it no more."""
+        try:
+            await topic.close()
+        except BrokerError as error:
+            log.warning("%s: did not close cleanly: %s", topic.name, error)
+        self.topics.pop(topic.name.full, None)
+
+    def _lost(self, topic: Topic) -> None:
+        """Another owner writes it now: whoever is attached here is to look it up again."""
+        self.spawn(self.let_go, topic)
+
+    async def let_go(self, topic: AnyTopic, deadline: float = math.inf) -> None:
+        """Return when a fenced topic is put away, by whoever is at it."""
+        async with self._alone_with(topic.name, deadline):
+            if self.topics.get(topic.name.full) is topic:
+                await self._put_away(topic)
+
+    async def _load(self, name: TopicName) -> AnyTopic:
+        policies = await self.catalog.effective(name)
+        topic: AnyTopic
+        if name.persistent:
+            topic = Topic(self.env, name, policies)
+        else:
+            topic = VolatileTopic(self.env, name, policies)
+        await topic.load()
+        self.topics[name.full] = topic
+        return topic
+
+    async def _check_may_exist(self, name: TopicName, *, create: bool, by_order: bool) -> None:
+        """Raise unless the topic exists or may be created by being asked for."""
+        if self._is_going(name) and not await self.exists(name):
+            raise TopicNotFound(f"topic {name} is deleted")
+        partitions = await self.catalog.partitions(name.base)
+        if name.partitioned and partitions:
+            if name.partition_index < partitions:
+                return
+            raise TopicNotFound(f"{name.base} has only {partitions} partitions")
+        if not name.partitioned and partitions:
+            raise NotAllowed(f"{name} is partitioned: attach to one of its partitions")
+        if name.persistent and await self.exists(name):
+            return
+        policies = await self.catalog.effective(name)
+        if not create or not (by_order or policies.auto_topic_creation.allowed):
+            raise TopicNotFound(f"topic {name} does not exist")
+        await self.check_room(name, 1)
+
+    def _is_going(self, name: TopicName) -> bool:
+        return str(name.namespace) in self.going or name.base.full in self.going
+
+    async def check_room(self, name: TopicName, topics: int) -> None:
+        """`NotAllowed` if so many more topics, or partitions, are more than the namespace may have.
+
+        System topics are not counted.
+        """
+        limit = (await self.catalog.effective(name)).max_topics_per_namespace
+        if limit and not name.system:
+            present = len(await topics_of(self, name.namespace))
+            if present + topics > limit:
+                raise NotAllowed("Exceed maximum number of topics in namespace.")
+
+    async def exists(self, name: TopicName) -> bool:
+        """Whether a topic of that name is there, loaded or not."""
+        if name.full in self.topics:
+            return True
+        if not name.persistent:
+            return False
+        return await self.metadata.get(f"/managed-ledgers/{name.managed_ledger}") is not None
+
+    async def partitions_or_create(self, name: TopicName, *, create: bool) -> int:
+        """How many partitions a client should attach to; 0 for a topic without.
+
+        An unknown topic may be created as partitioned by this question, if the policy says so; one
+        without partitions is created only when somebody attaches.
+        """
+        if name.partitioned:
+            return 0  # a partition has none of its own; whether it exists is seen when attaching
+        present = self.topics.get(name.full)
+        if present is not None and present.fenced:
+            async with self._alone_with(name, trio.current_time() + ATTACH_SECONDS):
+                pass  # whoever is deleting it is done
+        count = await self.catalog.partitions(name)
+        if count or await self.exists(name):
+            return count
+        creation = (await self.catalog.effective(name)).auto_topic_creation
+        if not create or not creation.allowed or self._is_going(name):
+            raise TopicNotFound(f"topic {name} does not exist")
+        if creation.partitions:
+            await self.check_room(name, creation.partitions)
+            try:
+                await self.catalog.create_partitioned(name, creation.partitions)
+            except AlreadyExists:  # somebody else has asked at the same moment
+                return await self.catalog.partitions(name)
+        return creation.partitions
+
+    async def unload(self, name: TopicName) -> None:
+        """Send everybody away; whoever comes again loads it anew."""
+        async with self._alone_with(name):
+            topic = self.topics.get(name.full)
+            if topic is not None:
+                await self._put_away(topic)
+
+    async def delete(
+        self, name: TopicName, *, force: bool = False, only_if: Callable[[AnyTopic], bool] = _always
+    ) -> bool:
+        """Delete one topic (a partition, or one without partitions).
+
+        `only_if` is asked about it when nobody can load or unload it any more; returns what it
+        said.
+        """
+        async with self._alone_with(name):
+            topic = await self._loaded(name, create=False, by_order=False)
+            if not force and topic.in_use:
+                raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
+            if not only_if(topic):
+                return False
+            if not name.partitioned:
+                await self.topic_ids.forget(name)
+            await topic.delete()
+            self.topics.pop(name.full, None)
+            return True
+
+    def policies_changed(self, namespace: NamespaceName) -> None:
+        """Loaded topics of the namespace learn of it before long."""
+        self.spawn(self._refresh_policies, namespace)
+
+    async def _refresh_policies(self, namespace: NamespaceName) -> None:
+        for count, topic in enumerate(list(self.topics.values())):
+            if count % POLICIES_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            if topic.name.namespace == namespace:
+                try:
+                    topic.set_policies(await self.catalog.effective(topic.name))
+                except BrokerError as error:
+                    # the namespace is gone already, or cannot be read: the old ones hold
+                    log.warning("%s: its policies stay as they were: %s", topic.name, error)
+
+    # -- dispatch -----------------------------------------------------------------------------
+
+    def _dirty_add(self, subscription: Subscription) -> None:
+        self._dirty.append(subscription)
+        self._soon()
+
+    def dispatch(self) -> None:
+        """A hook of the link: serve the subscriptions that asked for a look.
+
+        Hundreds may ask at once. Those whose turn does not come in time are first in the next
+        sweep, so that reading, storing and sending go on in between.
+        """
+        dirty, self._dirty = self._dirty, []
+        until = self.clock.monotonic() + DISPATCH_SECONDS_MAX
+        for at, subscription in enumerate(dirty):
+            if at and self.clock.monotonic() >= until:
+                self._dirty[:0] = dirty[at:]
+                self._soon()
+                return
+            try:
+                if subscription.dispatch():
+                    subscription.look()
+            except Exception:
+                # our own mistake: it costs these consumers a reconnect, not the server
+                log.exception("subscription %s: dispatch failed", subscription.name)
+                subscription.disconnect_all()
+
+    # -- storing ------------------------------------------------------------------------------
+
+    def _gather(self, ledger: ManagedLedger) -> None:
+        if not self.gathers:
+            ledger.write()
+            return
+        self._appended.append(ledger)
+        self._soon()
+
+    def store(self) -> None:
+        """A hook of the link: give storage what all producers appended in this sweep."""
+        appended, self._appended = self._appended, []
+        for ledger in appended:
+            ledger.write()
+
+    # -- cursors ------------------------------------------------------------------------------
+
+    def _cursor_dirty(self, cursor: Cursor) -> None:
+        self._dirty_cursors.append(cursor)
+
+    async def _flush_cursors(self) -> None:
+        """Acknowledgements reach storage a moment later, many in one snapshot."""
+        while True:
+            await trio.sleep(self.settings.cursor_flush_seconds)
+            if self._dirty_cursors:
+                cursors, self._dirty_cursors = self._dirty_cursors, []
+                for cursor in cursors:
+                    cursor.flush()
+                self._soon()

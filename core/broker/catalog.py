@@ -1,0 +1,354 @@
+"""The catalog: clusters, tenants, namespaces, partitioned topics and their policies.
+
+It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here. Nobody
+owns it: every broker of a cluster may change it. So a change is written over the version that was
+read for it, and is refused (`BadVersion`) if somebody else was faster: who asked reads again. A
+watch drops from the cache what somebody else changes.
+
+Invariant: what the cache says is what the store said last; a write reaches the store first, and
+replaces exactly what its author has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import msgspec
+import trio
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    BadVersion,
+    Invalid,
+    NamespaceNotFound,
+    NotAllowed,
+    NotFound,
+)
+from magnetar.core.kernel.names import NamespaceName, TopicName, check_entity
+from magnetar.core.policy.policies import (
+    BrokerDefaults,
+    Effective,
+    NamespacePolicies,
+    TopicPolicies,
+    decode,
+    effective,
+    encode,
+)
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
+
+CLUSTERS = "/admin/clusters"
+TENANTS = "/admin/policies"
+SYSTEM = "pulsar"
+"""The tenant of what a broker has for itself, in its one namespace `system`."""
+PARTITIONED = "/admin/partitioned-topics"
+TOPIC_POLICIES = "/magnetar/topic-policies"
+"""Pulsar keeps these in a system topic; here they stand with the rest."""
+PRODUCER_NAMES = "/counters/producer-name"
+PARTITIONS_MAX = 10_000
+CACHED_PATHS_MAX = 50_000
+
+
+class Tenant(Struct, frozen=True, rename="camel"):
+    """Who administers it, and where it may live."""
+
+    admin_roles: list[str] = []
+    allowed_clusters: list[str] = []
+
+
+class Cluster(Struct, frozen=True, rename="camel"):
+    """Where a cluster answers; other fields of admin tools are kept as they come."""
+
+    service_url: str = ""
+    service_url_tls: str = ""
+    broker_service_url: str = ""
+    broker_service_url_tls: str = ""
+
+
+class Partitioned(Struct, frozen=True):
+    """A partitioned topic."""
+
+    partitions: int = 0
+
+
+class Catalog:
+    """See the module's docstring."""
+
+    def __init__(self, metadata: MetadataStore, defaults: BrokerDefaults, cluster: str) -> None:
+        self.cluster = cluster
+        self.defaults = defaults
+        self._metadata = metadata
+        self._cache: dict[str, Versioned | None] = {}
+        """Records by path; None where there is none. Names are asked for that nobody ever has, so
+        there is an end to it: the oldest goes first."""
+        self._locks: dict[NamespaceName, trio.Lock] = {}
+        """Of the namespaces being changed just now."""
+        self._read: dict[NamespaceName, dict[str, int]] = {}
+        """Of those: the version of each path when it was first read since the change began."""
+        self._changes = 0
+        """So that what was read before a change is not kept after it."""
+
+    async def open(self) -> None:
+        """See that what every client expects is there."""
+        self._metadata.watch("/admin", self._forget)
+        self._metadata.watch(TOPIC_POLICIES, self._forget)
+        for path, value in (
+            (f"{CLUSTERS}/{self.cluster}", encode(Cluster())),
+            (f"{TENANTS}/public", encode(Tenant(allowed_clusters=[self.cluster]))),
+            (
+                f"{TENANTS}/public/default",
+                encode(NamespacePolicies(replication_clusters=[self.cluster])),
+            ),
+            # A client that is to use transactions asks for a topic in there before it asks for a
+            # coordinator: without the namespace it never hears that transactions are off.
+            (f"{TENANTS}/{SYSTEM}", encode(Tenant(allowed_clusters=[self.cluster]))),
+            (
+                f"{TENANTS}/{SYSTEM}/system",
+                encode(NamespacePolicies(replication_clusters=[self.cluster])),
+            ),
+        ):
+            if await self._get(path) is None:
+                with suppress(AlreadyExists):  # another broker starts, too
+                    await self._put(path, value, ABSENT)
+
+    @asynccontextmanager
+    async def changing(self, namespace: NamespaceName) -> AsyncIterator[None]:
+        """Alone with what a namespace and its topics have decided: what is read is what is changed.
+
+        Policies are read whole and written whole, so two changes at a time would lose one. In this
+        broker they wait for each other. What another broker changes in the meantime is not
+        overwritten: the versions that are read first in here are those that writes expect.
+        """
+        lock = self._locks.setdefault(namespace, trio.Lock())
+        try:
+            async with lock:
+                self._read[namespace] = {}
+                try:
+                    yield
+                finally:
+                    del self._read[namespace]
+        finally:
+            if not lock.locked():
+                self._locks.pop(namespace, None)
+
+    def _forget(self, path: str) -> None:
+        self._changes += 1
+        self._cache.pop(path, None)
+
+    def _keep(self, path: str, found: Versioned | None) -> None:
+        while len(self._cache) >= CACHED_PATHS_MAX:
+            del self._cache[next(iter(self._cache))]
+        self._cache[path] = found
+
+    async def _find(self, path: str, namespace: NamespaceName | None = None) -> Versioned | None:
+        """The record at a path, which may be about to be changed with others of its namespace."""
+        try:
+            found = self._cache[path]
+        except KeyError:
+            changes = self._changes
+            found = await self._metadata.get(path)
+            if changes == self._changes:
+                self._keep(path, found)
+        if namespace in self._read:
+            self._read[namespace].setdefault(path, version_of(found))
+        return found
+
+    async def _get(self, path: str, namespace: NamespaceName | None = None) -> bytes | None:
+        found = await self._find(path, namespace)
+        return found.value if found is not None else None
+
+    async def _put(self, path: str, value: bytes, expected: int) -> None:
+        try:
+            await self._metadata.put(path, value, expected)
+        finally:
+            self._forget(path)
+
+    async def _change(self, path: str, value: bytes, namespace: NamespaceName) -> None:
+        """Write over what was read: since the change of the namespace began, or just now."""
+        expected = version_of(await self._find(path, namespace))
+        read = self._read.get(namespace, {})
+        try:
+            await self._put(path, value, read.get(path, expected))
+        except AlreadyExists as error:
+            raise BadVersion(f"{path} has been written by another broker") from error
+        read.pop(path, None)
+
+    async def _delete(self, path: str) -> None:
+        """Remove what is there, whoever changes it meanwhile."""
+        while (found := await self._find(path)) is not None:
+            try:
+                await self._metadata.delete(path, found.version)
+            except (BadVersion, NotFound):
+                continue
+            finally:
+                self._forget(path)
+            return
+
+    # -- clusters -----------------------------------------------------------------------------
+
+    async def clusters(self) -> list[str]:
+        return await self._metadata.children(CLUSTERS)
+
+    async def get_cluster(self, name: str) -> bytes:
+        """As it was put, in JSON."""
+        found = await self._get(f"{CLUSTERS}/{name}")
+        if found is None:
+            raise NotFound(f"cluster {name} does not exist")
+        return found
+
+    async def put_cluster(self, name: str, body: bytes, *, create: bool) -> None:
+        """Create a cluster or change one; what tools send is kept whole."""
+        check_entity("cluster", name)
+        decode(body, Cluster)
+        path = f"{CLUSTERS}/{name}"
+        if not create:
+            await self.get_cluster(name)
+        expected = ABSENT if create else version_of(await self._find(path))
+        await self._put(path, body or encode(Cluster()), expected)
+
+    async def delete_cluster(self, name: str) -> None:
+        await self.get_cluster(name)
+        await self._delete(f"{CLUSTERS}/{name}")
+
+    # -- tenants ------------------------------------------------------------------------------
+
+    async def tenants(self) -> list[str]:
+        return await self._metadata.children(TENANTS)
+
+    async def get_tenant(self, name: str) -> Tenant:
+        found = await self._get(f"{TENANTS}/{name}")
+        if found is None:
+            raise NotFound(f"tenant {name} does not exist")
+        return decode(found, Tenant)
+
+    async def put_tenant(self, name: str, tenant: Tenant, *, create: bool) -> None:
+        """Create a tenant or change one."""
+        check_entity("tenant", name)
+        if not tenant.allowed_clusters or "" in map(str.strip, tenant.allowed_clusters):
+            raise NotAllowed("Clusters can not be empty")
+        if not set(tenant.allowed_clusters) <= set(await self.clusters()):
+            raise NotAllowed("Clusters do not exist")
+        path = f"{TENANTS}/{name}"
+        if not create:
+            await self.get_tenant(name)
+        expected = ABSENT if create else version_of(await self._find(path))
+        await self._put(path, encode(tenant), expected)
+
+    async def delete_tenant(self, name: str) -> None:
+        """Only an empty one goes."""
+        await self.get_tenant(name)
+        if await self.namespaces(name):
+            raise AlreadyExists(f"tenant {name} still has namespaces")
+        await self._delete(f"{TENANTS}/{name}")
+
+    # -- namespaces ---------------------------------------------------------------------------
+
+    async def namespaces(self, tenant: str) -> list[str]:
+        """Full names of a tenant's namespaces."""
+        await self.get_tenant(tenant)
+        return [
+            f"{tenant}/{local}" for local in await self._metadata.children(f"{TENANTS}/{tenant}")
+        ]
+
+    async def has_namespace(self, name: NamespaceName) -> bool:
+        return await self._get(f"{TENANTS}/{name}") is not None
+
+    async def policies(self, name: NamespaceName) -> NamespacePolicies:
+        found = await self._get(f"{TENANTS}/{name}", name)
+        if found is None:
+            raise NamespaceNotFound(f"namespace {name} does not exist")
+        return decode(found, NamespacePolicies)
+
+    async def create_namespace(self, name: NamespaceName, policies: NamespacePolicies) -> None:
+        tenant = await self.get_tenant(name.tenant)
+        if not policies.replication_clusters:
+            clusters = [self.cluster]
+            policies = msgspec.structs.replace(policies, replication_clusters=clusters)
+        for cluster in policies.replication_clusters:
+            if tenant.allowed_clusters and cluster not in tenant.allowed_clusters:
+                raise NotAllowed(f"cluster {cluster} is not allowed for tenant {name.tenant}")
+        await self._put(f"{TENANTS}/{name}", encode(policies), ABSENT)
+
+    async def set_policies(self, name: NamespaceName, policies: NamespacePolicies) -> None:
+        await self.policies(name)
+        await self._change(f"{TENANTS}/{name}", encode(policies), name)
+
+    async def delete_namespace(self, name: NamespaceName) -> None:
+        """Its topics must be gone already: the broker sees to that."""
+        await self.policies(name)
+        await self._delete(f"{TENANTS}/{name}")
+
+    # -- topics -------------------------------------------------------------------------------
+
+    async def effective(self, name: TopicName) -> Effective:
+        """What holds for one topic."""
+        namespace = await self.policies(name.namespace)
+        topic = await self.topic_policies(name)
+        return effective(self.defaults, namespace, topic, self.cluster)
+
+    async def topic_policies(self, name: TopicName) -> TopicPolicies:
+        found = await self._get(f"{TOPIC_POLICIES}/{name.base.managed_ledger}", name.namespace)
+        return decode(found or b"", TopicPolicies)
+
+    async def set_topic_policies(self, name: TopicName, policies: TopicPolicies) -> None:
+        path = f"{TOPIC_POLICIES}/{name.base.managed_ledger}"
+        await self._change(path, encode(policies), name.namespace)
+
+    async def partitions(self, name: TopicName) -> int:
+        """0 for a topic without partitions, and for one that does not exist."""
+        found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}", name.namespace)
+        return decode(found, Partitioned).partitions if found is not None else 0
+
+    async def partitioned_of(self, namespace: NamespaceName) -> dict[TopicName, int]:
+        """The partitioned topics of a namespace and how many partitions each has."""
+        found: dict[TopicName, int] = {}
+        for domain in ("persistent", "non-persistent"):
+            for encoded in await self._metadata.children(f"{PARTITIONED}/{namespace}/{domain}"):
+                name = TopicName.of_managed_ledger(f"{namespace}/{domain}/{encoded}")
+                found[name] = await self.partitions(name)
+        return found
+
+    async def create_partitioned(self, name: TopicName, partitions: int) -> None:
+        _check_partitions(partitions)
+        if name.partitioned:
+            raise Invalid(f"{name} is itself a partition")
+        await self.policies(name.namespace)
+        await self._put(
+            f"{PARTITIONED}/{name.managed_ledger}", encode(Partitioned(partitions)), ABSENT
+        )
+
+    async def grow_partitioned(self, name: TopicName, partitions: int) -> None:
+        """The number of partitions may only rise: keys would move back otherwise."""
+        _check_partitions(partitions)
+        path = f"{PARTITIONED}/{name.managed_ledger}"
+        found = await self._find(path)
+        present = 0 if found is None else decode(found.value, Partitioned).partitions
+        if not present:
+            raise NotFound(f"{name} is not a partitioned topic")
+        if partitions <= present:
+            raise Invalid(f"{name} has {present} partitions, the new number must be higher")
+        assert found is not None
+        node = msgspec.json.decode(found.value, type=dict[str, object])
+        grown = msgspec.json.encode({**node, "partitions": partitions})  # its properties stay
+        await self._put(path, grown, version_of(found))
+
+    async def forget_topic(self, name: TopicName) -> None:
+        """The topic is deleted: so is what it had decided, and the number of its partitions."""
+        for prefix in (PARTITIONED, TOPIC_POLICIES):
+            await self._delete(f"{prefix}/{name.managed_ledger}")
+
+    async def new_producer_name(self) -> str:
+        """Unique for ever, as clients that leave the choice to the broker expect."""
+        number = await self._metadata.next(PRODUCER_NAMES)
+        return f"{self.cluster}-0-{number}"
+
+
+def version_of(found: Versioned | None) -> int:
+    """The version that a write over this record expects."""
+    return ABSENT if found is None else found.version
+
+
+def _check_partitions(partitions: int) -> None:
+    if not 0 < partitions <= PARTITIONS_MAX:
+        raise Invalid(f"the number of partitions must be between 1 and {PARTITIONS_MAX}")

@@ -1,0 +1,179 @@
+"""Work that follows time rather than requests: expiry, trimming, quotas, idle topics, rates.
+
+One task goes over the loaded topics now and then and rests between them, so that ten thousand idle
+topics cost no pause. What is decided where: limits in `policies`, which ledgers may go in
+`ledger/trim.py`; this file only carries out. Compaction is begun here, and goes on beside it.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import trio
+
+from magnetar.core.compaction.service import Compacting
+from magnetar.core.kernel.errors import BrokerError, QuotaExceeded, QuotaHeld
+from magnetar.core.ledger.log.trim import beyond, trimmable
+from magnetar.core.policy.policies import BacklogQuota, LogLimits
+from magnetar.core.topic.backlog import backlog_bytes, needed_from, slowest
+from magnetar.core.topic.expiry import evict_backlog, expire_before
+from magnetar.core.topic.log_start import pass_over
+from magnetar.core.topic.seek import find_by_time
+from magnetar.core.topic.topic import Topic
+
+if TYPE_CHECKING:
+    from magnetar.core.broker.broker import AnyTopic, Broker
+
+log = logging.getLogger(__name__)
+
+TOPICS_PER_REST = 50
+"""Topics looked at before the loop gets its turn."""
+
+
+class Housekeeping:
+    """See the module's docstring."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.compacting = Compacting(broker.spawn)
+
+    async def run(self) -> None:
+        """Go round until cancelled."""
+        while True:
+            await trio.sleep(self._broker.settings.housekeeping_seconds)
+            await self.go_round()
+
+    async def go_round(self) -> None:
+        """Look at every loaded topic once."""
+        for count, topic in enumerate(list(self._broker.topics.values())):
+            if count % TOPICS_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            try:
+                await self.tend(topic)
+            except BrokerError as error:
+                log.warning("%s: housekeeping failed: %s", topic.name, error)
+
+    async def tend(self, topic: AnyTopic) -> None:
+        """Everything that is due for one topic."""
+        if topic.fenced:
+            return
+        if isinstance(topic, Topic):
+            await self.expire(topic)
+            await self.check_quota(topic)
+            topic.forget_readers()
+            await self.expire_subscriptions(topic)
+            await topic.ledger.roll_if_old()
+            await self.trim(topic)
+            self.compacting.consider(topic)
+        await self.delete_if_idle(topic)
+
+    async def expire(self, topic: Topic) -> None:
+        """Messages older than their time to live count as acknowledged."""
+        seconds = topic.policies.message_ttl_seconds
+        if seconds <= 0:
+            return
+        now_ms = topic.env.clock.wall_ms()
+        await expire_before(topic, now_ms - seconds * 1000)
+
+    async def check_quota(self, topic: Topic) -> None:
+        """Refuse producers, or let consumers lose messages, while too much waits."""
+        quotas = topic.policies.backlog_quotas
+        size_quota, age_quota = quotas.get("destination_storage"), quotas.get("message_age")
+        exceeded: BacklogQuota | None = None
+        if size_quota is not None and 0 <= size_quota.limit_size < backlog_bytes(topic):
+            exceeded = size_quota
+            if size_quota.policy == "consumer_backlog_eviction":
+                await evict_backlog(topic, size_quota.limit_size)
+        elif age_quota is not None and age_quota.limit_time >= 0:
+            since_ms = topic.env.clock.wall_ms() - age_quota.limit_time * 1000
+            if await self._oldest_before(topic, since_ms):
+                exceeded = age_quota
+                if age_quota.policy == "consumer_backlog_eviction":
+                    await expire_before(topic, since_ms)
+        topic.hit_quota(_refusal(topic, exceeded))
+
+    async def check_quota_of_newcomer(self, topic: Topic) -> None:
+        """As `check_quota`, where a producer is about to attach: a topic that was just loaded has
+        not been looked at yet.
+        """
+        if topic.quota_hit is None and topic.policies.backlog_quotas:
+            with suppress(BrokerError):  # whoever goes round will say what is the matter
+                await self.check_quota(topic)
+
+    @staticmethod
+    async def _oldest_before(topic: Topic, since_ms: int) -> bool:
+        """Whether the oldest unacknowledged message was published before that."""
+        lowest = slowest(topic)
+        if lowest is None or lowest >= topic.ledger.chain.confirmed:
+            return False
+        first_young = await find_by_time(topic.ledger, since_ms)
+        return topic.ledger.chain.after(lowest) < first_young
+
+    async def expire_subscriptions(self, topic: Topic) -> None:
+        """A durable subscription that nobody has used for long goes, if the policy says so."""
+        minutes = topic.policies.subscription_expiration_minutes
+        if minutes <= 0:
+            return
+        oldest_ms = topic.env.clock.wall_ms() - minutes * 60_000
+        for name, subscription in list(topic.subscriptions.items()):
+            idle = not subscription.consumers and subscription.cursor.durable
+            if idle and subscription.cursor.last_active_ms < oldest_ms:
+                log.info("%s: subscription %s has expired", topic.name, name)
+                await topic.unsubscribe(name, force=False)
+
+    async def trim(self, topic: Topic) -> None:
+        """Delete ledgers that nobody needs any more."""
+        chain = topic.ledger.chain
+        topic.forget_silent_producers()
+        doomed = trimmable(
+            chain.segments, needed_from(topic), topic.policies.retention, topic.env.clock.wall_ms()
+        )
+        if doomed:
+            await topic.ledger.trim(doomed)
+        if topic.policies.log_limits is not None:
+            await self._cut(topic, topic.policies.log_limits)
+
+    async def _cut(self, topic: Topic, limits: LogLimits) -> None:
+        """What is beyond the limits of the log goes, and whoever had it before him goes on."""
+        now_ms, ledger = topic.env.clock.wall_ms(), topic.ledger
+        silent_ms = now_ms - ledger.written_ms if ledger.written_ms else 0
+        if 0 <= limits.age_ms < silent_ms:
+            await ledger.roll()
+            doomed = [one.ledger_id for one in ledger.chain.segments if one.closed_ms]
+        else:
+            doomed = beyond(ledger.chain.segments, limits, now_ms)
+        if not doomed:
+            return
+        last = next(one for one in ledger.chain.segments if one.ledger_id == doomed[-1])
+        pass_over(topic, (last.ledger_id, last.entries - 1))
+        await ledger.trim(doomed)
+
+    async def delete_if_idle(self, topic: AnyTopic) -> None:
+        """A topic that nobody uses goes, so that tests and typos leave nothing behind."""
+        rule = topic.policies.inactive_topics
+        if not rule.delete_while_inactive:
+            return
+        idle_ms = topic.env.clock.wall_ms() - topic.last_used_ms
+        if idle_ms < rule.max_inactive_duration_seconds * 1000 or topic.name.partitioned:
+            return
+        caught_up = rule.inactive_topic_delete_mode == "delete_when_subscriptions_caught_up"
+
+        def still_idle(found: AnyTopic) -> bool:
+            # another of the same name may have been loaded meanwhile
+            wanted = found is not topic or topic.name.full in self._broker.wanted
+            return not wanted and topic.idle(caught_up_is_enough=caught_up)
+
+        # asked again when nobody can come in between any more
+        if still_idle(topic) and await self._broker.delete(
+            topic.name, force=True, only_if=still_idle
+        ):
+            log.info("%s: deleted, it has been idle for %d s", topic.name, idle_ms // 1000)
+
+
+def _refusal(topic: Topic, exceeded: BacklogQuota | None) -> QuotaHeld | QuotaExceeded | None:
+    if exceeded is None or exceeded.policy == "consumer_backlog_eviction":
+        return None
+    text = f"Cannot create producer on topic {topic.name}: its backlog quota is exceeded"
+    return QuotaExceeded(text) if exceeded.policy == "producer_exception" else QuotaHeld(text)

@@ -1,0 +1,144 @@
+"""Administration of partitioned topics and namespaces."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from magnetar.core.broker import administration
+from magnetar.core.broker.attachment import attach
+from magnetar.core.broker.broker import AnyTopic, Broker, BrokerSettings
+from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    BrokerError,
+    Invalid,
+    NamespaceNotFound,
+    NotAllowed,
+    NotFound,
+    TopicNotFound,
+)
+from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.policy.policies import AutoTopicCreation, BrokerDefaults
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import running
+from magnetar.core.testing.client import ClientProducer
+from magnetar.core.testing.ledgers import MemoryLedgers
+
+NAMESPACE = NamespaceName.parse("public/default")
+A = TopicName.parse("a")
+B = TopicName.parse("b")
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[Broker]:
+    defaults = BrokerDefaults(auto_topic_creation=AutoTopicCreation(False))
+    settings = BrokerSettings(defaults=defaults)
+    made = Broker(settings, MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(made.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_topic_is_created_by_order_where_nobody_else_may(broker: Broker) -> None:
+    with pytest.raises(TopicNotFound):
+        await broker.topic(A)
+    await administration.create_topic(broker, A)
+    assert await broker.exists(A)
+    with pytest.raises(AlreadyExists):
+        await administration.create_topic(broker, A)
+    with pytest.raises(Invalid):
+        await administration.create_topic(broker, A.partition(0))
+
+
+async def test_all_partitions_are_there_at_once(broker: Broker) -> None:
+    await administration.create_partitioned(broker, A, 3)
+    assert await topics_of(broker, NAMESPACE) == [A.partition(i).full for i in range(3)]
+    await administration.grow_partitioned(broker, A, 4)
+    assert [topic.name for topic in await administration.loaded(broker, A)] == [
+        A.partition(index) for index in range(4)
+    ]
+    with pytest.raises(AlreadyExists):
+        await administration.create_partitioned(broker, A, 3)
+    with pytest.raises(AlreadyExists):
+        await administration.create_topic(broker, A)
+
+
+async def test_a_partitioned_topic_in_use_stays_whole(broker: Broker) -> None:
+    await administration.create_partitioned(broker, A, 2)
+    topic = await broker.topic(A.partition(1))
+    await topic.subscription("s")  # type: ignore[union-attr, misc]  # it is persistent
+    with pytest.raises(NotAllowed):
+        await administration.delete_partitioned(broker, A, force=False)
+    assert len(await topics_of(broker, NAMESPACE)) == 2
+    await administration.delete_partitioned(broker, A, force=True)
+    assert await topics_of(broker, NAMESPACE) == []
+    with pytest.raises(NotFound):
+        await administration.partitions_of(broker, A)
+
+
+async def test_a_namespace_goes_when_it_is_empty_or_by_force(broker: Broker) -> None:
+    await administration.create_topic(broker, A)
+    with pytest.raises(AlreadyExists):
+        await administration.delete_namespace(broker, NAMESPACE, force=False)
+    await administration.delete_tenant(broker, "public", force=True)
+    assert await broker.catalog.tenants() == ["pulsar"]
+    assert broker.topics == {}
+
+
+async def test_unloading_a_namespace_keeps_what_is_in_it(broker: Broker) -> None:
+    await administration.create_topic(broker, A)
+    await administration.unload_namespace(broker, NAMESPACE)
+    assert broker.topics == {}
+    assert await broker.exists(A)
+
+
+class Returning:
+    """A producer whose client comes back at once when it is sent away."""
+
+    def __init__(self, broker: Broker, name: TopicName) -> None:
+        self.broker, self.name = broker, name
+        self.refusals: list[BrokerError] = []
+        self.places = 0
+
+    async def come(self) -> None:
+        try:
+            await attach(self.broker, self.name, self.take_place)
+        except BrokerError as error:
+            self.refusals.append(error)
+
+    async def take_place(self, topic: AnyTopic) -> None:
+        came = ClientProducer(f"p{self.places}")
+        came.closed_by_broker = self.sent_away  # type: ignore[method-assign]
+        await topic.attach_producer(came.producer)
+        self.places += 1
+
+    def sent_away(self) -> None:
+        self.broker.spawn(self.come)
+
+
+@pytest.mark.parametrize("whole", ["namespace", "partitioned topic"])
+async def test_nobody_creates_anew_what_is_being_deleted_as_a_whole(whole: str) -> None:
+    """Once a namespace was gone and topics were in it, created by those it had sent away."""
+    creation = AutoTopicCreation(whole == "namespace")
+    async with running(auto_topic_creation=creation) as broker:
+        names = [A, B] if whole == "namespace" else [A.partition(0), A.partition(1)]
+        if whole != "namespace":
+            await administration.create_partitioned(broker, A, 2)
+        clients = [Returning(broker, name) for name in names]
+        for client in clients:
+            await client.come()
+        if whole == "namespace":
+            await administration.delete_namespace(broker, NAMESPACE, force=True)
+        else:
+            await administration.delete_partitioned(broker, A, force=True)
+        await settled()
+        assert [client.places for client in clients] == [1, 1]
+        refused = [type(refusal) for client in clients for refusal in client.refusals]
+        assert set(refused) <= {TopicNotFound, NamespaceNotFound}
+        assert len(refused) == 2
+        assert broker.topics == {}
+        assert await broker.metadata.children("/managed-ledgers") == []

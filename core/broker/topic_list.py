@@ -1,0 +1,40 @@
+"""Which topics a namespace has: those that are stored, promised as partitions, or only loaded.
+
+With ten thousand of them nothing is done at one go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from magnetar.core.kernel.names import NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from magnetar.core.broker.broker import Broker
+
+TOPICS_PER_REST: Final = 100
+"""Topics looked at before the loop gets its turn."""
+
+
+async def topics_of(broker: Broker, namespace: NamespaceName) -> list[str]:
+    """Full names of every topic, partitions as the topics they are, system topics left out."""
+    path = f"/managed-ledgers/{namespace}/persistent"
+    names: dict[str, None] = {}  # nearly sorted from the start, so that sorting is no pause
+    for count, encoded in enumerate(await broker.metadata.children(path)):
+        if count % TOPICS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        name = TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}")
+        if not name.system:
+            names[name.full] = None
+    for base, partitions in (await broker.catalog.partitioned_of(namespace)).items():
+        await trio.lowlevel.checkpoint()
+        if not base.system:
+            names |= dict.fromkeys(f"{base}-partition-{index}" for index in range(partitions))
+    for count, topic in enumerate(list(broker.topics.values())):
+        if count % TOPICS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        if topic.name.namespace == namespace and not topic.name.system:
+            names[topic.name.full] = None
+    return sorted(names)

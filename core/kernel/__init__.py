@@ -1,0 +1,1 @@
+"""What every room may use: errors, names, time, checksums, rate limits."""

@@ -1,0 +1,106 @@
+"""Rate limits: how much may pass in a period, and a bucket that says when more may. Pure.
+
+Who is limited spends first and asks then: a bucket may be overdrawn, by a run of messages or a
+large one, and nothing more passes until the debt is paid. So nothing is refused, and the mean is
+kept. Limits are what policies say; waiting is the affair of whoever spends.
+
+Invariant: a bucket never holds more than one period's worth, whatever the clock does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.core.kernel.rates import Inflow, Rates
+
+
+class RateLimit(Struct, frozen=True):
+    """So much in a period; 0 is no limit."""
+
+    messages: float = 0
+    bytes: float = 0
+    period_seconds: float = 1
+    relative: bool = False
+    """So much more than comes in, where it is known what does."""
+
+    @property
+    def limits(self) -> bool:
+        """Whether it limits anything."""
+        return self.messages > 0 or self.bytes > 0
+
+
+UNLIMITED: Final = RateLimit()
+
+
+class Throttle:
+    """A bucket for messages and one for bytes; times are of a clock that only goes forward."""
+
+    __slots__ = ("_at", "_bytes", "_inflow", "_messages", "limit")
+
+    def __init__(self, limit: RateLimit, now: float, inflow: Rates[Inflow] | None = None) -> None:
+        self.limit = limit
+        self._inflow = inflow if limit.relative else None
+        self._messages, self._bytes = limit.messages or inf, limit.bytes or inf
+        self._at = now
+
+    def spend(self, messages: float, size: float) -> None:
+        """So much has passed."""
+        self._messages -= messages
+        self._bytes -= size
+
+    def room(self, now: float) -> tuple[float, float]:
+        """How many messages and bytes may pass now; nothing may unless both are above 0."""
+        periods = max(now - self._at, 0) / self.limit.period_seconds
+        self._at = now
+        messages, size = self._per_period()
+        if messages:
+            self._messages = min(self._messages + periods * messages, messages)
+        if size:
+            self._bytes = min(self._bytes + periods * size, size)
+        return self._messages, self._bytes
+
+    def _per_period(self) -> tuple[float, float]:
+        """What a bucket holds, and is filled with in a period; 0 for no limit."""
+        limit, inflow = self.limit, self._inflow
+        if inflow is None:
+            return limit.messages, limit.bytes
+        rates, seconds = inflow.per_second, limit.period_seconds
+        return (
+            limit.messages and limit.messages + rates.messages * seconds,
+            limit.bytes and limit.bytes + rates.bytes * seconds,
+        )
+
+    def wait_seconds(self, now: float, messages_wanted: float = 0) -> float:
+        """How long until so many messages, or else anything at all, may pass; 0 for now."""
+        messages, size = self.room(now)
+        messages_filled, bytes_filled = self._per_period()
+        wait = 0.0
+        if messages <= 0 or messages < messages_wanted:
+            wait = (max(SLIVER, messages_wanted) - messages) / messages_filled
+        if size <= 0:
+            wait = max(wait, (SLIVER - size) / bytes_filled)
+        return wait * self.limit.period_seconds
+
+
+SLIVER: Final = 1e-3
+"""Of a message or a byte: a bucket just paid off is not empty, however numbers are rounded."""
+
+
+def throttle_for(
+    limit: RateLimit, before: Throttle | None, now: float, inflow: Rates[Inflow] | None = None
+) -> Throttle | None:
+    """A bucket for a limit: the same as before while that is the same; None for no limit."""
+    if not limit.limits:
+        return None
+    if before is not None and before.limit == limit:
+        return before
+    return Throttle(limit, now, inflow)
+
+
+def wait_seconds(throttles: Sequence[Throttle], now: float) -> float:
+    """How long until something may pass all of them."""
+    return max((each.wait_seconds(now) for each in throttles), default=0.0)

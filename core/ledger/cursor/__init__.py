@@ -1,0 +1,1 @@
+"""Cursors: what one subscription has acknowledged of a log."""

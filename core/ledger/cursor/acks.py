@@ -1,0 +1,338 @@
+"""The algebra of one cursor's acknowledgements. Pure.
+
+Theory. Everything up to and including `mark_delete` is acknowledged. Beyond it, whole entries may
+be acknowledged one by one: per ledger, sorted disjoint ranges that never touch. Of an entry that
+holds a batch, single messages may be: a bitmask has a 1 for each that is NOT yet acknowledged.
+
+    acknowledged  [..............]x[.......]  x  x  [..]      (. acknowledged, x not)
+                                 ^ mark_delete  ranges ^
+
+When a range touches mark_delete, mark_delete moves to its end; at the end of a ledger it goes on
+into the next one, which only the chain of ledgers knows.
+
+Invariants: no range lies at or below `mark_delete`, nor touches it; an entry has bits only while it
+is not acknowledged, and then at least one; `acked_beyond` is the number of entries in all ranges;
+only entries that exist are acknowledged, whatever a client sends. Of a ledger from which compaction
+has taken entries, batches are acknowledged as a whole or not: their messages may have other places.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+
+from magnetar.core.ledger.log.chain import Chain, Position
+from magnetar.core.ledger.read.kept_entries import Kept
+
+Range = tuple[Position, Position]
+"""Open-closed: (the position before the first, the last], as cursors are stored."""
+
+
+class Ranges:
+    """Acknowledged entries of one ledger: sorted disjoint closed intervals that never touch."""
+
+    __slots__ = ("firsts", "lasts")
+
+    def __init__(self) -> None:
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+
+    def add(self, first: int, last: int) -> int:
+        """Returns how many entries are new."""
+        firsts, lasts = self.firsts, self.lasts
+        # the usual case: just behind the last range
+        if lasts and first == lasts[-1] + 1:
+            lasts[-1] = last
+            return last - first + 1
+        # the ranges from `low` up to `high` touch or overlap the new one and melt into it
+        low = bisect_left(lasts, first - 1)
+        high = bisect_right(firsts, last + 1)
+        if low == high:
+            firsts.insert(low, first)
+            lasts.insert(low, last)
+            return last - first + 1
+        known = sum(lasts[i] - firsts[i] + 1 for i in range(low, high))
+        first, last = min(first, firsts[low]), max(last, lasts[high - 1])
+        firsts[low:high] = (first,)
+        lasts[low:high] = (last,)
+        return last - first + 1 - known
+
+    def last_of_range(self, entry_id: int) -> int | None:
+        """The end of the range `entry_id` is in; None if it is in none."""
+        at = bisect_right(self.firsts, entry_id) - 1
+        return self.lasts[at] if at >= 0 and self.lasts[at] >= entry_id else None
+
+    def drop_up_to(self, entry_id: int) -> int:
+        """Forget all entries up to this one; returns how many that were."""
+        firsts, lasts = self.firsts, self.lasts
+        gone = bisect_right(lasts, entry_id)
+        dropped = sum(lasts[i] - firsts[i] + 1 for i in range(gone))
+        del firsts[:gone], lasts[:gone]
+        if firsts and firsts[0] <= entry_id:
+            dropped += entry_id - firsts[0] + 1
+            firsts[0] = entry_id + 1
+        return dropped
+
+    def count(self) -> int:
+        return sum(self.lasts) - sum(self.firsts) + len(self.firsts)
+
+
+class AckState:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "_bits",
+        "_chain",
+        "_ended",
+        "_kept",
+        "_ranges",
+        "_rewritten",
+        "acked_beyond",
+        "mark_delete",
+    )
+
+    def __init__(self, chain: Chain, mark_delete: Position) -> None:
+        self.mark_delete = mark_delete
+        """Everything up to here is acknowledged."""
+        self.acked_beyond = 0
+        """Entries acknowledged beyond `mark_delete`."""
+        self._chain = chain
+        self._ranges: dict[int, Ranges] = {}
+        self._bits: dict[Position, int] = {}
+        self._ended: Position = (-1, -1)
+        """The last entry of the finished ledger asked about last."""
+        self._kept: Kept | None = None
+        """What compaction left of that one."""
+        self._rewritten = chain.rewritten
+
+    # -- questions ----------------------------------------------------------------------------
+
+    @property
+    def holed(self) -> bool:
+        """Whether anything beyond `mark_delete` is acknowledged, wholly or in part."""
+        return bool(self._ranges or self._bits)
+
+    def is_acked(self, position: Position) -> bool:
+        if position <= self.mark_delete:
+            return True
+        ranges = self._ranges.get(position[0])
+        return ranges is not None and ranges.last_of_range(position[1]) is not None
+
+    def bits(self, position: Position) -> int | None:
+        """The messages of a batch not yet acknowledged; None if that is all or nothing of it."""
+        return self._bits.get(position)
+
+    def next_unacked(self, position: Position) -> Position:
+        """The first entry from `position` on that is not acknowledged; it may not exist yet."""
+        chain = self._chain
+        if position <= self.mark_delete:
+            position = chain.after(self.mark_delete)
+        position = chain.normal(position)
+        while (ranges := self._ranges.get(position[0])) is not None:
+            last = ranges.last_of_range(position[1])
+            if last is None:
+                break
+            position = chain.after((position[0], last))
+        return position
+
+    # -- acknowledgements ---------------------------------------------------------------------
+
+    def ack_range(self, ledger_id: int, first: int, last: int) -> int:
+        """Entries `first`..`last` are acknowledged; returns how many were not before."""
+        confirmed_ledger, confirmed = self._chain.confirmed
+        if ledger_id != confirmed_ledger or last > confirmed:
+            last = min(last, self._end_of(ledger_id))
+            if self._kept is not None and self._ended[0] == ledger_id:
+                return self._ack_kept(self._kept, ledger_id, first, last)
+        marked_ledger, marked = self.mark_delete
+        if ledger_id == marked_ledger and first <= marked + 1:
+            if last <= marked:
+                return 0
+            first = marked + 1
+            if not self._ranges:
+                # all is in order: there is nothing to touch
+                self.mark_delete = (ledger_id, last)
+                if self._bits:
+                    self._drop_bits(ledger_id, first, last)
+                return last - marked
+        elif ledger_id < marked_ledger:
+            return 0
+        first = max(first, 0)
+        if last < first:
+            return 0
+        return self._ack_beyond(ledger_id, first, last)
+
+    def _ack_kept(self, kept: Kept, ledger_id: int, first: int, last: int) -> int:
+        """The same in a ledger of which not all is left."""
+        marked_ledger, marked = self.mark_delete
+        if ledger_id < marked_ledger:
+            return 0
+        if ledger_id == marked_ledger:
+            first = max(first, marked + 1)
+        runs = list(kept.runs(first, last))
+        return sum([self._ack_beyond(ledger_id, *run) for run in runs])
+
+    def _ack_beyond(self, ledger_id: int, first: int, last: int) -> int:
+        ranges = self._ranges.get(ledger_id)
+        if ranges is None:
+            ranges = self._ranges[ledger_id] = Ranges()
+        new = ranges.add(first, last)
+        self.acked_beyond += new
+        if self._bits:
+            self._drop_bits(ledger_id, first, last)
+        if ranges.firsts[0] == first:
+            self._advance()
+        return new
+
+    def ack_bits(self, position: Position, unacked: int, size: int) -> bool:
+        """Some messages of a batch of `size` are acknowledged: those without a bit in `unacked`.
+
+        Returns whether the entry is now acknowledged as a whole, and was not before. A `size` of 0
+        means that the client did not say.
+        """
+        if self.is_acked(position) or not 0 <= position[1] <= self._end_of(position[0]):
+            return False
+        if 0 < size < unacked.bit_length():
+            unacked &= (1 << size) - 1
+        before = self._bits.get(position)
+        if before is not None:
+            unacked &= before
+        elif size and unacked.bit_count() == size:
+            return False
+        if not unacked:
+            return self.ack_range(position[0], position[1], position[1]) > 0
+        if self._kept is not None and self._ended[0] == position[0]:
+            return False
+        self._bits[position] = unacked
+        return False
+
+    def cumulative(self, position: Position, unacked: int | None = None, size: int = 0) -> int:
+        """Everything up to `position` is acknowledged; returns how many entries were not before.
+
+        With `unacked`, everything before it, and the messages of it that have no bit there.
+        """
+        if position > self._chain.confirmed:
+            position, unacked = self._chain.confirmed, None
+        ledger_id, entry_id = position
+        whole = entry_id if unacked is None else entry_id - 1
+        target = (ledger_id, max(min(whole, self._end_of(ledger_id)), -1))
+        before, beyond = self.mark_delete, self.acked_beyond
+        if target > before:
+            self.mark_delete = target
+            self._drop_ranges()
+            self._advance()
+        if unacked is not None:
+            self.ack_bits(position, unacked, size)
+        passed = self._chain.entries_between(before, self.mark_delete)
+        return passed + self.acked_beyond - beyond
+
+    def _advance(self) -> None:
+        """Let mark_delete swallow the ranges that touch it, on into the next ledgers."""
+        while self._ranges:
+            ledger_id, entry_id = self._chain.after(self.mark_delete)
+            ranges = self._ranges.get(ledger_id)
+            if ranges is None or ranges.firsts[0] != entry_id:
+                break
+            self.mark_delete = (ledger_id, ranges.lasts[0])
+            self.acked_beyond -= ranges.lasts[0] - entry_id + 1
+            del ranges.firsts[0], ranges.lasts[0]
+            if not ranges.firsts:
+                del self._ranges[ledger_id]
+
+    def _drop_ranges(self) -> None:
+        """mark_delete has jumped: forget what is known of anything up to it."""
+        ledger_id, entry_id = self.mark_delete
+        for known in [known for known in self._ranges if known < ledger_id]:
+            self.acked_beyond -= self._ranges.pop(known).count()
+        ranges = self._ranges.get(ledger_id)
+        if ranges is not None:
+            self.acked_beyond -= ranges.drop_up_to(entry_id)
+            if not ranges.firsts:
+                del self._ranges[ledger_id]
+        if self._bits:
+            mark = self.mark_delete
+            self._bits = {p: bits for p, bits in self._bits.items() if p > mark}
+
+    def _drop_bits(self, ledger_id: int, first: int, last: int) -> None:
+        """Entries acknowledged as a whole need no bits."""
+        if last - first < len(self._bits):
+            for entry_id in range(first, last + 1):
+                self._bits.pop((ledger_id, entry_id), None)
+        else:
+            low, high = (ledger_id, first), (ledger_id, last)
+            self._bits = {p: bits for p, bits in self._bits.items() if not low <= p <= high}
+
+    def _end_of(self, ledger_id: int) -> int:
+        """The last entry of a ledger that may be read; -1 if there is none, or no such ledger."""
+        confirmed = self._chain.confirmed
+        if ledger_id == confirmed[0]:
+            return confirmed[1]
+        if ledger_id > confirmed[0]:
+            return -1
+        # a ledger before the confirmed one has ended, so the answer can be kept for some time
+        if self._ended[0] != ledger_id or self._rewritten != self._chain.rewritten:
+            segment = self._chain.segment_of(ledger_id)
+            if segment is None:
+                return -1
+            self._ended = (ledger_id, self._chain.last_entry_of(segment))
+            self._kept, self._rewritten = segment.kept, self._chain.rewritten
+        return self._ended[1]
+
+    # -- moving and storing -------------------------------------------------------------------
+
+    def reset(self, mark_delete: Position) -> None:
+        """Everything up to `mark_delete` is acknowledged and nothing else."""
+        self.mark_delete = mark_delete
+        self.acked_beyond = 0
+        self._ranges = {}
+        self._bits = {}
+
+    def compacted(self) -> None:
+        """Entries have gone from the log: forget what was known of them."""
+        self.restore(self.mark_delete, self.ranges(len(self)), self.partial(len(self._bits)))
+
+    def restore(
+        self,
+        mark_delete: Position,
+        ranges: Iterable[Range],
+        bits: Iterable[tuple[Position, int]],
+    ) -> None:
+        """Take over what was stored; entries that no longer exist are left out."""
+        self.reset(mark_delete)
+        for (low_ledger, low), (high_ledger, high) in ranges:
+            if low_ledger == high_ledger:
+                self.ack_range(high_ledger, low + 1, high)
+                continue
+            # other brokers let a range begin in one ledger and end in another
+            for segment in self._chain.segments:
+                if low_ledger <= segment.ledger_id <= high_ledger:
+                    first = low + 1 if segment.ledger_id == low_ledger else 0
+                    last = self._chain.last_entry_of(segment)
+                    if segment.ledger_id == high_ledger:
+                        last = min(last, high)
+                    self.ack_range(segment.ledger_id, first, last)
+        for position, unacked in bits:
+            self.ack_bits(position, unacked, 0)
+
+    def ranges(self, ranges_max: int) -> list[Range]:
+        """What to store of the ranges, lowest first; those beyond the limit are forgotten."""
+        kept: list[Range] = []
+        for ledger_id in sorted(self._ranges):
+            ranges = self._ranges[ledger_id]
+            for first, last in zip(ranges.firsts, ranges.lasts, strict=True):
+                if len(kept) == ranges_max:
+                    return kept
+                kept.append(((ledger_id, first - 1), (ledger_id, last)))
+        return kept
+
+    def partial(self, batches_max: int) -> list[tuple[Position, int]]:
+        """What to store of the bits, lowest first; those beyond the limit are forgotten."""
+        return sorted(self._bits.items())[:batches_max]
+
+    def __iter__(self) -> Iterator[Range]:
+        """All ranges, lowest first."""
+        return iter(self.ranges(len(self)))
+
+    def __len__(self) -> int:
+        """How many ranges there are."""
+        return sum(len(ranges.firsts) for ranges in self._ranges.values())

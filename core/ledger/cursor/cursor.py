@@ -1,0 +1,362 @@
+"""A cursor: what one subscription has acknowledged of one log, and how that survives a crash.
+
+Theory. The state is in memory (`AckState`). It is saved by appending a snapshot to the cursor's own
+small ledger; the znode of the cursor names that ledger, or holds the state itself after a clean
+close (`cursor_store.py`). Only the last snapshot counts.
+
+    dirty  --flush--> saving --stored--> clean, or dirty again if more came meanwhile
+
+Saving follows changes by a short interval, so after a crash the last acknowledgements may be
+forgotten and their messages delivered again: at least once. An acknowledgement that asks for a
+receipt is told only after a snapshot that includes it is stored. A save that failed is tried again
+after a pause, or at once when somebody waits for a receipt.
+
+Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
+limit are forgotten, which only delivers again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import BrokerError, Fenced
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.cursor.acks import AckState, Range
+from magnetar.core.ledger.cursor.cursor_store import CursorPlace
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.ledger.reports import Trouble, said
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ports.ledger_store import Done, LedgerWriter
+
+log = logging.getLogger(__name__)
+
+HOLES_SAVED_MAX: Final = 10_000
+"""Ranges of single acknowledgements in one snapshot; a crash brings those beyond again."""
+BITS_SAVED_MAX: Final = 10_000
+"""Partly acknowledged batches in one snapshot."""
+SNAPSHOTS_PER_LEDGER_MAX: Final = 50_000
+RETRY_SECONDS: Final = 1.0
+"""Pause before a save that failed is tried again."""
+
+
+class CursorStatistics(Struct, frozen=True):
+    """A snapshot for internal stats."""
+
+    mark_delete: Position
+    holes: list[Range]
+    """Acknowledged beyond the mark-delete position: the first ones of them."""
+    backlog: int
+    ledger_id: int
+    """Where the cursor itself is kept; -1 while that is the metadata store."""
+    ledger_last_entry: int
+    ledger_switched_ms: int
+    """When it was last kept in another place; 0 for not since it was opened."""
+
+
+class Cursor:
+    """See the module's docstring. A cursor that is not durable lives in memory only."""
+
+    def __init__(
+        self, storage: Storage, ledger: ManagedLedger, name: str, start: Position, *, durable: bool
+    ) -> None:
+        self.name = name
+        self.durable = durable
+        self.topic = said(ledger.name)
+        """Whose it is, as users write it."""
+        self.acks = AckState(ledger.chain, start)
+        self.properties: dict[str, str] = {}
+        """The subscription's properties, as its users set them."""
+        self.longs: Mapping[str, int] = {}
+        """What whoever owns the cursor wants to be stored with its position."""
+        self.last_active_ms = storage.clock.wall_ms()
+        self.place = CursorPlace(storage, ledger, name)
+        self._storage = storage
+        self._ledger = ledger
+        self._dirty = False
+        """Something is not saved, and the broker (or a pause) will see to it."""
+        self._differs = False
+        """The znode does not say all of it; only a clean close makes it do so."""
+        self._start_anew = False
+        """The next snapshot goes into a fresh ledger, named by a fresh znode."""
+        self._saving = False
+        self._retrying = False
+        """A task waits to save what could not be saved."""
+        self._closed = False
+        self._trouble = Trouble()
+        self._writer: LedgerWriter | None = None
+        self._waiters: list[Done] = []
+        self._saving_for: list[Done] = []
+        self._idle = trio.lowlevel.ParkingLot()
+
+    # -- what is acknowledged -----------------------------------------------------------------
+
+    @property
+    def mark_delete(self) -> Position:
+        """Everything up to here is acknowledged."""
+        return self.acks.mark_delete
+
+    @property
+    def read_from(self) -> Position:
+        """Where reading begins when nothing is out: behind the mark-delete position."""
+        return self._ledger.chain.after(self.acks.mark_delete)
+
+    @property
+    def holed(self) -> bool:
+        """Whether anything beyond the mark-delete position is acknowledged, wholly or in part."""
+        return self.acks.holed
+
+    @property
+    def backlog(self) -> int:
+        """Entries not acknowledged."""
+        chain = self._ledger.chain
+        behind = chain.entries_between(self.acks.mark_delete, chain.confirmed)
+        return max(behind - self.acks.acked_beyond, 0)
+
+    def statistics(self, holes_max: int = 100) -> CursorStatistics:
+        writer = self._writer
+        return CursorStatistics(
+            mark_delete=self.mark_delete,
+            holes=self.acks.ranges(holes_max),
+            backlog=self.backlog,
+            ledger_id=self.place.ledger_id,
+            ledger_last_entry=writer.last_confirmed if writer is not None else -1,
+            ledger_switched_ms=self.place.switched_ms,
+        )
+
+    def ack_range(self, ledger_id: int, first: int, last: int) -> int:
+        """Entries `first`..`last` are done with; returns how many were not before."""
+        self._changed()
+        return self.acks.ack_range(ledger_id, first, last)
+
+    def ack_bits(self, position: Position, unacked: int, size: int) -> bool:
+        """Some messages of a batch are done with; True if that was the last of them."""
+        self._changed()
+        return self.acks.ack_bits(position, unacked, size)
+
+    def ack_to(self, position: Position, unacked: int | None = None, size: int = 0) -> int:
+        """Everything up to `position` is done with, or up to those bits of it.
+
+        Returns how many entries were not before.
+        """
+        self._changed()
+        return self.acks.cumulative(position, unacked, size)
+
+    def reset(self, mark_delete: Position) -> None:
+        """Forget all acknowledgements but those up to `mark_delete`."""
+        self._changed()
+        self.acks.reset(mark_delete)
+
+    def may_have_acked(self, part: Slice) -> bool:
+        """Whether it is worth cutting a slice into its unacknowledged parts."""
+        acks = self.acks
+        return acks.holed or acks.mark_delete >= (part.ledger_id, part.first_entry)
+
+    def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
+        """Cut acknowledged entries out of a slice; with each piece, what is left of its batches."""
+        acks, ledger_id, first = self.acks, part.ledger_id, part.first_entry
+        count = len(part.payloads)
+        start = 0
+        while start < count:
+            if acks.is_acked((ledger_id, first + start)):
+                start += 1
+                continue
+            stop = start
+            partial: dict[int, int] | None = None
+            while stop < count and not acks.is_acked((ledger_id, first + stop)):
+                bits = acks.bits((ledger_id, first + stop))
+                if bits is not None:
+                    partial = partial or {}
+                    partial[stop - start] = bits
+                stop += 1
+            yield part.part(start, stop), partial
+            start = stop
+
+    def _changed(self) -> None:
+        if self.durable and not self._dirty:
+            self._dirty = True
+            self._storage.cursor_dirty(self)
+
+    def touched(self) -> None:
+        """The subscription's properties changed: they are in the znode, which is saved anew."""
+        self._start_anew = True
+        self._changed()
+
+    def used(self, now_ms: int) -> None:
+        """Somebody came or went; a clean close stores that, nothing sooner."""
+        self.last_active_ms = now_ms
+        self._differs = True
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    async def create(self) -> None:
+        """A new subscription: it exists when this returns."""
+        if self.durable:
+            await self.place.create(self._named(-1))
+
+    async def open(self) -> None:
+        """Read the state back: from the cursor's ledger, or from the znode."""
+        info = await self.place.find()
+        self.properties = dict(info.cursor_properties)
+        self.last_active_ms = info.last_active_ms or self.last_active_ms
+        snapshot = await self.place.last_snapshot() or info.snapshot
+        self.longs = snapshot.properties
+        self.acks.restore(snapshot.mark_delete, snapshot.ranges, snapshot.bits)
+
+    async def close(self) -> None:
+        """Save into the znode, so that opening again costs one read."""
+        self._closed = True
+        await self._not_saving()
+        self._refuse_waiters()
+        if not self.durable or not (self._differs or self._dirty or self.place.ledger_id >= 0):
+            return
+        try:
+            await self._put(-1)
+        except BrokerError as error:
+            # what the last snapshot lacks is delivered again
+            log.warning("%s: cursor %s did not close cleanly: %s", self.topic, self.name, error)
+
+    async def delete(self) -> None:
+        """The subscription ends; if that fails it goes on."""
+        self._closed = True
+        await self._not_saving()
+        if self.durable:
+            try:
+                await self.place.delete()
+            except BrokerError:
+                self._closed = False
+                self._save_again()
+                raise
+            self._dirty = self._differs = False
+        self._refuse_waiters()
+
+    async def _not_saving(self) -> None:
+        while self._saving:
+            await self._idle.park()
+
+    def _refuse_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for done in waiters:
+            done(Fenced("the subscription is being closed"))
+
+    # -- saving -------------------------------------------------------------------------------
+
+    def when_saved(self, done: Done) -> None:
+        """Call `done` once all that is acknowledged now is stored."""
+        if not self.durable:
+            done(None)
+        elif self._closed:
+            done(Fenced("the subscription is being closed"))
+        else:
+            self._waiters.append(done)
+            self._dirty = True
+            self.flush()
+
+    async def saved(self) -> None:
+        """Wait until all that is acknowledged now is stored; raises if it could not be."""
+        waiting = Waiting[None]()
+        self.when_saved(waiting.done)
+        await waiting.told()
+
+    def flush(self) -> None:
+        """Save if there is something to save. Plain call."""
+        if not self._dirty or self._saving or self._closed:
+            return
+        self._saving = True
+        self._dirty = False
+        self._saving_for, self._waiters = self._waiters, []
+        writer = self._writer
+        full = writer is not None and writer.last_confirmed + 1 >= SNAPSHOTS_PER_LEDGER_MAX
+        if writer is None or full or self._start_anew:
+            self._start_anew = False
+            self._storage.spawn(self._open_ledger)
+        else:
+            writer.append([self._snapshot()], self._saved)
+
+    def _saved(self, error: BrokerError | None) -> None:
+        """A save has ended; what came meanwhile is the next one's."""
+        self._saving = False
+        self._idle.unpark_all()
+        waiters, self._saving_for = self._saving_for, []
+        for done in waiters:
+            done(error)
+        if error is not None:
+            self._trouble.began(self._said, "is not saved", error)
+            self._writer = None
+            self._save_again()
+            return
+        if self._trouble.kind is not None:
+            self._trouble.ended(self._said)
+        if self._waiters:
+            self.flush()
+        elif self._dirty:
+            self._storage.cursor_dirty(self)
+
+    @property
+    def _said(self) -> str:
+        """What it is called in logs."""
+        return f"{self.topic}: cursor {self.name}"
+
+    def _save_again(self) -> None:
+        if self._closed:
+            return
+        self._dirty = True
+        if not self._retrying:  # whoever wants a receipt tries as well, and may fail as often
+            self._retrying = True
+            self._storage.spawn(self._flush_later)
+
+    async def _flush_later(self) -> None:
+        await trio.sleep(RETRY_SECONDS)
+        self._retrying = False
+        self.flush()
+
+    async def _open_ledger(self) -> None:
+        """Begin a fresh ledger, name it in the znode, and save into it."""
+        try:
+            writer = await self.place.begin_ledger()
+            await self._put(writer.ledger_id)
+        except BrokerError as error:
+            self._saved(error)
+        else:
+            self._writer = writer
+            writer.append([self._snapshot()], self._saved)
+
+    async def _put(self, ledger_id: int) -> None:
+        """Have the znode say all of it, and name that ledger (-1: none)."""
+        self._differs = False
+        try:
+            await self.place.name(ledger_id, self._named(ledger_id))
+        except Fenced:
+            self._closed = self._differs = True
+            raise
+        except BrokerError:
+            self._differs = True
+            raise
+
+    def _state(self) -> formats.CursorSnapshot:
+        return formats.CursorSnapshot(
+            mark_delete=self.acks.mark_delete,
+            ranges=self.acks.ranges(HOLES_SAVED_MAX),
+            bits=self.acks.partial(BITS_SAVED_MAX),
+            properties=self.longs,
+        )
+
+    def _snapshot(self) -> bytes:
+        return formats.encode_snapshot(self._state())
+
+    def _named(self, ledger_id: int) -> bytes:
+        return formats.encode_cursor(
+            formats.ManagedCursorInfo(
+                cursors_ledger_id=ledger_id,
+                snapshot=self._state(),
+                last_active_ms=self.last_active_ms,
+                cursor_properties=self.properties,
+            )
+        )

@@ -1,0 +1,1 @@
+"""State that is derived from a log and survives restarts."""

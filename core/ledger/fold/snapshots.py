@@ -1,0 +1,126 @@
+"""Where the snapshots of a fold are stored: a record of the metadata store, or a cursor.
+
+A record is read and written as a whole, so it is for snapshots of up to some hundred kilobytes
+(ZooKeeper takes no more than 1 MB, `jute.maxbuffer`). A cursor has its own small ledger; numbers by
+name are its properties, as Pulsar stores them (`MessageDeduplication.java` of 4.2: PIP-6), and its
+mark-delete position is the snapshot's.
+
+Invariants: a write is durable when it returns; what another owner has written is never written
+over: then the log is let go, and `Fenced` raised.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Generic
+
+import msgspec
+
+from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.kernel.errors import Corrupted, Fenced, NotFound
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.fold.fold import Image, Snapshot
+from magnetar.core.ledger.log.chain import START
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.storage import Storage
+
+Numbers = dict[str, int]
+
+
+class MetadataSnapshots(Generic[Image]):
+    """One record of the metadata store: compressed, encoded as its user has it."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        ledger: ManagedLedger,
+        path: str,
+        encode: Callable[[Snapshot[Image]], bytes],
+        decode: Callable[[bytes], Snapshot[Image]],
+    ) -> None:
+        self._record = OwnedRecord(storage.metadata, path, bytes, bytes)
+        self._ledger = ledger
+        self._encode = encode
+        self._decode = decode
+
+    async def read(self) -> Snapshot[Image] | None:
+        # Claimed, for the former owner may write when it puts the log away: that would fence us.
+        stored = await self._record.claim()
+        if stored is None:
+            return None
+        try:
+            return self._decode(zlib.decompress(stored))
+        except (zlib.error, msgspec.DecodeError) as error:
+            raise Corrupted(f"nobody can read {self._record.path}: {error}") from error
+
+    async def write(self, snapshot: Snapshot[Image]) -> None:
+        data = zlib.compress(self._encode(snapshot))
+        try:
+            if self._record.state is RecordState.UNREAD:
+                await self._record.claim()
+            await self._record.write(data)
+        except Fenced as error:
+            reason = Fenced("another owner has taken this topic over")
+            self._ledger.let_go(reason)
+            raise reason from error
+
+    async def close(self, snapshot: Snapshot[Image] | None) -> None:
+        if snapshot is not None:
+            await self.write(snapshot)
+
+    async def delete(self) -> None:
+        if self._record.state is RecordState.UNREAD:
+            await self._record.load()
+        await self._record.delete()
+
+
+class CursorSnapshots:
+    """A cursor of the log, which is deleted with it. It acknowledges what the snapshot covers."""
+
+    def __init__(self, storage: Storage, ledger: ManagedLedger, name: str) -> None:
+        self._cursor = Cursor(storage, ledger, name, START, durable=True)
+        self._read = self._there = False
+
+    async def read(self) -> Snapshot[Numbers] | None:
+        cursor = self._cursor
+        self._read = True
+        try:
+            await cursor.open()
+        except NotFound:
+            return None
+        except Corrupted:
+            self._there = True  # and will be written over
+            raise
+        self._there = True
+        return Snapshot(cursor.mark_delete, dict(cursor.longs))
+
+    async def write(self, snapshot: Snapshot[Numbers]) -> None:
+        await self._find()
+        self._cursor.longs = snapshot.image
+        if self._there:
+            self._cursor.reset(snapshot.position)
+            await self._cursor.saved()
+        else:
+            # not `reset`, which has the broker save a cursor that is not there yet
+            self._cursor.acks.reset(snapshot.position)
+            self._there = True  # a creation that fails may have happened: `saved` finds out
+            await self._cursor.create()
+
+    async def close(self, snapshot: Snapshot[Numbers] | None) -> None:
+        """A clean close has the znode say all of it, so that opening again costs one read."""
+        if snapshot is not None:
+            self._cursor.longs = snapshot.image
+            self._cursor.reset(snapshot.position)
+        await self._cursor.close()
+
+    async def delete(self) -> None:
+        await self._find()
+        if self._there:
+            await self._cursor.delete()
+            self._there = False
+
+    async def _find(self) -> None:
+        """A cursor may be there that nobody has asked for."""
+        if not self._read:
+            await self.read()

@@ -1,0 +1,89 @@
+"""What is open, what came to nothing, and what is decided: against a log that is read naively."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from magnetar.core.ledger.fold.transaction_index import TransactionIndex
+
+WRITERS = 3
+steps = st.lists(
+    st.tuples(st.sampled_from(["write", "commit", "abort", "other"]), st.integers(1, WRITERS)),
+    max_size=40,
+)
+
+
+def played(story: list[tuple[str, int]]) -> TransactionIndex:
+    state = TransactionIndex()
+    for index, (what, writer) in enumerate(story):
+        if what == "write":
+            state.wrote(writer, index, (7, index), 0)
+        elif what != "other":
+            state.ended(writer, index, committed=what == "commit")
+    return state
+
+
+def fate(story: list[tuple[str, int]], index: int) -> str:
+    """What becomes of the entry at an index: of its writer the next end decides."""
+    what, writer = story[index]
+    if what != "write":
+        return "plain"
+    for end, who in story[index:]:
+        if who == writer and end in ("commit", "abort"):
+            return end
+    return "open"
+
+
+@given(steps)
+def test_every_entry_has_its_fate(story: list[tuple[str, int]]) -> None:
+    state = played(story)
+    for index, (what, writer) in enumerate(story):
+        if what == "write":
+            assert state.hides(writer, index) is (fate(story, index) == "abort")
+
+
+@given(steps)
+def test_what_is_stable_is_decided(story: list[tuple[str, int]]) -> None:
+    state = played(story)
+    undecided = [index for index in range(len(story)) if fate(story, index) == "open"]
+    end = min(undecided, default=len(story))
+    assert state.stable_index(len(story)) == end
+    assert state.stable_entries(7, 0, len(story)) == end
+    assert state.stable_entries(6, 0, 5) == 5
+    assert state.stable_entries(8, 0, 5) == (5 if not undecided else 0)
+
+
+@given(steps, st.integers(0, 40), st.integers(0, 40))
+def test_what_came_to_nothing_within(story: list[tuple[str, int]], first: int, size: int) -> None:
+    """Whoever reads from there learns of every aborted entry that he is given."""
+    state = played(story)
+    end = min(first + size, len(story))
+    named = {(one.writer, one.first) for one in state.aborted_within(first, end)}
+    for index in range(first, end):
+        if fate(story, index) == "abort":
+            writer = story[index][1]
+            assert any(who == writer and begin <= index for who, begin in named)
+
+
+@given(steps, st.integers(0, 40))
+def test_the_beginning_of_the_log_is_forgotten(story: list[tuple[str, int]], start: int) -> None:
+    state = played(story)
+    state.forget_before(start)
+    for index in range(min(start, len(story)), len(story)):
+        what, writer = story[index]
+        if what == "write":
+            assert state.hides(writer, index) is (fate(story, index) == "abort")
+
+
+@given(steps, st.integers(0, 40))
+def test_restored_it_goes_on_as_before(story: list[tuple[str, int]], at: int) -> None:
+    first, whole = played(story[:at]), played(story)
+    again = TransactionIndex()
+    again.restore(first.snapshot(), 0)
+    for index, (what, writer) in list(enumerate(story))[at:]:
+        if what == "write":
+            again.wrote(writer, index, (7, index), 0)
+        elif what != "other":
+            again.ended(writer, index, committed=what == "commit")
+    assert (again.open, again.aborted) == (whole.open, whole.aborted)

@@ -1,0 +1,567 @@
+"""A managed ledger: the endless log of one topic, made of ledgers that end.
+
+Theory. At most one ledger is open for writing, and only while something is being written: it is
+created by the first append and after each roll. An append gets its index (the running count of
+messages) at once, and its position when storage confirms it:
+
+    state       append              leaves for (each also for CLOSED)
+    IDLE        waits, opens one    OPENING, or TERMINATED
+    OPENING     waits               WRITING, or IDLE with every waiting append failed
+    WRITING     goes to storage     ROLLING when the ledger is full or a write failed
+    ROLLING     waits               OPENING once nothing is in flight and the ledger is sealed,
+                                    IDLE if nothing waits
+    TERMINATED  is refused          -
+    CLOSED      is refused          -   (unloaded, deleted, or taken over by another owner)
+
+`LEAVES` is that table, and is enforced. OPENING and ROLLING have one task each that is in charge of
+leaving them; it runs in the broker's nursery, so that a caller who is cancelled leaves nothing half
+done.
+
+Invariants: appends are confirmed in the order they came, each exactly once; `confirmed` never goes
+back; nothing above `confirmed` is ever read; no index is given twice (a failed append leaves a
+gap).
+
+What is not here: the list of ledgers and what is stored of it (`ledger_list.py`), what leaves it
+(`removal.py`), opening again (`recovery.py`), cursors, readers, what the entries mean.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import trio
+
+from magnetar.core.entry import header
+from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Terminated
+from magnetar.core.ledger.fold.fold import Fold
+from magnetar.core.ledger.fold.transaction_index import TransactionIndex
+from magnetar.core.ledger.log import recovery, removal
+from magnetar.core.ledger.log.appends import Append, Appended, joined
+from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
+from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
+from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
+from magnetar.core.ledger.log.trim import should_roll
+from magnetar.core.ledger.read.losses import DAMAGE, Losses
+from magnetar.core.ledger.read.readers import Readers
+from magnetar.core.ledger.read.sparse import Sparse
+from magnetar.core.ledger.read.tail_cache import Slice, Tail
+from magnetar.core.ledger.read.time_lookup import Times
+from magnetar.core.ledger.reports import Trouble, said
+from magnetar.core.ledger.storage import Storage
+from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
+
+log = logging.getLogger(__name__)
+
+
+class State(enum.Enum):
+    IDLE = enum.auto()
+    OPENING = enum.auto()
+    WRITING = enum.auto()
+    ROLLING = enum.auto()
+    TERMINATED = enum.auto()
+    CLOSED = enum.auto()
+
+
+LEAVES: Final = {
+    State.IDLE: (State.OPENING, State.TERMINATED, State.CLOSED),
+    State.OPENING: (State.WRITING, State.IDLE, State.CLOSED),
+    State.WRITING: (State.ROLLING, State.CLOSED),
+    State.ROLLING: (State.OPENING, State.IDLE, State.CLOSED),
+    State.TERMINATED: (State.CLOSED,),
+    State.CLOSED: (),
+}
+"""Which state may follow which."""
+
+IDLE, WRITING, CLOSED = State.IDLE, State.WRITING, State.CLOSED
+"""Asking an enumeration for a member costs 75 ns, and each append does it thrice."""
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
+class ManagedLedger:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        advanced: Callable[[], None],
+        lost: Callable[[], None] = _nothing,
+    ) -> None:
+        """`advanced` is called when more may be read, `lost` when another owner takes over."""
+        self.name = name
+        self.state = State.IDLE
+        self.next_index = 0
+        self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.let_go)
+        self.path, self.chain = self.ledgers.path, self.ledgers.chain
+        self.properties = self.ledgers.properties
+        self.pending_bytes = 0  # payload given to `append` and not yet confirmed or failed
+        self.entries_added = 0
+        self.written_ms = 0  # when storage was last given something, 0 for never
+        self.writes = WriteStatistics()
+        self.transactions = TransactionIndex()
+        self.folds: list[Fold[Any]] = []  # whose state is derived from it
+        self.roll_limits = storage.roll
+        self.tailed = False  # whether anybody reads close behind: only then is the tail cached
+        self.times, self.losses = Times(self), Losses(self)
+        self._storage = storage
+        self._advanced = advanced
+        self._lost = lost
+        self._tail = Tail(storage.cache)
+        self._refusal: BrokerError | None = None  # why nothing is appended any more
+        self._trouble = Trouble()
+        self._writer: LedgerWriter | None = None
+        self._waiting: deque[Append] = deque()
+        self._in_flight: deque[Append] = deque()
+        self._telling: Append | None = None  # whose positions are told, or were told last
+        self._readers = Readers(storage.ledgers)
+        self._sparse = Sparse(self._readers)
+        self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
+        self._changed = trio.lowlevel.ParkingLot()
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Read the chain and find its end; an unclosed last ledger is recovered (and so fenced)."""
+        found = await self.ledgers.open()
+        if found is None:
+            return
+        self.next_index = found.next_index
+        if found.terminated is not None:
+            self._end(State.TERMINATED, Terminated("the topic is terminated"))
+        if found.changed:
+            await self.ledgers.save()
+        await self.delete_ledgers(found.doomed)
+
+    async def close(self) -> None:
+        """Let what is in flight finish, seal the open ledger and take no more."""
+        self._refusal = self._refusal or Fenced("the topic is being unloaded")
+        async with self._ending_lock:
+            await self._seal()
+            if self.state is not CLOSED:  # another owner may have taken it over
+                self._stop(Fenced("the topic is being unloaded"))
+
+    async def delete(self) -> None:
+        """Forget everything: first the list, then the ledgers it named."""
+        await self.close()
+        await self.delete_ledgers(await self.ledgers.delete())
+
+    async def terminate(self) -> Position:
+        """No entry will ever follow the last one; returns where that is."""
+        async with self._ending_lock:
+            if self.state is State.TERMINATED:
+                return self.chain.confirmed
+            if self._refusal is not None:
+                raise Fenced("the topic is being unloaded")
+            self._refusal = Terminated("the topic is terminated")
+            try:
+                await self._seal()
+                await self.ledgers.terminate(self.chain.confirmed)
+            except BaseException:
+                if self.state is not State.CLOSED:
+                    self._refusal = None
+                raise
+            self._end(State.TERMINATED, self._refusal)
+        return self.chain.confirmed
+
+    def let_go(self, reason: Fenced) -> None:
+        """Another owner has taken over: nothing more is written by this one."""
+        if self.state is not State.CLOSED:
+            log.error("%s: %s", self._said, reason)
+            self._stop(reason)
+            self._lost()
+
+    def _stop(self, reason: BrokerError) -> None:
+        self._end(State.CLOSED, reason)
+        self.ledgers.close()
+        self._tail.clear()
+        self._readers.clear()
+        self._sparse.clear()
+
+    def _enter(self, state: State) -> None:
+        assert state in LEAVES[self.state], f"a log that is {self.state.name} becomes no {state}"
+        self.state = state
+
+    def _end(self, state: State, reason: BrokerError) -> None:
+        self._enter(state)
+        self._refusal = reason
+        self._fail(self._taken_waiting(), reason)
+        self._changed.unpark_all()
+
+    async def _seal(self) -> None:
+        """Wait for what is in flight and seal the ledger being written, if there is one."""
+        while self.state in (State.OPENING, State.WRITING, State.ROLLING):
+            if self.state is State.WRITING:
+                self._begin_roll()
+            await self._changed.park()
+
+    @property
+    def terminated(self) -> bool:
+        return self.state is State.TERMINATED
+
+    # -- appending ----------------------------------------------------------------------------
+
+    def append(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> int:
+        """Store a run; `done` hears the position of its first entry. Plain call.
+
+        Returns its size in bytes.
+        """
+        if self._refusal is not None:
+            done(self._refusal)
+            return 0
+        waiting = self._waiting
+        first = not waiting
+        # what is gathered in one sweep was brought at one time: the clock is asked once
+        began = self._storage.clock.monotonic() if first else waiting[-1].began
+        append = Append(payloads, counts, done, began)
+        self.pending_bytes += append.size
+        waiting.append(append)
+        if self.state is IDLE:
+            self._enter(State.OPENING)
+            self._storage.spawn(self._open_writer)
+        elif first and self.state is WRITING:
+            if self._storage.gather is None:
+                self.write()
+            else:
+                self._storage.gather(self)
+        return append.size
+
+    def index_told(self, position: Position) -> int:
+        """The index of the first message at a position that a `done` is just being told."""
+        telling = self._telling
+        assert telling is not None, "nobody has been told anything yet"
+        return telling.index_of(position[1])
+
+    @property
+    def first_index(self) -> int:
+        """Messages with a lower index are over; where the log ends for readers if none is left."""
+        return self.chain.first_index(self.confirmed_index)
+
+    @property
+    def confirmed_index(self) -> int:
+        """All messages with a lower index may be read."""
+        return self._in_flight[0].first_index if self._in_flight else self.next_index
+
+    def write(self) -> None:
+        """Give storage what was appended since the last time, in as few runs as may be."""
+        if self.state is not WRITING:
+            return
+        for append in joined(self._taken_waiting()):
+            self._write(append)
+
+    def _write(self, append: Append) -> None:
+        writer = self._writer
+        assert writer is not None
+        entries, counts = len(append.payloads), append.counts
+        self.written_ms = now_ms = self._storage.clock.wall_ms()
+        append.first_index = self.next_index
+        append.headers = header.headers(entries, counts, now_ms, self.next_index)
+        if MIXED in self.properties:
+            self.times.note(append.payloads)
+        self.next_index += entries if counts is None else sum(counts)
+        self._in_flight.append(append)
+        append.written = self._storage.clock.monotonic()
+        append.entry_id = writer.append(append.payloads, self._stored, append.headers)
+
+    def _stored(self, error: BrokerError | None) -> None:
+        """The oldest run in flight is stored, or is not."""
+        append = self._in_flight.popleft()
+        self.pending_bytes -= append.size
+        if error is not None:
+            self._write_failed(append, error)
+            return
+        segment = self.chain.segments[-1]
+        if self._trouble.kind is not None:
+            self._trouble.ended(self._said)
+        entries = len(append.payloads)
+        first = append.entry_id
+        segment.entries = first + entries
+        self.chain.confirmed = (segment.ledger_id, segment.entries - 1)
+        self.entries_added += entries
+        now = self._storage.clock.monotonic()
+        self.writes.stored(entries, append.size, now - append.began, now - append.written)
+        if self.tailed and self.state is not CLOSED:
+            run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
+            self._tail.add(run)
+        self._telling = append
+        append.tell((segment.ledger_id, first))
+        self._advanced()
+        for fold in self.folds:
+            fold.advanced()
+        if self.state is not WRITING:
+            self._wake_if_idle()
+        elif self._is_full(segment):
+            self._begin_roll()
+
+    def _is_full(self, segment: Segment) -> bool:
+        roll = self.roll_limits
+        if segment.entries < roll.entries_max and self._writer is not None:
+            segment.size = self._writer.length
+            if segment.size < roll.bytes_max:
+                return False
+        age_ms = self._storage.clock.wall_ms() - segment.begun_ms
+        return should_roll(roll, segment.entries, segment.size, age_ms)
+
+    def _write_failed(self, append: Append, error: BrokerError) -> None:
+        """Everything behind it fails too, so that no later message is stored before it.
+
+        What was not in flight yet fails here; what is in flight fails (or not) in its turn. The
+        writer may be good for nothing more, so the ledger ends where it was confirmed.
+        """
+        behind = self._taken_waiting()
+        if self.state is State.WRITING:
+            self._trouble.began(self._said, "a write failed", error)
+            self._begin_roll()
+        else:
+            self._wake_if_idle()
+        append.tell(error)
+        self._fail(behind, error)
+        # what was appended by those who have just been told came behind all of it
+        self._fail(self._taken_waiting(), error)
+
+    def _wake_if_idle(self) -> None:
+        """Whoever ends the ledger waits for the last run in flight."""
+        if not self._in_flight:
+            self._changed.unpark_all()
+
+    def _taken_waiting(self) -> deque[Append]:
+        waiting, self._waiting = self._waiting, deque()
+        return waiting
+
+    def _fail(self, appends: Iterable[Append], error: BrokerError) -> None:
+        for append in appends:
+            self.pending_bytes -= append.size
+            append.tell(error)
+
+    # -- opening and rolling ledgers ----------------------------------------------------------
+
+    async def _open_writer(self) -> None:
+        """In charge while OPENING: let the waiting appends into a ledger, or fail them."""
+        try:
+            writer = await self._new_ledger()
+        except BrokerError as error:
+            self._trouble.began(self._said, "cannot open a ledger", error)
+            if self.state is State.OPENING:
+                self._enter(State.IDLE)
+            self._fail(self._taken_waiting(), error)
+            self._changed.unpark_all()
+            return
+        if self.state is State.OPENING:  # else it was let go meanwhile: its next owner seals it
+            self._writer = writer
+            self._enter(State.WRITING)
+        self._changed.unpark_all()
+        self.write()
+
+    async def _new_ledger(self) -> LedgerWriter:
+        """Create a ledger and name it in the list, before anything is written into it."""
+        writer = await self.create()
+        now_ms = self._storage.clock.wall_ms()
+        segment = Segment(writer.ledger_id, self.next_index, begun_ms=now_ms)
+        self.times.begin(mixed=self.mixed)
+        try:
+            await self.ledgers.add(segment)
+        except BrokerError:
+            await self.delete_ledgers([writer.ledger_id])
+            raise
+        return writer
+
+    async def create(self) -> LedgerWriter:
+        """A ledger that nothing names yet."""
+        return await self._storage.ledgers.create(
+            {
+                "application": b"pulsar",
+                "component": b"managed-ledger",
+                "pulsar/managed-ledger": self.name.encode(),
+            }
+        )
+
+    def _begin_roll(self) -> None:
+        self._enter(State.ROLLING)
+        self._storage.spawn(self._roll)
+
+    async def _roll(self) -> None:
+        """In charge while ROLLING: seal the ledger, and begin the next one if anybody waits."""
+        while self._in_flight:
+            await self._changed.park()
+        writer = self._writer
+        assert writer is not None, "only a ledger being written is ended"
+        try:
+            await self._end_ledger(writer, self.chain.segments[-1])
+        except BrokerError as error:
+            # what the list does not say, opening the topic again will find out
+            log.warning("%s: ledger %d has a ragged end: %s", self._said, writer.ledger_id, error)
+        if self.state is State.ROLLING:
+            self._enter(State.OPENING if self._waiting else State.IDLE)
+            if self._waiting:
+                await self._open_writer()
+        self._changed.unpark_all()
+
+    async def _end_ledger(self, writer: LedgerWriter, segment: Segment) -> None:
+        try:
+            info = await writer.close()
+        finally:
+            self._writer = None  # until now it answers reads: who opens the ledger would fence it
+        segment.size = info.length
+        segment.closed_ms = self._storage.clock.wall_ms()
+        if self.mixed:
+            self.times.end(segment)
+        await self.ledgers.save()
+
+    async def roll_if_old(self) -> None:
+        """Called now and then: a ledger may also end because of its age."""
+        if self.state in (State.IDLE, State.WRITING):
+            written = self.chain.segments[-1] if self._writer is not None else None
+            await recovery.seal_ragged(self._storage, self.name, self.chain, written)
+        if self.state is State.WRITING and self.chain.segments[-1].entries:
+            segment = self.chain.segments[-1]
+            age_ms = self._storage.clock.wall_ms() - segment.begun_ms
+            if should_roll(self.roll_limits, segment.entries, segment.size, age_ms):
+                await self.roll()
+
+    async def roll(self) -> None:
+        """End the ledger being written, so that it may be trimmed; the next append begins one."""
+        if self.state is State.WRITING and self.chain.segments[-1].entries:
+            self._begin_roll()
+            while self.state in (State.ROLLING,):
+                await self._changed.park()
+
+    # -- metadata -----------------------------------------------------------------------------
+
+    async def set_property(self, key: str, value: str) -> None:
+        """Store a property of the whole log (the topic's epoch, for one)."""
+        await self.ledgers.set_property(key, value)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether entries may have another form than that of Pulsar's clients."""
+        return MIXED in self.properties
+
+    async def remove_property(self, key: str) -> None:
+        await self.ledgers.set_property(key, None)
+
+    async def trim(self, doomed: list[int]) -> None:
+        """Delete whole ledgers from the front: first from the list, then from storage."""
+        trimmed = await removal.trim(self, doomed)
+        if trimmed:
+            log.info("%s: trimmed %d ledgers", self._said, trimmed)
+
+    async def cut(self, index: int, position: Position) -> None:
+        """Have the log begin with that message, which is in the entry at `position`."""
+        if position > self.chain.confirmed:
+            await self.roll()
+        await removal.cut(self, index, position)
+
+    async def delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
+        """Nobody names them any more: at worst one stays and takes room."""
+        for ledger_id in ledger_ids:
+            self._readers.forget(ledger_id)
+            self.losses.forget(ledger_id)
+            try:
+                await self._storage.ledgers.delete(ledger_id)
+            except BrokerError as error:
+                log.warning("%s: ledger %d is left over: %s", self._said, ledger_id, error)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def cached(self, position: Position) -> tuple[Slice, int] | None:
+        """A cached run of confirmed entries and the place of `position` in it. Plain call."""
+        return self._tail.find(*position)
+
+    def read_at_once(self, position: Position, entries_max: int, bytes_max: int) -> Slice | None:
+        """As `read`, if that is no work; None if it is, or cannot be known. Plain call."""
+        ledger_id, entry_id = position
+        reader: LedgerReader | None = self._writer_of(ledger_id)
+        if reader is None:
+            segment = self.chain.segment_of(ledger_id)
+            if segment is None or segment.kept is not None:
+                return None
+            reader = self._readers.at_once(ledger_id)
+        if reader is None:
+            return None
+        payloads = reader.read_at_once(entry_id, entry_id + entries_max - 1, bytes_max)
+        return (
+            Slice(ledger_id, entry_id, payloads, header.counts_of(payloads)) if payloads else None
+        )
+
+    def _writer_of(self, ledger_id: int) -> LedgerWriter | None:
+        """Whoever writes that ledger just now reads it, too."""
+        writer = self._writer
+        return writer if writer is not None and writer.ledger_id == ledger_id else None
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
+        """Confirmed entries of one ledger from `position` on; at least one, or `EntryNotFound`,
+        or `Corrupted` if that one is lost, which `losses` then knows.
+        """
+        rewritten = self.chain.rewritten
+        try:
+            return await self._read(position, entries_max, bytes_max)
+        except BrokerError:
+            if rewritten == self.chain.rewritten:
+                raise
+        return await self._read(position, entries_max, bytes_max)  # they are elsewhere now
+
+    async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
+        ledger_id, entry_id = position
+        reader: LedgerReader | None = self._writer_of(ledger_id)
+        segment = self.chain.segment_of(ledger_id)
+        try:
+            if reader is None:
+                stored_in = ledger_id if segment is None else segment.stored_in
+                reader = await self._readers.get(stored_in)
+                if segment is not None and segment.kept is not None:
+                    return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
+            last = min(entry_id + entries_max - 1, reader.last_confirmed)
+            if last < entry_id:
+                raise EntryNotFound(f"ledger {ledger_id} has no entry {entry_id} yet")
+            payloads = await reader.read(entry_id, last, bytes_max)
+        except DAMAGE as error:
+            raise await self.losses.learn(position, segment, reader, error) from error
+        self.losses.readable(position)
+        return Slice(ledger_id, entry_id, payloads, header.counts_of(payloads))
+
+    @property
+    def skips_lost(self) -> bool:
+        """Whether readers go on behind what is lost, without a word from anybody."""
+        return self._storage.skips_lost
+
+    @property
+    def _said(self) -> str:
+        return said(self.name)
+
+    def statistics(self) -> LedgerStatistics:
+        writer, segments = self._writer, self.chain.segments
+        return LedgerStatistics(
+            entries_added=self.entries_added,
+            entries=self.chain.entries,
+            size=self.size,
+            open_entries=segments[-1].entries if writer is not None else 0,
+            open_size=self._open_bytes,
+            opened_ms=segments[-1].begun_ms if segments else 0,
+            state=self.state.name,
+            pending_appends=len(self._waiting) + len(self._in_flight),
+        )
+
+    @property
+    def created_ms(self) -> int:
+        """When the log came into being; 0 for one of older versions, which did not note it."""
+        return int(self.properties.get(CREATED, 0))
+
+    @property
+    def size(self) -> int:
+        """Bytes of payload in all ledgers of the chain."""
+        return self._open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
+
+    def bytes_after(self, position: Position) -> int:
+        """Bytes of payload behind `position`; within one ledger taken as evenly spread."""
+        return self.chain.bytes_after(position, self._open_bytes)
+
+    @property
+    def _open_bytes(self) -> int:
+        return self._writer.length if self._writer is not None else 0

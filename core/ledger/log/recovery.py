@@ -1,0 +1,161 @@
+"""Opening a log again: read its list of ledgers and learn where it ends.
+
+What its last writer left unsealed is sealed here, which also fences that writer out; ledgers that
+are empty or gone leave the list. Nothing is written to the list and no ledger is deleted: whoever
+asked does both, in that order.
+
+Invariant: the answer names every entry that was ever confirmed, and an index above all of theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from magnetar.core.entry import header
+from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.log.chain import START, Chain, Position, Segment
+from magnetar.core.ledger.log.ledger_list_record import MIXED, NEXT_INDEX, doomed_of, segments_of
+from magnetar.core.ledger.read import time_lookup
+from magnetar.core.ledger.read.kept_entries import KEPT, Kept, decoded, id_entries, place_said
+from magnetar.core.ledger.reports import said
+from magnetar.core.ports.metadata_store import Versioned
+
+if TYPE_CHECKING:
+    from magnetar.core.ledger.storage import Storage
+
+log = logging.getLogger(__name__)
+
+IDS_BYTES: Final = 1024 * 1024
+"""Of compacted ledgers' entries, read at once."""
+
+
+LOST_MESSAGES_MAX: Final = 1_000_000
+"""In an entry at the end that cannot be read: so many indexes are passed over, and none is given
+twice.
+"""
+
+
+class Found(Struct, frozen=True):
+    """What is known of a log that was opened again."""
+
+    segments: list[Segment]
+    confirmed: Position
+    properties: dict[str, str]
+    next_index: int
+    terminated: Position | None
+    doomed: list[int]
+    """Ledgers to delete once the list no longer names them."""
+    changed: bool
+    """Whether the list is to be written."""
+
+
+async def find(storage: Storage, name: str, stored: Versioned) -> Found:
+    """Take a log up where its last owner left it."""
+    info = formats.decode_managed_ledger(stored.value)
+    listed, index = segments_of(info)
+    unsealed = [segment for segment in listed if not segment.closed_ms]
+    for segment in unsealed:
+        await seal(storage, name, segment)
+        if MIXED in info.properties:
+            time_lookup.unknown(segment)
+    if listed and listed[-1] not in unsealed:
+        await _check_there(storage, name, listed[-1])
+    for segment in listed:
+        if KEPT in segment.others and segment.entries:
+            await _find_kept(storage, name, segment)
+    segments = [segment for segment in listed if segment.entries]
+    properties = dict(info.properties)
+    next_index = int(properties.get(NEXT_INDEX, index))
+    confirmed = START
+    if segments:
+        last = segments[-1]
+        confirmed = (last.ledger_id, last.entries - 1)
+        next_index = max(next_index, last.first_index)
+        if last in unsealed or NEXT_INDEX not in properties:
+            next_index = max(next_index, await _index_at(storage, confirmed) + 1)
+    return Found(
+        segments=segments,
+        confirmed=confirmed,
+        properties=properties,
+        next_index=next_index,
+        terminated=info.terminated,
+        doomed=[
+            *(segment.ledger_id for segment in listed if not segment.entries),
+            *doomed_of(properties),
+        ],
+        changed=bool(unsealed) or len(segments) != len(listed),
+    )
+
+
+async def seal(storage: Storage, name: str, segment: Segment) -> None:
+    """End a ledger whose writer is no more; from then on `segment` says what storage says."""
+    try:
+        reader = await storage.ledgers.open(segment.ledger_id, recover=True)
+        info = await storage.ledgers.info(segment.ledger_id)
+    except LedgerNotFound:
+        # its writer named it in the list, and was gone before or after it was created
+        log.warning("%s: ledger %d is listed but not there", said(name), segment.ledger_id)
+        segment.entries = segment.size = 0
+    else:
+        segment.entries, segment.size = reader.last_confirmed + 1, info.length
+    segment.closed_ms = storage.clock.wall_ms()
+
+
+async def seal_ragged(storage: Storage, name: str, chain: Chain, written: Segment | None) -> None:
+    """Ledgers that could not be sealed when they ended, because storage was in trouble."""
+    for segment in list(chain.segments):
+        if not segment.closed_ms and segment is not written:
+            await seal(storage, name, segment)
+            time_lookup.unknown(segment)
+
+
+async def _check_there(storage: Storage, name: str, last: Segment) -> None:
+    """The end of the log must be true, even if its last ledger has been lost."""
+    try:
+        said_kept = last.others.get(KEPT)
+        stored_in = last.ledger_id if said_kept is None else place_said(said_kept)[0]
+        await storage.ledgers.info(stored_in)
+    except LedgerNotFound:
+        log.error(
+            "%s: ledger %d and its %d entries are lost", said(name), last.ledger_id, last.entries
+        )
+        last.entries = 0
+
+
+async def _find_kept(storage: Storage, name: str, segment: Segment) -> None:
+    try:
+        segment.kept = await _kept(storage, segment.others[KEPT])
+    except (LedgerNotFound, Corrupted):
+        log.error("%s: what was left of ledger %d is lost", said(name), segment.ledger_id)
+        segment.entries = 0
+
+
+async def _kept(storage: Storage, said_kept: str) -> Kept:
+    """What compaction left of a ledger; its ids stand behind the entries."""
+    ledger_id, first, count = place_said(said_kept)
+    reader = await storage.ledgers.open(ledger_id, recover=False)
+    at, end = first + count, first + count + id_entries(count)
+    entries: list[bytes] = []
+    while at < end:
+        entries += await reader.read(at, end - 1, IDS_BYTES)
+        at = first + count + len(entries)
+    return Kept(ledger_id, first, decoded(entries, count))
+
+
+async def _index_at(storage: Storage, position: Position) -> int:
+    ledger_id, entry_id = position
+    reader = await storage.ledgers.open(ledger_id, recover=False)
+    lost = 0
+    try:
+        (entry,) = await reader.read(entry_id, entry_id, 1)
+    except Corrupted:
+        first, last = await reader.damage(entry_id)
+        lost = last - first + 1
+        if not first:
+            return lost * LOST_MESSAGES_MAX
+        (entry,) = await reader.read(first - 1, first - 1, 1)
+    return header.read(entry).index + lost * LOST_MESSAGES_MAX

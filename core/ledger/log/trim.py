@@ -1,0 +1,108 @@
+"""When a ledger is full, and which ledgers may go. Pure.
+
+Retention is about acknowledged messages: a ledger that any durable cursor still needs is never
+deleted, whatever its age or size. Limits of the log are about all of them: what is beyond goes,
+read or not. Whole ledgers go, oldest first, and never the one being written.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.policy.policies import LedgerLimits, LogLimits, Retention
+
+MINUTE_MS = 60_000
+MEGABYTE = 1024 * 1024
+
+
+class RollLimits(Struct, frozen=True):
+    """When the next ledger is begun."""
+
+    entries_max: int = 50_000
+    bytes_max: int = 2048 * MEGABYTE
+    age_ms_min: int = 10 * MINUTE_MS
+    """A full ledger goes on until it is so old, so that a burst does not make thousands."""
+    age_ms_max: int = 240 * MINUTE_MS
+    """A ledger with anything in it ends at this age, full or not."""
+
+
+ASKED_AGE_MS_MIN = 1_000
+"""As above, where somebody has decided how large ledgers are."""
+
+
+def asked(limits: RollLimits, wanted: LedgerLimits | None, lag_ms: int = -1) -> RollLimits:
+    """The usual limits, and what is decided for one log.
+
+    After `lag_ms` everything in it is to be compacted, for which its ledger has to have ended.
+    """
+    if wanted is not None:
+        limits = _decided(limits, wanted)
+    if 0 <= lag_ms < limits.age_ms_max:
+        limits = replace(limits, age_ms_max=lag_ms)
+    return limits
+
+
+def _decided(limits: RollLimits, wanted: LedgerLimits) -> RollLimits:
+    size, age_ms = wanted.size_bytes, wanted.age_ms
+    age_ms_max = age_ms if age_ms >= 0 else limits.age_ms_max
+    return RollLimits(
+        entries_max=limits.entries_max,
+        bytes_max=size if size >= 0 else limits.bytes_max,
+        age_ms_min=min(limits.age_ms_min, age_ms_max, ASKED_AGE_MS_MIN),
+        age_ms_max=age_ms_max,
+    )
+
+
+def should_roll(limits: RollLimits, entries: int, size: int, age_ms: int) -> bool:
+    """Whether a ledger with so much in it is to be closed."""
+    if age_ms >= limits.age_ms_max:
+        return entries > 0
+    full = entries >= limits.entries_max or size >= limits.bytes_max
+    return full and age_ms >= limits.age_ms_min
+
+
+def trimmable(
+    segments: Sequence[Segment], needed_from: Position, retention: Retention, now_ms: int
+) -> list[int]:
+    """Ids of the ledgers to delete; `needed_from` is the lowest position not acknowledged."""
+    doomed: list[int] = []
+    kept_bytes = sum(segment.size for segment in segments)
+    for segment in segments:
+        last: Position = (segment.ledger_id, segment.entries - 1)
+        if not segment.closed_ms or last >= needed_from:
+            break
+        if not _expired(segment, kept_bytes, retention, now_ms):
+            break
+        kept_bytes -= segment.size
+        doomed.append(segment.ledger_id)
+    return doomed
+
+
+def beyond(segments: Sequence[Segment], limits: LogLimits, now_ms: int) -> list[int]:
+    """Ids of the ledgers that are beyond the limits of their log.
+
+    By size, what is left when they are gone is still as large as the limit, or just below.
+    """
+    doomed: list[int] = []
+    kept_bytes = sum(segment.size for segment in segments)
+    for segment in segments:
+        too_old = 0 <= limits.age_ms < now_ms - segment.closed_ms
+        too_big = 0 <= limits.size_bytes <= kept_bytes - segment.size
+        if not segment.closed_ms or not (too_old or too_big):
+            break
+        kept_bytes -= segment.size
+        doomed.append(segment.ledger_id)
+    return doomed
+
+
+def _expired(segment: Segment, kept_bytes: int, retention: Retention, now_ms: int) -> bool:
+    """Time and size each keep a ledger; either limit reached lets it go, -1 is never reached."""
+    minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
+    if minutes == 0 or megabytes == 0:
+        # as Pulsar has it: zero on one side switches retention off
+        return True
+    too_old = minutes > 0 and now_ms - segment.closed_ms >= minutes * MINUTE_MS
+    too_big = megabytes > 0 and kept_bytes > megabytes * MEGABYTE
+    return too_old or too_big

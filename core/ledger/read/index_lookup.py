@@ -1,0 +1,83 @@
+"""Where in a log the message with a given index stands.
+
+A list of ledgers says the index of the first message of each, so the ledger is found at once; in
+it, headers of single entries are read until the entry is found. Who reads on from there knows the
+next place without asking; `Places` remembers the last few such.
+
+Invariant: a place is right or absent: entries never move, and trimmed ones are looked up anew.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from typing import Final
+
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+
+REMEMBERED_MAX: Final = 256
+"""Places of one log: a reader each."""
+
+
+class Places:
+    """See the module's docstring."""
+
+    def __init__(self, ledger: ManagedLedger) -> None:
+        self._ledger = ledger
+        self._known: OrderedDict[int, Position] = OrderedDict()
+
+    def note(self, index: int, position: Position) -> None:
+        """The entry at `position` begins with `index`."""
+        self._known[index] = position
+        self._known.move_to_end(index)
+        while len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
+
+    def known(self, index: int) -> Position | None:
+        """The entry that begins with the message, if somebody has noted it. Plain call."""
+        found = self._known.get(index)
+        return found if found is not None and self._ledger.chain.normal(found) == found else None
+
+    async def find(self, index: int) -> Position:
+        """The entry that holds the message, or the first behind it if there is none with it.
+
+        `index` is between the log's `first_index` and its `confirmed_index`.
+        """
+        known = self.known(index)
+        if known is not None:
+            return known
+        segments = [one for one in self._ledger.chain.segments if one.entries]
+        place = bisect_right(segments, index, key=lambda one: one.first_index) - 1
+        segment = segments[max(place, 0)]
+        return self._ledger.chain.normal((segment.ledger_id, await self._within(segment, index)))
+
+    async def _within(self, segment: Segment, index: int) -> int:
+        """The first entry of a ledger whose last message has that index or a higher one."""
+        ids = segment.ids
+        low, high = 0, len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            position = (segment.ledger_id, ids[middle])
+            try:
+                if await self._last_index(position) < index:
+                    low = middle + 1
+                else:
+                    high = middle
+            except Corrupted:
+                lost = self._ledger.losses.at(position)
+                if lost is None:
+                    raise
+                if lost.next_index <= index:
+                    low = bisect_right(ids, lost.last)
+                else:  # in it, or before it
+                    high = bisect_left(ids, lost.first)
+        return ids[low] if low < len(ids) else segment.entries
+
+    async def _last_index(self, position: Position) -> int:
+        cached = self._ledger.cached(position)
+        if cached is not None:
+            part, at = cached
+            return part.header(at).index
+        return (await self._ledger.read(position, 1, 1)).header(0).index

@@ -1,0 +1,214 @@
+"""What of a log cannot be read any more: each range is found, said and counted once.
+
+An entry that storage calls damaged, or whose ledger is gone though the list names it, is lost; what
+stands before it and behind it is not. Readers decide what to do there: whoever serves people stops
+and waits for their word (`skip`, a seek), unless `auto_skip_non_recoverable_data` says to go on, as
+in Apache's broker; whoever folds the log into some state goes round, for no topic may become
+unusable by an entry that nobody can bring back.
+
+Invariant: a position is in at most one range, and what is in one could not be read when it was
+looked at last.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import BrokerError, Corrupted, LedgerNotFound
+from magnetar.core.ledger.read.sparse import NOTHING
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.ledger.reports import said
+
+if TYPE_CHECKING:
+    from magnetar.core.ledger.log.chain import Position, Segment
+    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+    from magnetar.core.ports.ledger_store import LedgerReader
+
+log = logging.getLogger(__name__)
+
+DAMAGE: Final = (Corrupted, LedgerNotFound)
+"""What storage says where something of a log is lost."""
+RANGES_MAX: Final = 1_000
+"""Remembered of one log; the oldest go, and are said again if somebody comes there."""
+
+
+class Lost(Struct, frozen=True):
+    """Entries of one ledger that follow each other and cannot be read."""
+
+    ledger_id: int
+    first: int
+    last: int
+    first_index: int
+    """Of the first message in them, as far as it can be known."""
+    next_index: int
+    """Of the first message behind them."""
+
+
+class Losses:
+    """See the module's docstring."""
+
+    __slots__ = ("_extents", "_ledger", "_looking", "count", "entries", "ranges")
+
+    def __init__(self, ledger: ManagedLedger) -> None:
+        self.ranges: list[Lost] = []
+        """As they were found."""
+        self.count = self.entries = 0
+        """Of all that were ever found since the log was opened."""
+        self._ledger = ledger
+        self._looking: trio.Lock | None = None
+        """Held by who asks storage how far damage goes; made when somebody does."""
+        self._extents: dict[int, tuple[int, int]] = {}
+        """What it said last of each ledger, for those who waited meanwhile."""
+
+    def at(self, position: Position) -> Lost | None:
+        """The range that an entry is known to be in. Plain call."""
+        ledger_id, entry_id = position
+        for one in self.ranges:
+            if one.ledger_id == ledger_id and one.first <= entry_id <= one.last:
+                return one
+        return None
+
+    def index_at(self, position: Position) -> int:
+        """The index with which somebody who stands at a lost entry goes on."""
+        lost = self.at(position)
+        assert lost is not None, "only of what is lost"
+        return lost.first_index if position[1] == lost.first else lost.next_index
+
+    def readable(self, position: Position) -> None:
+        """An entry was read: it is lost no more, if it ever was."""
+        lost = self.at(position) if self.ranges else None
+        if lost is not None:
+            self.ranges.remove(lost)
+            self._extents.pop(lost.ledger_id, None)
+
+    def forget(self, ledger_id: int) -> None:
+        """It is trimmed, with all that was lost in it."""
+        self.ranges = [one for one in self.ranges if one.ledger_id != ledger_id]
+        self._extents.pop(ledger_id, None)
+
+    async def learn(
+        self,
+        position: Position,
+        segment: Segment | None,
+        reader: LedgerReader | None,
+        error: BrokerError,
+    ) -> BrokerError:
+        """An entry could not be read: how far does that go? Returns what whoever asked is told.
+
+        Without a reader the whole ledger is gone.
+        """
+        if segment is None or self._ledger.chain.segment_of(position[0]) is not segment:
+            return error  # it was trimmed or rewritten meanwhile
+        if self.at(position) is not None:
+            return Corrupted(str(error))
+        first, last = await self._extent_once(segment, position[1], reader)
+        first_index = await self._index_behind(segment, first)
+        next_index = await self._index_of_next(segment, last)
+        if self.at(position) is None:  # two may have come here at the same time
+            self._note(Lost(position[0], first, last, first_index, next_index), error)
+        return Corrupted(str(error))
+
+    def _note(self, lost: Lost, error: BrokerError) -> None:
+        self.ranges.append(lost)
+        del self.ranges[:-RANGES_MAX]
+        self.count += 1
+        self.entries += lost.last - lost.first + 1
+        log.error(
+            "%s: entries %d:%d to %d:%d (messages %d to %d) are lost: %s",
+            said(self._ledger.name), lost.ledger_id, lost.first, lost.ledger_id, lost.last,
+            lost.first_index, lost.next_index - 1, error,
+        )  # fmt: skip
+
+    async def _extent_once(
+        self, segment: Segment, entry_id: int, reader: LedgerReader | None
+    ) -> tuple[int, int]:
+        """Storage looks at each entry of the range, which can be millions: so it looks once,
+        however many come there at the same time.
+        """
+        self._looking = self._looking or trio.Lock()
+        async with self._looking:
+            first, last = self._extents.get(segment.ledger_id, (0, -1))
+            if not first <= entry_id <= last:
+                first, last = await self._extent(segment, entry_id, reader)
+                self._extents[segment.ledger_id] = first, last
+        return first, last
+
+    async def _extent(
+        self, segment: Segment, entry_id: int, reader: LedgerReader | None
+    ) -> tuple[int, int]:
+        if reader is None:
+            return segment.first_entry, self._ledger.chain.last_entry_of(segment)
+        kept = segment.kept
+        if kept is None:
+            return await reader.damage(entry_id)
+        place = kept.first + bisect_left(kept.ids, entry_id)
+        first, last = await reader.damage(place)
+        end = len(kept.ids) - 1
+        return kept.ids[max(first - kept.first, 0)], kept.ids[min(last - kept.first, end)]
+
+    async def _index_behind(self, segment: Segment, first: int) -> int:
+        """What follows the message before the range."""
+        at = bisect_left(segment.ids, first)
+        if at:
+            before = await self._ledger.read((segment.ledger_id, segment.ids[at - 1]), 1, 1)
+            if before.header(0).index >= 0:
+                return before.header(0).index + 1
+        return segment.first_index
+
+    async def _index_of_next(self, segment: Segment, last: int) -> int:
+        ledger = self._ledger
+        if last < ledger.chain.last_entry_of(segment):
+            at = bisect_right(segment.ids, last)
+            behind = await ledger.read((segment.ledger_id, segment.ids[at]), 1, 1)
+            if behind.header(0).index >= 0:
+                return behind.header(0).first_index
+        for one in ledger.chain.segments:
+            if one.ledger_id > segment.ledger_id:
+                return one.first_index
+        return ledger.confirmed_index
+
+    # -- going round --------------------------------------------------------------------------
+
+    async def read_round(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
+        """As the log's `read`; in the place of entries that are lost stand some with nothing in
+        them, which all readers pass.
+        """
+        try:
+            return await self._ledger.read(position, entries_max, bytes_max)
+        except Corrupted:
+            lost = self.at(position)
+            if lost is None:
+                raise
+        return self.nothing(position, lost, entries_max)
+
+    def nothing(self, position: Position, lost: Lost, entries_max: int) -> Slice:
+        """Entries with nothing in them, from that one on to the end of the range."""
+        count = min(lost.last - position[1] + 1, entries_max)
+        segment = self._ledger.chain.segment_of(position[0])
+        if segment is not None and segment.kept is not None:
+            count = 1  # those between have gone, and have no place
+        return Slice(position[0], position[1], [NOTHING] * count, None)
+
+    async def readable_near(self, position: Position) -> Slice | None:
+        """The entry, or if it is lost the next one of its ledger, or the one before; else None."""
+        chain = self._ledger.chain
+        segment, first, last = chain.segment_of(position[0]), position, position[1]
+        try:
+            return await self._ledger.read(position, 1, 1)
+        except Corrupted:
+            lost = self.at(position)
+            if lost is None or segment is None:
+                raise
+            first, last = (lost.ledger_id, lost.first), lost.last
+        ids = segment.ids
+        after, before = bisect_right(ids, last), bisect_left(ids, first[1]) - 1
+        if last < chain.last_entry_of(segment) and after < len(ids):
+            return await self._ledger.read((segment.ledger_id, ids[after]), 1, 1)
+        if before >= 0:
+            return await self._ledger.read((segment.ledger_id, ids[before]), 1, 1)
+        return None

@@ -1,0 +1,71 @@
+"""Reading ledgers from which compaction has taken entries.
+
+Whoever reads gets entries that follow each other, so there may be one at a time; so what storage is
+asked for is more, and the rest is kept for the next call.
+
+Invariant: what is returned begins with the entry that was asked for. If that one has gone since
+somebody learnt of it, its place is taken by an entry with nothing in it, which all readers pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.entry import header, kafka_batch, kafka_form
+from magnetar.core.ledger.read.kept_entries import Kept
+from magnetar.core.ledger.read.tail_cache import Slice
+
+if TYPE_CHECKING:
+    from magnetar.core.ledger.log.chain import Segment
+    from magnetar.core.ledger.read.readers import Readers
+
+AHEAD_ENTRIES: Final = 1_000
+AHEAD_BYTES: Final = 512 * 1024
+"""Read at once, and kept of one log."""
+NOTHING: Final = kafka_form.wrapped(kafka_batch.batch_of((), 0, 1), 1, 0)
+"""A batch without records, and without an index."""
+
+
+class Sparse:
+    """What was read last of the compacted ledgers of one log."""
+
+    __slots__ = ("_entries", "_first", "_kept", "_readers")
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._kept: Kept | None = None
+        self._first = 0
+        self._entries: list[bytes] = []
+
+    async def read(
+        self, segment: Segment, entry_id: int, entries_max: int, bytes_max: int
+    ) -> Slice:
+        """Entries from that one on that follow each other; at least one."""
+        assert segment.kept is not None
+        place, count = segment.kept.run(entry_id, entries_max)
+        if not count:
+            return Slice(segment.ledger_id, entry_id, [NOTHING], None)
+        entries, at = self._entries, place - self._first
+        if self._kept is not segment.kept or not 0 <= at < len(entries):
+            entries, at = await self._read_ahead(segment.kept, place), 0
+        found = entries[at : at + 1]
+        size = len(found[0])
+        for entry in entries[at + 1 : at + count]:
+            size += len(entry)
+            if size > bytes_max:
+                break
+            found.append(entry)
+        if at + len(found) == len(entries):
+            self.clear()  # who goes on wants others; a log that nobody reads keeps nothing
+        return Slice(segment.ledger_id, entry_id, found, header.counts_of(found))
+
+    async def _read_ahead(self, kept: Kept, place: int) -> list[bytes]:
+        reader = await self._readers.get(kept.ledger_id)
+        last = min(place + AHEAD_ENTRIES, kept.first + len(kept.ids)) - 1
+        entries = await reader.read(place, last, AHEAD_BYTES)
+        self._kept, self._first, self._entries = kept, place, entries
+        return entries
+
+    def clear(self) -> None:
+        """Forget what was read."""
+        self._kept, self._entries = None, []

@@ -1,0 +1,240 @@
+"""Which message of a log was the first that is not older than a given time.
+
+Times are those that messages have of themselves, and need not be in order. The answer is exact
+where each ledger says how late its messages are: of a log that others than Pulsar's clients write
+as well, the latest time is noted as it is written and stored when the ledger ends. So ledgers are
+passed over unread until one has what is looked for, and that one is read, from the last point on
+that is remembered to be too early. What costs too much to know is taken to be so:
+
+- In ledgers that only Pulsar's clients wrote, no time is later than that of the last entry. (Their
+  publish times come from clocks, in order but for the differences of those.)
+- A batch of Pulsar's is as late as it says outside; event times of single messages in it are seen
+  when it is looked into, and it is not looked into if it seems too early.
+
+Invariant: what is found is that late, and is there; a ledger never says less than the latest time
+that its entries say outside.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.pulsar_metadata import event_time, publish_time
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.ledger.log.chain import Position, Segment
+from magnetar.core.ledger.read import chunked
+from magnetar.core.ledger.read.tail_cache import Slice
+
+if TYPE_CHECKING:
+    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+
+LATEST: Final = "magnetar.latest-time"
+"""Property of one ledger: the latest time in it."""
+UNKNOWN: Final = "-1"
+"""Its value where it has to be read."""
+READ_ENTRIES: Final = 1_000
+READ_BYTES: Final = 1024 * 1024
+"""In one step; others have their turn between them."""
+POINTS_MAX: Final = 512
+"""Of one ledger."""
+LEDGERS_MAX: Final = 64
+"""Of one log, whose points are remembered."""
+
+
+def unknown(segment: Segment) -> None:
+    """Whoever wrote it cannot say any more how late it is."""
+    segment.others = {**segment.others, LATEST: UNKNOWN}
+
+
+class Found(Struct, frozen=True):
+    """A message by its index, and its time."""
+
+    index: int
+    time_ms: int
+
+
+def latest_in(tail: bytes) -> int:
+    """The latest time that an entry says outside; -1 if it says none."""
+    found = kafka_form.last_time_now(tail)
+    if found is None:
+        return event_time(tail) or publish_time(tail) or -1
+    return found
+
+
+class Points:
+    """How late a ledger was, entry by entry, at some of its entries."""
+
+    __slots__ = ("_entries", "_latest", "_stride", "covered", "latest")
+
+    def __init__(self) -> None:
+        self.covered = 0
+        """So many entries were read."""
+        self.latest = -1
+        """The latest time in those."""
+        self._stride = 1
+        self._entries: list[int] = []
+        self._latest: list[int] = []
+        """Of all entries before the one beside it."""
+
+    def note(self, entry_id: int, time_ms: int) -> None:
+        """An entry has been read, and all that are before it."""
+        if entry_id < self.covered:
+            return
+        if not self._entries or entry_id >= self._entries[-1] + self._stride:
+            self._entries.append(entry_id)
+            self._latest.append(self.latest)
+            if len(self._entries) > POINTS_MAX:
+                self._stride *= 2
+                del self._entries[1::2], self._latest[1::2]
+        self.covered = entry_id + 1
+        self.latest = max(self.latest, time_ms)
+
+    def before(self, since_ms: int) -> int:
+        """An entry with none before it that is so late."""
+        if self.latest < since_ms:
+            return self.covered
+        place = bisect_left(self._latest, since_ms)
+        return self._entries[place - 1] if place else 0
+
+
+class Times:
+    """What one log knows of its times."""
+
+    def __init__(self, ledger: ManagedLedger) -> None:
+        self._ledger = ledger
+        self._points: OrderedDict[int, Points] = OrderedDict()
+        self._latest = -1
+        """In the ledger being written, of what has been noted."""
+        self._noted_all = True
+
+    # -- while it is written ------------------------------------------------------------------
+
+    def begin(self, *, mixed: bool) -> None:
+        """A ledger is begun."""
+        self._latest, self._noted_all = -1, mixed
+
+    def note(self, tails: Iterable[bytes]) -> None:
+        """These are being written, as they were sent."""
+        self._latest = max(self._latest, *map(latest_in, tails))
+
+    def end(self, segment: Segment) -> None:
+        """A mixed ledger has ended."""
+        latest = str(self._latest) if self._noted_all and self._latest >= 0 else UNKNOWN
+        segment.others = {**segment.others, LATEST: latest}
+
+    # -- questions ----------------------------------------------------------------------------
+
+    async def first_since(self, since_ms: int) -> Found | None:
+        """The first message that is as late as that, or later."""
+        for segment in list(self._ledger.chain.segments):
+            if await self._latest_of(segment) < since_ms:
+                continue
+            begin = self._points_of(segment).before(since_ms)
+            async with aclosing(self._read(segment, begin)) as entries:
+                async for part, place, time_ms in entries:
+                    found = None
+                    if time_ms >= since_ms:
+                        found = await self._message(part, place, since_ms)
+                    if found is not None:
+                        return found
+        return None
+
+    async def latest(self) -> Found | None:
+        """The first of the latest messages."""
+        best: Found | None = None
+        for segment in list(self._ledger.chain.segments):
+            if best is not None and await self._latest_of(segment) <= best.time_ms:
+                continue
+            found = await self._latest_message(segment, -1 if best is None else best.time_ms)
+            best = found or best
+        return best
+
+    async def _latest_message(self, segment: Segment, above_ms: int) -> Found | None:
+        """The first of the latest messages in a ledger that are later than that."""
+        best = None
+        async for part, place, time_ms in self._read(segment, 0):
+            if time_ms > above_ms:
+                found = await self._latest_at(part, place, above_ms)
+                if found is not None:
+                    best, above_ms = found, found.time_ms
+        return best
+
+    async def _latest_at(self, part: Slice, place: int, above_ms: int) -> Found | None:
+        best = None
+        for found in await self._messages(part, place):
+            if found.time_ms > above_ms:
+                best, above_ms = found, found.time_ms
+        return best
+
+    async def _message(self, part: Slice, place: int, since_ms: int) -> Found | None:
+        """The first message in an entry that is as late as that."""
+        late = (one for one in await self._messages(part, place) if one.time_ms >= since_ms)
+        return next(late, None)
+
+    async def _messages(self, part: Slice, place: int) -> list[Found]:
+        """What is in an entry, but for what is over."""
+        ledger, first = self._ledger, part.header(place).first_index
+        position = (part.ledger_id, part.first_entry + place)
+        try:
+            records = await chunked.records_at(ledger, position, part.sent(place))
+        except Corrupted:
+            return []
+        found = (Found(first + one.place, one.timestamp_ms) for one in records)
+        return [one for one in found if one.index >= ledger.first_index]
+
+    async def _latest_of(self, segment: Segment) -> int:
+        """No message in a ledger is later."""
+        said = segment.others.get(LATEST)
+        end = self._ledger.chain.last_entry_of(segment)
+        if end < 0:
+            return -1
+        if segment.closed_ms and said is not None and said != UNKNOWN:
+            return int(said)
+        if segment.closed_ms and said is None:
+            part = await self._part((segment.ledger_id, end))
+            return latest_in(part.sent(0))
+        points = self._points_of(segment)
+        async with aclosing(self._read(segment, points.covered)) as entries:
+            async for _ in entries:
+                pass
+        if segment.closed_ms:
+            segment.others = {**segment.others, LATEST: str(points.latest)}
+        return points.latest
+
+    def _points_of(self, segment: Segment) -> Points:
+        points = self._points.setdefault(segment.ledger_id, Points())
+        self._points.move_to_end(segment.ledger_id)
+        if len(self._points) > LEDGERS_MAX:
+            self._points.popitem(last=False)
+        return points
+
+    async def _read(
+        self, segment: Segment, entry_id: int
+    ) -> AsyncGenerator[tuple[Slice, int, int], None]:
+        """The entries of one ledger from there on, each with its latest time."""
+        chain, points = self._ledger.chain, self._points_of(segment)
+        follows = entry_id <= points.covered
+        position: Position = chain.normal((segment.ledger_id, entry_id))
+        while position[0] == segment.ledger_id and chain.has(position):
+            part = await self._part(position)
+            for place in range(len(part.payloads)):
+                time_ms = latest_in(part.sent(place))
+                if follows:
+                    points.note(part.first_entry + place, time_ms)
+                yield part, place, time_ms
+            await trio.lowlevel.checkpoint()
+            position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+
+    async def _part(self, position: Position) -> Slice:
+        cached = self._ledger.cached(position)
+        if cached is not None:
+            return cached[0].part(cached[1], cached[1] + READ_ENTRIES)
+        return await self._ledger.losses.read_round(position, READ_ENTRIES, READ_BYTES)

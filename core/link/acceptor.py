@@ -1,0 +1,184 @@
+"""Who comes in: the sockets that listen, and how many may come, in all and from one address.
+
+A connection beyond a limit is accepted all the same where its protocol can say why it is not wanted
+(`Listener.refuses`), and waits for its peer's first words; those who wait so are few, and do not
+count. Any other is closed at once.
+
+Where the system has no descriptor left for one more, the listener would be ready for ever and the
+loop would spin: it rests until the next `wake`, and its peers wait in the system's queue. The log
+tells when that begins and when it is over, not each attempt.
+
+Invariant: a listener is watched from `listen` to `stop`, while it rests for nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct
+
+from magnetar.core.kernel.complaints import Complaints
+from magnetar.core.link.connection import Connection
+from magnetar.core.link.poller import READ, Poller
+from magnetar.core.link.wire import Session, Wire
+
+if TYPE_CHECKING:
+    from magnetar.core.link.limits import LinkLimits
+
+log = logging.getLogger(__name__)
+
+ACCEPTS_MAX: Final = 16
+"""At once from one listener: one takes half a millisecond, and others wait."""
+LISTEN_BACKLOG: Final = 1024
+
+Protocol = Callable[[Connection], tuple[Wire, Session]]
+"""Makes the two halves of a fresh connection."""
+
+
+class Listener(Struct, frozen=True):
+    """A listening socket and what speaks behind it."""
+
+    socket: socket.socket
+    protocol: Protocol
+    name: str
+    refuses: bool = False
+    """Its sessions look at `Connection.refusal` and say it; others are closed without a word."""
+
+
+class Accepted(NamedTuple):
+    """Somebody who has come."""
+
+    listener: Listener
+    socket: socket.socket
+    peer: str
+    refusal: str
+    """Why it is one too many; empty if it is not."""
+
+
+class Accepting:
+    """See the module's docstring."""
+
+    def __init__(self, poller: Poller, limits: LinkLimits, complaints: Complaints) -> None:
+        self.accepted = self.refused = 0
+        self._complaints = complaints
+        self._poller = poller
+        self._limits = limits
+        self._listeners: dict[int, Listener] = {}
+        self._resting: set[int] = set()
+        self._troubled: set[int] = set()
+        """Descriptors of listeners whose last attempt failed."""
+        self._per_address: Counter[str] = Counter()
+        self._present = 0
+        self._refusing: dict[Connection, float] = {}
+        """Connections beyond the limit and when each is closed at the latest, oldest first."""
+
+    def listen(self, listener: Listener) -> None:
+        """Accept on a bound socket from now on."""
+        listener.socket.setblocking(False)
+        listener.socket.listen(LISTEN_BACKLOG)
+        self._listeners[listener.socket.fileno()] = listener
+        self._poller.watch(listener.socket.fileno(), READ)
+
+    def stop(self) -> None:
+        """Listen no more."""
+        for fd, listener in self._listeners.items():
+            self._poller.forget(fd)
+            listener.socket.close()
+        self._listeners.clear()
+        self._resting.clear()
+
+    def __contains__(self, fd: int) -> bool:
+        return fd in self._listeners
+
+    # -- coming -------------------------------------------------------------------------------
+
+    def accept(self, fd: int) -> Iterator[Accepted]:
+        """Those who are at the door. Each is to `enter` before the next is looked at."""
+        listener = self._listeners[fd]
+        for _ in range(ACCEPTS_MAX):
+            try:
+                sock, address = listener.socket.accept()
+            except BlockingIOError:
+                return
+            except ConnectionAbortedError:
+                continue  # it has gone while it waited
+            except OSError as error:
+                self._rest(fd, error)
+                return
+            if fd in self._troubled:
+                self._troubled.remove(fd)
+                log.warning("%s: accepts again", listener.name)
+            host = str(address[0])
+            refusal = self._refusal(host)
+            if refusal:
+                self.refused += 1
+                text = f"{host}: refused a connection: {refusal}"
+                self._complaints.say("connections refused", host, text)
+                if not listener.refuses:
+                    sock.close()
+                    continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield Accepted(listener, sock, f"{host}:{address[1]}", refusal)
+
+    def _rest(self, fd: int, error: OSError) -> None:
+        self._poller.change(fd, 0)
+        self._resting.add(fd)
+        if fd not in self._troubled:
+            self._troubled.add(fd)
+            name = self._listeners[fd].name
+            log.warning("%s: cannot accept, and tries again every second: %s", name, error)
+
+    def wake(self) -> None:
+        """Let those that rest try again. To be called about once a second."""
+        for fd in self._resting:
+            self._poller.change(fd, READ)
+        self._resting.clear()
+
+    def _refusal(self, host: str) -> str:
+        """Why one more connection from there is too many; empty while it is not."""
+        limits = self._limits
+        per_address = limits.connections_per_address_max
+        if per_address and self._per_address[host] - self._refused_from(host) >= per_address:
+            return f"the server has its maximum of {per_address} connections from {host}"
+        if self._present - len(self._refusing) >= limits.connections_max:
+            return f"the server has its maximum of {limits.connections_max} connections"
+        return ""
+
+    def _refused_from(self, host: str) -> int:
+        return sum(one.host == host for one in self._refusing)
+
+    # -- being there, and going ---------------------------------------------------------------
+
+    def enter(self, connection: Connection, now: float) -> None:
+        """It counts from now on; one beyond the limit may hear why until its time is over."""
+        self.accepted += 1
+        self._present += 1
+        self._per_address[connection.host] += 1
+        if connection.refusal:
+            self._refusing[connection] = now + self._limits.refusal_seconds
+
+    def leave(self, connection: Connection) -> None:
+        """It is closed."""
+        self._refusing.pop(connection, None)
+        self._present -= 1
+        host = connection.host
+        self._per_address[host] -= 1
+        if not self._per_address[host]:
+            del self._per_address[host]
+
+    def displaced_by(self, connection: Connection) -> list[Connection]:
+        """Who has to go first, if this one is to hear why it is not wanted."""
+        if not connection.refusal:
+            return []
+        surplus = len(self._refusing) + 1 - max(self._limits.refusals_max, 1)
+        return list(islice(self._refusing, max(surplus, 0)))
+
+    def overdue(self, now: float) -> list[Connection]:
+        """Whose time to hear why it is not wanted is over."""
+        return [one for one, deadline in self._refusing.items() if deadline <= now]

@@ -1,0 +1,79 @@
+"""Who holds memory that others wait for, and does not move: they are closed.
+
+Looked at about once a second, and only while somebody waits. To move is to take, or to send, at
+least `RATE_BYTES_MIN` a second: one byte now and then holds others up as well as none.
+
+Whoever is closed so has lost nothing: what it did not take it asks for again, and what it sent half
+of was never acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.link.memory.inbound import Incoming
+from magnetar.core.link.memory.outbound import Outgoing
+from magnetar.core.link.sockets import unsent
+
+if TYPE_CHECKING:
+    from magnetar.core.link.connection import Connection
+
+RATE_BYTES_MIN: Final = 16 * 1024
+"""A second."""
+
+
+class Watched:
+    """How far each of some connections was when it moved last, and when that was."""
+
+    __slots__ = ("_marks",)
+
+    def __init__(self) -> None:
+        self._marks: dict[Connection, tuple[int, float]] = {}
+
+    def stalled(
+        self, places: Iterable[tuple[Connection, int]], now: float, seconds: float
+    ) -> list[Connection]:
+        """Those that have not moved for so long. `places` says how far each is."""
+        marks, self._marks = self._marks, {}
+        found = []
+        for connection, place in places:
+            before, since = marks.get(connection, (place, now))
+            if abs(place - before) >= RATE_BYTES_MIN * seconds:
+                before, since = place, now
+            self._marks[connection] = before, since
+            if now - since >= seconds:
+                found.append(connection)
+        return found
+
+    def clear(self) -> None:
+        self._marks.clear()
+
+
+class Stalls:
+    """See the module's docstring."""
+
+    def __init__(self, incoming: Incoming, outgoing: Outgoing, seconds: float) -> None:
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._seconds = seconds
+        self._sending = Watched()
+        self._receiving = Watched()
+
+    def found(
+        self, connections: Iterable[Connection], now: float
+    ) -> Iterator[tuple[Connection, str]]:
+        """Who is to be closed, and why."""
+        if self._outgoing.short:
+            # what the system took counts as it leaves: it asks for more in steps of megabytes
+            unread = [(one, one.taken_bytes - unsent(one.fd)) for one in connections if one.outbox]
+            for one in self._sending.stalled(unread, now, self._seconds):
+                yield one, "takes nothing, while others wait for the memory"
+        else:
+            self._sending.clear()
+        if self._incoming.short:
+            begun = [(one, one.received_bytes) for one in connections if one.waited_for]
+            for one in self._receiving.stalled(begun, now, self._seconds):
+                yield one, "sends nothing more of its frame, while others wait for the memory"
+        else:
+            self._receiving.clear()

@@ -1,0 +1,71 @@
+"""Who comes in, and what happens where the system has no room for one more."""
+
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from magnetar.core.kernel.complaints import Complaints
+from magnetar.core.link.acceptor import Accepting, Listener
+from magnetar.core.link.limits import LinkLimits
+from magnetar.core.link.poller import READ, new_poller
+from magnetar.core.testing.clock import FixedClock
+
+
+@contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    """For this process; those it has stay."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def never(connection: Any) -> Any:
+    raise AssertionError("nobody speaks here")
+
+
+def test_without_descriptors_a_listener_rests_until_it_is_woken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    poller = new_poller()
+    accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
+    door = socket.create_server(("127.0.0.1", 0))
+    fd = door.fileno()
+    accepting.listen(Listener(door, never, "lines"))
+    with closing(poller), closing(socket.socket()) as client:
+        with no_more_descriptors():
+            client.connect(door.getsockname())
+            for _ in range(3):
+                assert poller.ready(8) == [(fd, READ)]
+                assert list(accepting.accept(fd)) == []
+                assert poller.ready(8) == [], "it would be ready for ever"
+                accepting.wake()
+        (accepted,) = accepting.accept(fd)
+        accepted.socket.close()
+        accepting.stop()
+        assert fd not in accepting
+    assert caplog.messages == [
+        "lines: cannot accept, and tries again every second: [Errno 24] Too many open files",
+        "lines: accepts again",
+    ]
+
+
+def test_a_listener_may_stop_while_it_rests() -> None:
+    poller = new_poller()
+    accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
+    door = socket.create_server(("127.0.0.1", 0))
+    accepting.listen(Listener(door, never, "lines"))
+    with closing(poller), closing(socket.socket()) as client:
+        with no_more_descriptors():
+            client.connect(door.getsockname())
+            assert list(accepting.accept(door.fileno())) == []
+        accepting.stop()
+        accepting.wake()
+        assert poller.ready(8) == []
+        assert door.fileno() == -1

@@ -1,0 +1,110 @@
+"""Rate limits as policies say them: Pulsar's names, read into `throttle.RateLimit`. Pure.
+
+They are stored as tools sent them, among what has no field of its own (`extra`). A rate of a
+namespace is kept by cluster. What cannot be read as a rate decides nothing, so that a slip in one
+policy does not keep a topic from being loaded; -1 and 0 decide that there is no limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.core.kernel.throttle import RateLimit
+
+
+class PublishRate(Struct, frozen=True, rename="camel"):
+    """What all producers of a topic may send in a second."""
+
+    publish_throttling_rate_in_msg: float = -1
+    publish_throttling_rate_in_byte: float = -1
+
+
+class DispatchRate(Struct, frozen=True, rename="camel"):
+    """What may be delivered in a period."""
+
+    dispatch_throttling_rate_in_msg: float = -1
+    dispatch_throttling_rate_in_byte: float = -1
+    relative_to_publish_rate: bool = False
+    rate_period_in_second: float = 1
+
+
+class SubscribeRate(Struct, frozen=True, rename="camel"):
+    """How often one consumer may attach in a period."""
+
+    subscribe_throttling_rate_per_consumer: float = -1
+    rate_period_in_second: float = 30
+
+
+Rate = TypeVar("Rate", PublishRate, DispatchRate, SubscribeRate)
+Reader = Callable[[Any], RateLimit | None]
+
+
+def _read(sent: Any, kind: type[Rate]) -> Rate | None:
+    try:
+        return msgspec.convert(sent, kind, strict=False)
+    except msgspec.ValidationError:
+        return None
+
+
+def publish_rate(sent: Any) -> RateLimit | None:
+    """None where nothing is decided."""
+    read = _read(sent, PublishRate)
+    if read is None:
+        return None
+    return limit_of(read.publish_throttling_rate_in_msg, read.publish_throttling_rate_in_byte)
+
+
+def dispatch_rate(sent: Any) -> RateLimit | None:
+    """None where nothing is decided."""
+    read = _read(sent, DispatchRate)
+    if read is None:
+        return None
+    return limit_of(
+        read.dispatch_throttling_rate_in_msg,
+        read.dispatch_throttling_rate_in_byte,
+        read.rate_period_in_second,
+        relative=read.relative_to_publish_rate,
+    )
+
+
+def subscribe_rate(sent: Any) -> RateLimit | None:
+    """None where nothing is decided."""
+    read = _read(sent, SubscribeRate)
+    if read is None:
+        return None
+    return limit_of(read.subscribe_throttling_rate_per_consumer, 0, read.rate_period_in_second)
+
+
+def limit_of(
+    messages: float, size: float, period_seconds: float = 1, *, relative: bool = False
+) -> RateLimit:
+    """Numbers as tools and settings give them, -1 or 0 for no limit."""
+    period = period_seconds if period_seconds > 0 else 1
+    return RateLimit(max(messages, 0), max(size, 0), period, relative)
+
+
+RATES: Final[Mapping[str, tuple[str, str, Reader]]] = {
+    "publish_rate": ("publishRate", "publishMaxMessageRate", publish_rate),
+    "dispatch_rate": ("dispatchRate", "topicDispatchRate", dispatch_rate),
+    "subscription_dispatch_rate": (
+        "subscriptionDispatchRate", "subscriptionDispatchRate", dispatch_rate,
+    ),
+    "subscribe_rate": ("subscribeRate", "clusterSubscribeRate", subscribe_rate),
+}  # fmt: skip
+"""Of each question: where a topic writes the answer, where a namespace does, how it is read."""
+
+
+def decided(
+    question: str, topic: Mapping[str, Any], namespace: Mapping[str, Any], cluster: str
+) -> RateLimit | None:
+    """What a topic says, or else its namespace for this cluster."""
+    of_topic, of_namespace, read = RATES[question]
+    found = read(topic[of_topic]) if of_topic in topic else None
+    by_cluster = namespace.get(of_namespace)
+    if found is None and isinstance(by_cluster, Mapping) and cluster in by_cluster:
+        found = read(by_cluster[cluster])
+    return found

@@ -1,0 +1,189 @@
+import msgspec
+import pytest
+
+from magnetar.core.kernel.errors import Invalid
+from magnetar.core.policy import policies
+from magnetar.core.policy.policies import (
+    AutoSubscriptionCreation,
+    AutoTopicCreation,
+    BacklogQuota,
+    BrokerDefaults,
+    InactiveTopics,
+    NamespacePolicies,
+    Retention,
+    TopicPolicies,
+    effective,
+)
+
+NOTHING = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"null", b" null ", b"{}", b'{"unheard_of": [1]}'])
+def test_bodies_that_decide_nothing(body: bytes) -> None:
+    assert policies.decode(body, NamespacePolicies) == NamespacePolicies()
+    assert policies.decode(body, TopicPolicies) == TopicPolicies()
+
+
+def test_what_client_suites_put() -> None:
+    found = policies.decode(
+        b'{"auth_policies": {"namespace_auth": {"anonymous": ["produce", "consume"]},'
+        b' "destination_auth": {}, "subscription_auth_roles": {"s": ["r"]}},'
+        b' "replication_clusters": ["standalone"], "encryption_required": true}',
+        NamespacePolicies,
+    )
+    assert found.auth_policies.namespace_auth == {"anonymous": ["produce", "consume"]}
+    assert found.auth_policies.subscription_auth == {"s": ["r"]}
+    assert found.replication_clusters == ["standalone"]
+    assert found.encryption_required
+
+
+def test_what_the_java_admin_client_puts() -> None:
+    """Every field it knows, most of them null."""
+    body = msgspec.json.encode(
+        dict.fromkeys(NamespacePolicies.__struct_encode_fields__)
+        | {"bundles": None, "clusterDispatchRate": {}, "deleted": False, "properties": {}}
+    )
+    assert policies.decode(body, NamespacePolicies) == NamespacePolicies()
+
+
+def test_quotas_old_and_new() -> None:
+    old = policies.decode(b'{"limit":"10240","policy":"producer_request_hold"}', BacklogQuota)
+    assert old == BacklogQuota(10240, -1, "producer_request_hold")
+    new = policies.decode(
+        b'{"limitSize":5,"limitTime":7,"policy":"consumer_backlog_eviction"}', BacklogQuota
+    )
+    assert new == BacklogQuota(5, 7, "consumer_backlog_eviction")
+    both = policies.decode(b'{"limit":1,"limitSize":2,"policy":"producer_exception"}', BacklogQuota)
+    assert both.limit_size == 2
+    nested = policies.decode(
+        b'{"backlog_quota_map":{"destination_storage":{"limit":9,"policy":"producer_exception"}}}',
+        NamespacePolicies,
+    )
+    assert nested.backlog_quota_map["destination_storage"].limit_size == 9
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"5",
+        b'"text"',
+        b'{"message_ttl_in_seconds": "soon"}',
+        b'{"bundles": 5}',
+        b'{"backlog_quota_map": {"moon_phase": {}}}',
+        b'{"backlog_quota_map": {"message_age": {"policy": "shrug"}}}',
+        b"\xff",
+    ],
+)
+def test_what_is_no_policy_is_refused_with_a_sentence(body: bytes) -> None:
+    with pytest.raises(Invalid, match="not a policy"):
+        policies.decode(body, NamespacePolicies)
+
+
+def test_names_are_those_of_pulsar_styles_and_all() -> None:
+    shown = msgspec.json.decode(
+        policies.encode(NamespacePolicies(retention_policies=Retention(1, 2)))
+    )
+    assert shown["retention_policies"] == {"retentionTimeInMinutes": 1, "retentionSizeInMB": 2}
+    for name in (
+        "auth_policies",
+        "replication_clusters",
+        "backlog_quota_map",
+        "message_ttl_in_seconds",
+        "encryption_required",
+        "deduplicationEnabled",
+        "autoTopicCreationOverride",
+        "max_producers_per_topic",
+    ):
+        assert name in shown
+    assert set(shown["auth_policies"]) == {
+        "namespace_auth",
+        "destination_auth",
+        "subscription_auth_roles",
+    }
+    assert set(shown["bundles"]) == {"boundaries", "numBundles"}
+
+
+def test_what_is_stored_is_read_again() -> None:
+    namespace = NamespacePolicies(
+        retention_policies=Retention(10, -1),
+        backlog_quota_map={"message_age": BacklogQuota(limit_time=60)},
+        deduplication=False,
+        inactive_topic_policies=InactiveTopics(max_inactive_duration_seconds=5),
+        auto_topic_creation=AutoTopicCreation(False, "partitioned", 3),
+        properties={"a": "b"},
+        extra={"publishRate": {"publishThrottlingRateInMsg": 5}},
+    )
+    assert policies.decode(policies.encode(namespace), NamespacePolicies) == namespace
+    topic = TopicPolicies(message_ttl=0, retention=Retention(0, 0), subscription_types=["Shared"])
+    assert policies.decode(policies.encode(topic), TopicPolicies) == topic
+    assert policies.encode(TopicPolicies()) == b"{}"
+
+
+def test_without_decisions_the_broker_decides() -> None:
+    assert NOTHING.message_ttl_seconds == 0
+    assert NOTHING.retention == Retention(0, 0)
+    assert NOTHING.max_unacked_per_consumer == 50_000
+    assert NOTHING.auto_topic_creation.allowed
+    assert NOTHING.auto_topic_creation.partitions == 0
+    assert NOTHING.auto_subscription_creation
+    assert NOTHING.subscription_types == policies.SUBSCRIPTION_TYPES
+    assert not NOTHING.encryption_required
+
+
+def test_the_nearest_decision_counts() -> None:
+    broker = BrokerDefaults(message_ttl_seconds=1, max_producers_per_topic=10)
+    namespace = NamespacePolicies(
+        message_ttl_in_seconds=2,
+        max_producers_per_topic=20,
+        retention_policies=Retention(5, 5),
+        auto_subscription_creation=AutoSubscriptionCreation(False),
+        subscription_types_enabled=["Shared", "Failover"],
+    )
+    topic = TopicPolicies(message_ttl=3)
+    found = effective(broker, namespace, topic)
+    assert found.message_ttl_seconds == 3
+    assert found.max_producers_per_topic == 20
+    assert found.retention == Retention(5, 5)
+    assert not found.auto_subscription_creation
+    assert found.subscription_types == ("Shared", "Failover")
+    assert effective(broker, NamespacePolicies(), TopicPolicies()).message_ttl_seconds == 1
+
+
+@pytest.mark.parametrize("question", policies._SOURCES)
+def test_each_question_is_answered_by_the_nearest(question: str) -> None:
+    in_topic, in_namespace, in_broker = policies._SOURCES[question]
+    answer = getattr(NOTHING, question)
+    assert answer == getattr(BrokerDefaults(), in_broker)
+    # any value that can be told from the default will do: nothing here looks into it
+    near, far = object(), object()
+    namespace = NamespacePolicies(**({in_namespace: far} if in_namespace is not None else {}))
+    if in_namespace is not None:
+        assert getattr(effective(BrokerDefaults(), namespace, TopicPolicies()), question) is far
+    if in_topic is not None:
+        topic = TopicPolicies(**{in_topic: near})
+        assert getattr(effective(BrokerDefaults(), namespace, topic), question) is near
+
+
+def test_nought_is_a_decision() -> None:
+    broker = BrokerDefaults(message_ttl_seconds=60, deduplication=True)
+    namespace = NamespacePolicies(message_ttl_in_seconds=0, deduplication=False)
+    found = effective(broker, namespace, TopicPolicies())
+    assert (found.message_ttl_seconds, found.deduplication) == (0, False)
+
+
+def test_quotas_are_decided_one_type_at_a_time() -> None:
+    small, old, large = BacklogQuota(10), BacklogQuota(limit_time=5), BacklogQuota(1000)
+    found = effective(
+        BrokerDefaults(backlog_quotas={"destination_storage": large}),
+        NamespacePolicies(backlog_quota_map={"message_age": old}),
+        TopicPolicies(backlog_quotas={"destination_storage": small}),
+    )
+    assert found.backlog_quotas == {"destination_storage": small, "message_age": old}
+
+
+def test_partitions_of_new_topics() -> None:
+    assert AutoTopicCreation(topic_type="partitioned").partitions == 1
+    assert AutoTopicCreation(True, "partitioned", 4).partitions == 4
+    assert AutoTopicCreation(True, "non-partitioned", 4).partitions == 0

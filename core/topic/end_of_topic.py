@@ -1,0 +1,35 @@
+"""The end of a terminated topic, told once to those who have had everything.
+
+It is told when the last entry is acknowledged, not when it is delivered: until then it may have to
+come again. Whoever comes later is told as well (`again`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.topic.subscription.consumer import Consumer
+
+
+class EndOfTopic:
+    """See the module's docstring."""
+
+    __slots__ = ("_cursor", "_ledger", "_told")
+
+    def __init__(self, ledger: ManagedLedger, cursor: Cursor) -> None:
+        self._ledger = ledger
+        self._cursor = cursor
+        self._told = False
+
+    def tell(self, consumers: Iterable[Consumer]) -> None:
+        """There was nothing to deliver: if that is for good, say so."""
+        if self._ledger.terminated and not self._told and not self._cursor.backlog:
+            self._told = True
+            for consumer in consumers:
+                consumer.sink.end_of_topic()
+
+    def again(self) -> None:
+        """Somebody is here who has not been told."""
+        self._told = False

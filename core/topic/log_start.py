@@ -1,0 +1,26 @@
+"""What is before a message is over, for everybody: the log begins there, and cursors go on there.
+
+Invariant: whoever is told so may rely on it, whatever happens next; a cursor that has not been
+saved since then finds itself behind the beginning, and goes on there all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from magnetar.core.ledger.log.chain import Position
+
+if TYPE_CHECKING:
+    from magnetar.core.topic.topic import Topic
+
+
+async def begin_at(topic: Topic, index: int, position: Position) -> None:
+    """The topic begins with that message, which is in the entry at `position`."""
+    await topic.ledger.cut(index, position)
+    pass_over(topic, (position[0], position[1] - 1))
+
+
+def pass_over(topic: Topic, last: Position) -> None:
+    """Nobody waits for anything up to there."""
+    for subscription in topic.subscriptions.values():
+        subscription.skip_to(last)

@@ -1,0 +1,350 @@
+"""A non-persistent topic: what is published goes to whoever is there, and nowhere else.
+
+Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at
+once is dropped. Positions are (0, n), counting entries since the topic was loaded.
+
+It has the surface of `Topic` as far as sessions use it; what needs storage is refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from magnetar.core.dispatch.key_shared import KeyShared, Portion
+from magnetar.core.dispatch.shared import Share, choose
+from magnetar.core.dispatch.single import active as choose_active
+from magnetar.core.entry import header
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.errors import ConsumerBusy, NotReady, SubscriptionBusy
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.rates import Inflow, Outflow, Rates
+from magnetar.core.kernel.throttle import Throttle, throttle_for
+from magnetar.core.ledger.log.appends import Appended
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.policy.policies import Effective
+from magnetar.core.topic import restrictions
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.publishing.producer import Producer
+from magnetar.core.topic.publishing.producers import Decision, Producers
+from magnetar.core.topic.subscription.consumer import (
+    NOTHING_NOTED,
+    Attachment,
+    Consumer,
+    ConsumerRequest,
+    PartialAck,
+    Sink,
+)
+from magnetar.core.topic.subscription.key_shared import hash_of, mode_of
+from magnetar.core.topic.subscription.subscribe_rate import Subscribers
+from magnetar.core.topic.subscription.subscription import SubscriptionType
+
+
+class VolatileCursor:
+    """There is nothing to remember."""
+
+    durable = False
+    mark_delete: Position = (-1, -1)
+    backlog = 0
+
+    @staticmethod
+    def when_saved(done: object) -> None:
+        """At once: there is nothing to wait for."""
+        assert callable(done)
+        done(None)
+
+
+class VolatileSubscription:
+    """Consumers that share what comes in while they are there."""
+
+    def __init__(self, name: str, topic: VolatileTopic, clock: Clock) -> None:
+        self.name = name
+        self.type: SubscriptionType | None = None
+        self.consumers: list[Consumer] = []
+        self.active: Consumer | None = None
+        """Who is served, where only one is."""
+        self.keys: KeyShared[Consumer] | None = None
+        """Who is given which keys, where that is how they are dealt out."""
+        self.cursor = VolatileCursor()
+        self.replicated = False
+        self.dropped = 0
+        self.outflow_before = Outflow()
+        """Of consumers that have left."""
+        self.rates = Rates(Outflow(), clock.wall_ms())
+        self._topic = topic
+        self._clock = clock
+        self._turn = 0
+
+    @property
+    def kind(self) -> str:
+        return self.type.value if self.type is not None else ""
+
+    def attach(self, consumer: Consumer, kind: SubscriptionType, consumers_max: int) -> None:
+        if self.consumers:
+            if self.type is not kind:
+                raise SubscriptionBusy(f"subscription {self.name} is of another type")
+            if kind is SubscriptionType.EXCLUSIVE:
+                raise ConsumerBusy("Exclusive consumer is already connected")
+            if consumers_max and len(self.consumers) >= consumers_max:
+                raise ConsumerBusy("Subscription reached max consumers limit")
+        if kind is SubscriptionType.KEY_SHARED:
+            if self.keys is None or not self.consumers:
+                self.keys = KeyShared(mode_of(consumer), self._topic.env.division)
+            self.keys.attach(consumer, mode_of(consumer), consumer.request.hash_ranges)
+        self.type = kind
+        self.consumers.append(consumer)
+        consumer.subscription = self
+        self._choose()
+        if kind is SubscriptionType.FAILOVER and consumer is not self.active:
+            consumer.sink.activity(False)
+
+    def detach(self, consumer: Consumer) -> None:
+        if consumer in self.consumers:
+            self.consumers.remove(consumer)
+            if self.type is SubscriptionType.KEY_SHARED and self.keys is not None:
+                self.keys.detach(consumer)
+            consumer.subscription = None
+            self.outflow_before = self.outflow_before.plus(consumer.outflow())
+            self._choose(leaver=consumer)
+
+    def _choose(self, leaver: Consumer | None = None) -> None:
+        """Settle who is served where one is, and tell whom that concerns."""
+        if self.type is None or not self.type.ordered:
+            return
+        before, self.active = self.active, choose_active(self.consumers, self._topic.name)
+        if self.type is SubscriptionType.FAILOVER and self.active is not before:
+            if before is not None and before is not leaver:
+                before.sink.activity(False)
+            if self.active is not None:
+                self.active.sink.activity(True)
+
+    def disconnect_all(self) -> None:
+        """Detach everybody and tell their clients to come again."""
+        consumers, self.consumers = self.consumers, []
+        self.active = self.keys = None
+        for consumer in consumers:
+            consumer.subscription = None
+            self.outflow_before = self.outflow_before.plus(consumer.outflow())
+            consumer.sink.closed_by_broker()
+
+    def look(self) -> None:
+        """There is never anything that waits."""
+
+    def outflow(self) -> Outflow:
+        """Everything counted since the subscription began."""
+        total = self.outflow_before
+        for consumer in self.consumers:
+            total = total.plus(consumer.outflow())
+        return total._replace(dropped=self.dropped)
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        consumer.grant(permits, self._clock.wall_ms())
+
+    def ack(
+        self,
+        consumer: Consumer,
+        ranges: Sequence[tuple[int, int, int]],
+        partial: Sequence[PartialAck] = (),
+    ) -> None:
+        """Means nothing here."""
+
+    def ack_to(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partial: PartialAck | None,
+        noted: Mapping[str, int] = NOTHING_NOTED,
+    ) -> None:
+        """Means nothing here."""
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        """There is nothing to send again."""
+
+    def may_unsubscribe(self, consumer: Consumer) -> None:
+        """Anybody may."""
+
+    def deliver(self, part: Slice) -> None:
+        """Give out what can be taken now; the rest is gone."""
+        now_ms = self._clock.wall_ms()
+        given = 0
+        for share in self._shares(part):
+            piece = part.part(share.start, share.start + share.count)
+            share.consumer.send(piece, None, None, now_ms)
+            given += share.count
+        self.dropped += len(part.payloads) - given
+
+    def _shares(self, part: Slice) -> Sequence[Share[Consumer] | Portion[Consumer]]:
+        entries = len(part.payloads)
+        if self.type is SubscriptionType.KEY_SHARED and self.keys is not None:
+            hashes = [hash_of(self.keys, payload) for payload in part.payloads]
+            return self.keys.choose(hashes, part.counts, (), entries).portions
+        if self.type is not None and self.type.ordered:
+            ready = [self.active] if self.active is not None and self.active.ready else []
+        else:
+            ready = [consumer for consumer in self.consumers if consumer.ready]
+        if not ready:
+            return ()
+        shares, self._turn = choose(entries, part.counts, ready, self._turn)
+        return shares
+
+
+class VolatileTopic:
+    """See the module's docstring."""
+
+    persistent = False
+
+    def __init__(self, env: Environment, name: TopicName, policies: Effective) -> None:
+        self.env = env
+        self.name = name
+        self.policies = policies
+        self.subscriptions: dict[str, VolatileSubscription] = {}
+        self.fenced = False
+        self.messages_in = self.bytes_in = 0
+        self.last_published_ms = 0
+        self.created_ms = self.last_used_ms = env.clock.wall_ms()
+        self.producers = Producers()
+        self.rates = Rates(Inflow(), self.created_ms)
+        self.outflow_before = Outflow()
+        """Of subscriptions that have ended."""
+        self._next_entry = 0
+        self.publish_throttle: Throttle | None = None
+        self.subscribers = Subscribers()
+        self.looks_at_messages = policies.checks_messages
+        """As in `Topic`."""
+
+    async def load(self) -> None:
+        """There is nothing to load."""
+        self.set_policies(self.policies)
+
+    async def close(self) -> None:
+        """Everybody is sent away."""
+        self.fenced = True
+        for producer in self.producers.drop_all():
+            producer.sink.closed_by_broker()
+        for subscription in self.subscriptions.values():
+            subscription.disconnect_all()
+        self.subscriptions.clear()
+
+    async def delete(self) -> None:
+        """The same: nothing is left of it."""
+        await self.close()
+
+    def set_policies(self, policies: Effective) -> None:
+        """What was decided has changed."""
+        self.policies = policies
+        self.looks_at_messages = policies.checks_messages
+        now = self.env.clock.monotonic()
+        self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
+
+    def inflow(self) -> Inflow:
+        """Everything published since the topic was loaded."""
+        return Inflow(self.messages_in, self.bytes_in)
+
+    @property
+    def in_use(self) -> bool:
+        return bool(len(self.producers) or self.subscriptions)
+
+    def idle(self, *, caught_up_is_enough: bool) -> bool:
+        """Nobody is here."""
+        return not self.in_use
+
+    # -- producers ----------------------------------------------------------------------------
+
+    def check_producer(self) -> None:
+        """Whether anybody may attach to write now."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+
+    async def attach_producer(self, producer: Producer) -> bool:
+        """Let a producer in; exclusive modes hold while the topic is loaded."""
+        self.check_producer()
+        decision = self.producers.attach(producer, self.policies.max_producers_per_topic)
+        self._carry_out(decision)
+        return decision.granted is producer
+
+    def detach_producer(self, producer: Producer) -> None:
+        self.last_used_ms = self.env.clock.wall_ms()
+        self._carry_out(self.producers.detach(producer))
+
+    @staticmethod
+    def _carry_out(decision: Decision) -> None:
+        for producer in decision.evicted:
+            producer.sink.closed_by_broker()
+        for producer, error in decision.refused:
+            producer.sink.refused(error)
+        if decision.granted is not None:
+            decision.granted.sink.granted(decision.epoch)
+
+    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
+        """Hand a run to every subscription, and forget it."""
+        if self.fenced:
+            done(NotReady("the topic is being unloaded"))
+            return
+        now_ms = self.env.clock.wall_ms()
+        messages = len(payloads) if counts is None else sum(counts)
+        heads = header.headers(len(payloads), counts, now_ms, self.messages_in)
+        self.messages_in += messages
+        self.bytes_in += sum(map(len, payloads))
+        self.last_published_ms = now_ms
+        part = Slice(0, self._next_entry, payloads, counts, heads)
+        self._next_entry += len(payloads)
+        for subscription in self.subscriptions.values():
+            subscription.deliver(part)
+        done((0, part.first_entry))
+
+    @staticmethod
+    def last_sequence_of(_name: str) -> int:
+        """Nothing is remembered here."""
+        return -1
+
+    # -- subscriptions ------------------------------------------------------------------------
+
+    def subscription(self, name: str) -> VolatileSubscription:
+        """The subscription of that name, there or not yet."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        found = self.subscriptions.get(name)
+        if found is None:
+            restrictions.check_subscriptions(self.name, self.policies, len(self.subscriptions))
+            found = self.subscriptions[name] = VolatileSubscription(name, self, self.env.clock)
+        return found
+
+    def attach(
+        self,
+        subscription: Attachment,
+        consumer_id: int,
+        request: ConsumerRequest,
+        kind: SubscriptionType,
+        sink: Sink,
+    ) -> Consumer:
+        """Put a consumer on a subscription."""
+        if self.fenced:
+            raise NotReady("the topic is being unloaded")
+        assert isinstance(subscription, VolatileSubscription)
+        policies = self.policies
+        restrictions.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
+        consumer = Consumer(consumer_id, request, sink, 0, self.env.clock.wall_ms())
+        subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
+        return consumer
+
+    def detach(self, consumer: Consumer) -> None:
+        """A consumer leaves, and its subscription with the last one."""
+        subscription = consumer.subscription
+        if subscription is not None:
+            assert isinstance(subscription, VolatileSubscription)
+            subscription.detach(consumer)
+            self.forget_if_unused(subscription)
+        self.last_used_ms = self.env.clock.wall_ms()
+
+    def forget_if_unused(self, subscription: Attachment) -> None:
+        assert isinstance(subscription, VolatileSubscription)
+        present = self.subscriptions.get(subscription.name) is subscription
+        if present and not subscription.consumers:
+            del self.subscriptions[subscription.name]
+            self.outflow_before = self.outflow_before.plus(subscription.outflow())
+
+    async def unsubscribe(self, name: str, *, force: bool) -> None:
+        """There is nothing to delete but who is attached."""
+        subscription = self.subscriptions.pop(name, None)
+        if subscription is not None and force:
+            subscription.disconnect_all()

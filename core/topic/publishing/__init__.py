@@ -1,0 +1,1 @@
+"""Producers of a topic: who may publish, and what was published before."""

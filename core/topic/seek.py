@@ -1,0 +1,56 @@
+"""Finding an entry by the time its message was published: a binary search over the log.
+
+Publish times come from clients' clocks and need not be in order; then the answer is one of the
+places where earlier meets later, which is what users of a seek by time get elsewhere too.
+"""
+
+from typing import Final
+
+from magnetar.core.entry.pulsar_metadata import publish_time
+from magnetar.core.ledger.log.chain import START, Chain, Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+
+LATEST_LEDGER: Final = 2**63 - 1
+"""Stands for "the end" in a message id, as clients write it."""
+
+
+def mark_before(chain: Chain, wanted: Position) -> Position:
+    """The mark-delete position from which `wanted` is read next; with -1 in it, from the start."""
+    if wanted[0] >= LATEST_LEDGER:
+        return chain.confirmed
+    if wanted[0] < 0 or wanted[1] < 0:
+        return START
+    ledger_id, entry_id = chain.normal(wanted)
+    return (ledger_id, entry_id - 1)
+
+
+async def find_by_time(ledger: ManagedLedger, since_ms: int) -> Position:
+    """The first entry published at `since_ms` or later; one past the last if all are older."""
+    chain = ledger.chain
+    for segment in list(chain.segments):
+        last = chain.last_entry_of(segment)
+        if last < 0 or await _published(ledger, (segment.ledger_id, last)) < since_ms:
+            continue
+        ids = segment.ids
+        low, high = 0, len(ids) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if await _published(ledger, (segment.ledger_id, ids[middle])) < since_ms:
+                low = middle + 1
+            else:
+                high = middle
+        return chain.normal((segment.ledger_id, ids[low]))
+    return chain.after(chain.confirmed)
+
+
+async def _published(ledger: ManagedLedger, position: Position) -> int:
+    """An entry that is lost is taken to be as old as the next one that is not."""
+    found = ledger.cached(position)
+    if found is not None:
+        entry = found[0].payloads[found[1]]
+    else:
+        near = await ledger.losses.readable_near(position)
+        if near is None:
+            return 0
+        entry = near.payloads[0]
+    return publish_time(entry)

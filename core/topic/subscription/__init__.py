@@ -1,0 +1,1 @@
+"""Subscriptions of a topic: cursor, consumers, and the dispatcher that serves them."""

@@ -1,0 +1,80 @@
+"""Entries of a mixed topic as Pulsar's consumers take them: in their own form.
+
+A topic is mixed as soon as somebody writes it in another form. Entries cross when they are about to
+be delivered, a few at a time; one with many messages in it does so in a thread, so that others do
+not wait for it. What holds nothing for consumers (or cannot be read, which is said once) is hidden:
+it counts as acknowledged.
+
+Invariant: what crosses keeps its position; whatever is hidden is no part of any delivery.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from magnetar.core.entry import crossing, kafka_form
+from magnetar.core.entry.kafka_batch import TRANSACTIONAL, header_of
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.tail_cache import Slice
+
+log = logging.getLogger(__name__)
+
+CROSSED_BYTES_MAX: Final = 1024 * 1024
+"""Of one delivery: the rest crosses when that has gone out."""
+MESSAGES_PER_REST: Final = 300
+"""About a millisecond."""
+MESSAGES_ON_THE_LOOP: Final = 2_000
+"""With more in one entry it crosses in a thread."""
+
+Hide = Callable[[int, int, int], object]
+"""Told a ledger, and the first and last entry of those that are done with."""
+
+
+async def crossed(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
+    """As many of the entries as may go at once, at least one if there is any."""
+    payloads: list[bytes] = []
+    headers: list[bytes] = []
+    counts: list[int] = []
+    size = messages = 0
+    for place, stored in enumerate(part.payloads):
+        header, tail = part.header(place), part.sent(place)
+        headers.append(stored[: header.size] if part.headers is None else part.headers[place])
+        batch = kafka_form.batch_in(tail)
+        count = 1 if part.counts is None else part.counts[place]
+        if batch is not None:
+            tail, count = await _crossed(ledger, tail, batch, header.first_index, count)
+            if not tail:
+                hide(part.ledger_id, part.first_entry + place, part.first_entry + place)
+            messages += count
+        payloads.append(tail)
+        counts.append(count)
+        size += len(tail)
+        if size >= CROSSED_BYTES_MAX:
+            break
+        if messages >= MESSAGES_PER_REST:
+            messages = 0
+            await trio.lowlevel.checkpoint()
+    return Slice(part.ledger_id, part.first_entry, payloads, counts, headers)
+
+
+async def _crossed(
+    ledger: ManagedLedger, tail: bytes, batch: bytes, index: int, count: int
+) -> tuple[bytes, int]:
+    transactions = ledger.transactions
+    try:
+        if transactions.aborted:
+            about = header_of(batch)
+            in_one = about.attributes & TRANSACTIONAL
+            if in_one and transactions.hides(about.producer_id, index):
+                return b"", 0
+        if count <= MESSAGES_ON_THE_LOOP:
+            return crossing.to_pulsar(tail, batch, index)
+        return await trio.to_thread.run_sync(crossing.to_pulsar, tail, batch, index)
+    except Corrupted as error:
+        log.error("%s: nobody can read the batch at index %d: %s", ledger.name, index, error)
+        return b"", 0

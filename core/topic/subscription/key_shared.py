@@ -1,0 +1,267 @@
+"""Serving many consumers by key: Key_Shared.
+
+Theory. As `shared.py`, but who gets an entry is decided by the hash of its key (see
+`core/dispatch/key_shared.py`, which also keeps order when consumers come and go). An entry whose
+consumer cannot take it now is held back: it joins replay, and later entries of its key wait behind
+it, while entries of other keys go on, up to a limit of entries held back. What is held back is kept
+by hash and owner (`key_queues.py`), so that a dispatch costs what is new and what goes, and nothing
+for what waits.
+
+Invariant: of one key, entries are delivered in order; `_hashes` has the hash of each entry that is
+pending, and of those in replay except such as were delayed, which are read again for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from magnetar.core.dispatch.key_shared import KeyShared, Mode
+from magnetar.core.entry.pulsar_metadata import sticky_key
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.end_of_topic import EndOfTopic
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.key_queues import Held
+from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
+from magnetar.core.topic.subscription.single_active import affordable
+from magnetar.core.topic.subscription.source import EntrySource
+
+TURN_ENTRIES_MAX: Final = 400
+"""Entries looked at in one turn: deciding by key costs more than by turn, 10 to 20 us where no two
+keys are the same, and others are not to wait longer than some milliseconds."""
+LOOK_ENTRIES_MAX: Final = 200
+"""Entries looked at in one decision."""
+
+
+class KeyedDispatcher:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        ledger: ManagedLedger,
+        env: Environment,
+        limits: SharedLimits,
+        look: Callable[[], None],
+        mode: Mode,
+    ) -> None:
+        self.consumers: list[Consumer] = []
+        self.toll: Toll | None = None
+        self.read: Position = cursor.read_from
+        self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
+        self._hashes: dict[Position, int] = {}
+        self._held = Held(self.keys, self._hashes)
+        self.out = Outstanding(cursor, env, limits, look, self._held, self._left)
+        self._cursor = cursor
+        self._ledger = ledger
+        self._look = look
+        self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._end = EndOfTopic(ledger, cursor)
+
+    # -- consumers ----------------------------------------------------------------------------
+
+    def attach(self, consumer: Consumer) -> None:
+        request = consumer.request
+        self.keys.attach(consumer, mode_of(consumer), request.hash_ranges)
+        self._held.reform()
+        self.consumers.append(consumer)
+        self._end.again()
+
+    def detach(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        self.out.redeliver(consumer, None)
+        self.keys.detach(consumer)
+        self._held.reform()
+        if not self.consumers:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nobody is here any more."""
+        self.consumers.clear()
+        self.out.clear()
+        self._hashes.clear()
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        self.out.set_limits(limits)
+
+    @property
+    def unacked(self) -> int:
+        return self.out.unacked
+
+    # -- delivery -----------------------------------------------------------------------------
+
+    def dispatch(self) -> bool:
+        """Deliver what may be delivered now; True if the turn ended before the work."""
+        self.out.wake_delayed()
+        if not any(consumer.ready for consumer in self.consumers):
+            return False
+        if not self._learn_hashes():
+            return False
+        seen = self._deliver_again()
+        if seen is None:
+            return False
+        if seen and self.out.wake_delayed():
+            return True  # there is room again for what was due long ago
+        while not self.out.blocked:
+            if seen >= TURN_ENTRIES_MAX:
+                return True
+            permits = sum(consumer.permits for consumer in self.consumers if consumer.ready)
+            if not permits or self.out.full:
+                return False
+            work = self._new(permits)
+            if work is None:
+                self._end.tell(self.consumers)
+                return False
+            seen += self._deal_new(work)
+        return False
+
+    def _new(self, permits: int) -> Slice | None:
+        """The next new entries: no more than can be given out or held back."""
+        self.read = self._ledger.chain.normal(self.read)
+        found = self._fresh.at(self.read)
+        if found is None:
+            return None
+        whole, start = found
+        look = min(LOOK_ENTRIES_MAX, permits + self._room, self.out.delays_left)
+        stop = min(start + look, len(whole.payloads))
+        if self.toll is not None:
+            stop = self.toll.stop(whole, start, stop)
+        return whole.part(start, stop) if stop > start else None
+
+    @property
+    def _room(self) -> int:
+        """How many more entries may be held back."""
+        return self.out.limits.replay_max - len(self._held)
+
+    def _deal_new(self, work: Slice) -> int:
+        """Deliver what can be, hold back the rest; returns how many entries were seen to."""
+        hashes = [hash_of(self.keys, payload) for payload in work.payloads]
+        ledger_id, first = work.ledger_id, work.first_entry
+        plan = self.keys.choose(hashes, work.counts, self._held.hashes_waiting, self._room)
+        for portion in plan.portions:
+            stop = portion.start + portion.count
+            part = work.part(portion.start, stop)
+            self._send(portion.consumer, part, hashes[portion.start : stop])
+        for at in plan.held:
+            position = (ledger_id, first + at)
+            if not self._cursor.acks.is_acked(position):
+                self._hashes[position] = hashes[at]
+                self._held.add(position)
+        self.read = max(self.read, (ledger_id, first + plan.seen))
+        return max(plan.seen, 1)
+
+    def _send(self, consumer: Consumer, part: Slice, hashes: list[int]) -> None:
+        for piece, partial in self.out.wanted(part):
+            for at in range(len(piece.payloads)):
+                entry_id = piece.first_entry + at
+                hash_ = hashes[entry_id - part.first_entry]
+                self._hashes[(piece.ledger_id, entry_id)] = hash_
+                self.keys.sent(consumer, hash_)
+            self.out.send(consumer, piece, partial)
+
+    def _deliver_again(self) -> int | None:
+        """Deliver what waits and may go, lowest first; how many, or None if it has to wait."""
+        turns = []
+        for rank, consumer in enumerate(self.consumers):
+            head = self._held.head(consumer) if consumer.ready else None
+            if head is not None:
+                turns.append((head, rank, consumer))
+        heapify(turns)
+        seen = 0
+        while turns and seen < TURN_ENTRIES_MAX and not self.out.blocked:
+            position, rank, consumer = heappop(turns)
+            if self._is_gone(position):
+                self._forget(position)
+            else:
+                found = self._again.at(position, LOOK_ENTRIES_MAX)
+                sent = self._send_run(consumer, *found) if found is not None else 0
+                if not sent:
+                    return None
+                seen += sent
+            head = self._held.head(consumer) if consumer.ready else None
+            if head is not None:
+                heappush(turns, (head, rank, consumer))
+        return seen
+
+    def _send_run(self, consumer: Consumer, whole: Slice, start: int) -> int:
+        """Deliver what waits for this consumer from there on, in one piece, if it may go now."""
+        stop = affordable(whole, start, min(consumer.permits, LOOK_ENTRIES_MAX))
+        if self.toll is not None:
+            stop = self.toll.stop(whole, start, stop)
+        hashes = self._held.take_run(consumer, stop - start)
+        part = whole.part(start, start + len(hashes))
+        self._send(consumer, part, hashes)
+        for at in range(len(hashes)):
+            position = (part.ledger_id, part.first_entry + at)
+            if position not in self.out.pending:  # acknowledged meanwhile, or not due
+                self._hashes.pop(position, None)
+        return len(hashes)
+
+    def _learn_hashes(self) -> bool:
+        """Entries that were delayed have no known hash yet; False while one must be read."""
+        unread = self._held.unread
+        while (run := unread.first_run(LOOK_ENTRIES_MAX)) is not None:
+            (ledger_id, first), count = run
+            if self._is_gone((ledger_id, first)):
+                self._forget((ledger_id, first))
+                continue
+            found = self._again.at((ledger_id, first), count)
+            if found is None:
+                return False
+            whole, start = found
+            for at, payload in enumerate(whole.payloads[start : start + count]):
+                position = (ledger_id, first + at)
+                self._hashes[position] = hash_of(self.keys, payload)
+                self._held.learned(position)
+        return True
+
+    def _is_gone(self, position: Position) -> bool:
+        """Trimmed meanwhile."""
+        chain = self._ledger.chain
+        return not chain.has(position) or chain.normal(position) != position
+
+    def _forget(self, position: Position) -> None:
+        self._held.discard(position)
+        self._hashes.pop(position, None)
+
+    # -- acknowledgement and coming back ------------------------------------------------------
+
+    def _left(self, position: Position, owner: Consumer | None) -> None:
+        """An entry is acknowledged or has come back: its hash may go on elsewhere."""
+        hash_ = self._hashes.get(position)
+        if position not in self.out.replay:
+            self._hashes.pop(position, None)
+        if owner is not None and hash_ is not None and self.keys.returned(owner, hash_):
+            self._held.freed(hash_)
+            self._look()
+
+    def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+        return self.out.acked(ledger_id, first, last)
+
+    def acked_partly(self, position: Position, messages: int) -> int:
+        return self.out.acked_partly(position, messages)
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        self.out.redeliver(consumer, positions)
+
+    def moved(self) -> None:
+        """The mark-delete position was moved from outside: what it passed is done with."""
+        self.out.passed(self._cursor.mark_delete)
+        self.read = max(self.read, self._cursor.read_from)
+
+
+def mode_of(consumer: Consumer) -> Mode:
+    """How this consumer wants keys to be divided."""
+    return Mode(consumer.request.sticky, consumer.request.out_of_order)
+
+
+def hash_of(keys: KeyShared[Consumer], payload: bytes) -> int:
+    """The hash of an entry's key."""
+    return keys.hash_of(sticky_key(payload) or b"")

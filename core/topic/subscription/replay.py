@@ -1,0 +1,74 @@
+"""Positions that wait to be delivered again. Pure.
+
+A heap beside a set: what is taken out of the set stays in the heap until it comes to the top.
+Invariant: the heap is no longer than twice the set and a little, however much comes and goes.
+"""
+
+import heapq
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from magnetar.core.ledger.log.chain import Position
+
+STALE_MAX: Final = 64
+"""Beyond as many entries as are alive, a heap may have so many that are not."""
+
+
+class Waiting(Protocol):
+    """What waits to be delivered again, in whatever order it goes."""
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, position: Position) -> bool: ...
+
+    def __iter__(self) -> Iterator[Position]: ...
+
+    def add(self, position: Position) -> None: ...
+
+    def discard(self, position: Position) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+class Replay:
+    """Positions that wait to be delivered again, lowest first."""
+
+    def __init__(self) -> None:
+        self._heap: list[Position] = []
+        self._set: set[Position] = set()
+
+    def __len__(self) -> int:
+        return len(self._set)
+
+    def __contains__(self, position: Position) -> bool:
+        return position in self._set
+
+    def add(self, position: Position) -> None:
+        if position not in self._set:
+            self._set.add(position)
+            heapq.heappush(self._heap, position)
+            if len(self._heap) > 2 * len(self._set) + STALE_MAX:
+                self._heap = sorted(self._set)
+
+    def discard(self, position: Position) -> None:
+        self._set.discard(position)
+
+    def first_run(self, entries_max: int) -> tuple[Position, int] | None:
+        """The first position, and how many consecutive ones begin with it."""
+        heap, members = self._heap, self._set
+        while heap and heap[0] not in members:
+            heapq.heappop(heap)
+        if not heap:
+            return None
+        first = ledger_id, entry_id = heap[0]
+        count = 1
+        while count < entries_max and (ledger_id, entry_id + count) in members:
+            count += 1
+        return first, count
+
+    def clear(self) -> None:
+        self._heap.clear()
+        self._set.clear()
+
+    def __iter__(self) -> Iterator[Position]:
+        return iter(self._set)

@@ -1,0 +1,190 @@
+"""Serving many consumers in turn: Shared.
+
+Theory. What came back is dealt out first (`outstanding.py`), then new entries, read in order at one
+read position. Parts of one large message all go to the consumer that got its first part.
+
+Invariant: an entry below the read position is acknowledged, pending, waiting in replay, or delayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from magnetar.core.dispatch.chunks import Chunk, ChunkOwners
+from magnetar.core.dispatch.shared import Share, choose
+from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.end_of_topic import EndOfTopic
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
+from magnetar.core.topic.subscription.replay import Replay
+from magnetar.core.topic.subscription.source import EntrySource
+
+TURN_BYTES_MAX: Final = 1024 * 1024
+"""Delivered to one subscription before others have their turn."""
+TURN_ENTRIES_MAX: Final = 1_000
+"""Entries looked at in one decision."""
+
+
+class SharedDispatcher:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        ledger: ManagedLedger,
+        env: Environment,
+        limits: SharedLimits,
+        look: Callable[[], None],
+    ) -> None:
+        self.consumers: list[Consumer] = []
+        self.toll: Toll | None = None
+        self.read: Position = cursor.read_from
+        self._replay = Replay()
+        self.out = Outstanding(cursor, env, limits, look, self._replay)
+        self._cursor = cursor
+        self._ledger = ledger
+        self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
+        self._chunks: ChunkOwners[Consumer] = ChunkOwners()
+        self._turn = 0
+        self._end = EndOfTopic(ledger, cursor)
+
+    # -- consumers ----------------------------------------------------------------------------
+
+    def attach(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self._end.again()
+
+    def detach(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        self._chunks.left(consumer)
+        self.out.redeliver(consumer, None)
+        if not self.consumers:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nobody is here any more."""
+        self.consumers.clear()
+        self.out.clear()
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        self.out.set_limits(limits)
+
+    @property
+    def unacked(self) -> int:
+        return self.out.unacked
+
+    # -- delivery -----------------------------------------------------------------------------
+
+    def dispatch(self) -> bool:
+        """Deliver what may be delivered now; True if the turn ended before the work."""
+        budget = TURN_BYTES_MAX
+        while not self.out.blocked:
+            self.out.wake_delayed()
+            ready = [consumer for consumer in self.consumers if consumer.ready]
+            if not ready:
+                return False
+            if budget <= 0:
+                return True
+            permits = min(sum(consumer.permits for consumer in ready), TURN_ENTRIES_MAX)
+            work = self._came_back(permits) if self.out.replay else self._new(permits)
+            if work is None:
+                self._end.tell(self.consumers)
+                return False
+            if self.toll is not None:
+                work = work.part(0, self.toll.stop(work, 0, len(work.payloads)))
+                if not work.payloads:
+                    return False
+            budget -= sum(map(len, work.payloads))
+            if not self._deal(work, ready):
+                return False
+        return False
+
+    def _came_back(self, entries_max: int) -> Slice | None:
+        """Entries to deliver again, lowest first; None if there are none, or not at hand yet."""
+        chain, replay = self._ledger.chain, self._replay
+        while (run := replay.first_run(entries_max)) is not None:
+            first, count = run
+            if not chain.has(first) or chain.normal(first) != first:
+                replay.discard(first)  # trimmed meanwhile
+                continue
+            found = self._again.at(first, count)
+            if found is None:
+                return None
+            whole, start = found
+            return whole.part(start, start + count)
+        return self._new(entries_max)
+
+    def _new(self, entries_max: int) -> Slice | None:
+        """The next new entries."""
+        if self.out.full:
+            return None
+        self.read = self._ledger.chain.normal(self.read)
+        found = self._fresh.at(self.read)
+        if found is None:
+            return None
+        whole, start = found
+        return whole.part(start, start + min(entries_max, self.out.delays_left))
+
+    def _deal(self, work: Slice, ready: list[Consumer]) -> int:
+        """Give the entries out; the read position moves past all that were seen to."""
+        chunks = _chunks_of(work)
+        shares: list[Share[Consumer]]
+        if chunks:
+            deal = self._chunks.choose(len(work.payloads), work.counts, ready, self._turn, chunks)
+            shares, self._turn, seen = deal.shares, deal.turn, deal.seen
+            for at in deal.orphans:
+                entry_id = work.first_entry + at
+                self._cursor.ack_range(work.ledger_id, entry_id, entry_id)
+                self.out.acked(work.ledger_id, entry_id, entry_id)
+        else:
+            shares, self._turn = choose(len(work.payloads), work.counts, ready, self._turn)
+            seen = shares[-1].start + shares[-1].count if shares else 0
+        for share in shares:
+            for piece, partial in self.out.wanted(
+                work.part(share.start, share.start + share.count)
+            ):
+                self.out.send(share.consumer, piece, partial)
+            self._drop_acked(work, share)
+        self.read = max(self.read, (work.ledger_id, work.first_entry + seen))
+        return seen
+
+    def _drop_acked(self, work: Slice, share: Share[Consumer]) -> None:
+        """What was acknowledged while it waited in replay is not delivered, and waits no more."""
+        if self.out.replay:
+            for at in range(share.start, share.start + share.count):
+                self.out.replay.discard((work.ledger_id, work.first_entry + at))
+
+    # -- acknowledgement and coming back ------------------------------------------------------
+
+    def acked(self, _consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+        return self.out.acked(ledger_id, first, last)
+
+    def acked_partly(self, position: Position, messages: int) -> int:
+        return self.out.acked_partly(position, messages)
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        self.out.redeliver(consumer, positions)
+
+    def moved(self) -> None:
+        """The mark-delete position was moved from outside: what it passed is done with."""
+        self.out.passed(self._cursor.mark_delete)
+        self.read = max(self.read, self._cursor.read_from)
+
+
+def _chunks_of(work: Slice) -> dict[int, Chunk]:
+    """Which entries are parts of large messages, by place."""
+    found = {}
+    for at, payload in enumerate(work.payloads):
+        part = chunk(payload)
+        if part is not None:
+            last = part.chunk_id == part.chunks - 1
+            found[at] = Chunk(part.uuid, part.chunk_id == 0, last)
+    return found

@@ -1,0 +1,169 @@
+"""Serving one consumer at a time, in order: Exclusive and Failover.
+
+Theory. There is one read position. It runs ahead of the mark-delete position by what the active
+consumer has not acknowledged; whenever the active consumer changes, leaves or asks for redelivery,
+it goes back there, and entries acknowledged one by one are stepped over on the way forward again.
+
+Invariants: entries are delivered in order; each at most once between two rewinds; nobody but the
+active consumer is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from magnetar.core.dispatch.single import active as choose_active
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.end_of_topic import EndOfTopic
+from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.outstanding import SharedLimits
+from magnetar.core.topic.subscription.source import EntrySource
+
+TURN_BYTES_MAX: Final = 1024 * 1024
+"""Delivered to one subscription before others have their turn."""
+
+
+class SingleDispatcher:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        ledger: ManagedLedger,
+        source: EntrySource,
+        *,
+        failover: bool,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self.consumers: list[Consumer] = []
+        self.active: Consumer | None = None
+        self.failover = failover
+        self.toll: Toll | None = None
+        self.read: Position = cursor.read_from
+        self._cursor = cursor
+        self._ledger = ledger
+        self._source = source
+        self._wall_ms = wall_ms
+        self._end = EndOfTopic(ledger, cursor)
+
+    # -- who is served ------------------------------------------------------------------------
+
+    def attach(self, consumer: Consumer) -> None:
+        self.consumers.append(consumer)
+        self._choose()
+        if self.failover and consumer is not self.active:
+            consumer.sink.activity(False)
+
+    def detach(self, consumer: Consumer) -> None:
+        self.consumers.remove(consumer)
+        if consumer is self.active:
+            self.active = None
+            self.rewind()
+        self._choose()
+
+    def stop(self) -> None:
+        """Everybody is sent away at once: nobody becomes active on the way out."""
+        self.consumers.clear()
+        self.active = None
+        self._source.forget()
+
+    def _choose(self) -> None:
+        """Settle who is active; a newcomer starts from what is not acknowledged."""
+        if not self.failover:
+            chosen = self.consumers[0] if self.consumers else None
+        else:
+            chosen = choose_active(self.consumers, self._cursor.topic)
+        before, self.active = self.active, chosen
+        if chosen is before:
+            return
+        self.rewind()
+        if self.failover:
+            if before is not None:
+                before.sink.activity(False)
+            if chosen is not None:
+                chosen.sink.activity(True)
+
+    # -- delivery -----------------------------------------------------------------------------
+
+    def dispatch(self) -> bool:
+        """Deliver what may be delivered now; True if the turn ended before the work."""
+        consumer = self.active
+        if consumer is None:
+            return False
+        budget = TURN_BYTES_MAX
+        while consumer.ready:
+            if budget <= 0:
+                return True
+            found = self._next()
+            if found is None:
+                self._end.tell((consumer,))
+                return False
+            whole, start = found
+            stop = affordable(whole, start, consumer.permits)
+            if self.toll is not None:
+                stop = self.toll.stop(whole, start, stop)
+                if stop == start:
+                    return False
+            self.read = (whole.ledger_id, whole.first_entry + stop)
+            bytes_before = consumer.bytes_out
+            part = whole.part(start, stop)
+            if self._cursor.may_have_acked(part):
+                for piece, partial in self._cursor.unacked_parts(part):
+                    consumer.send(piece, None, partial, self._wall_ms())
+            else:
+                consumer.send(part, None, None, self._wall_ms())
+            budget -= consumer.bytes_out - bytes_before
+        return False
+
+    def _next(self) -> tuple[Slice, int] | None:
+        """The next entries, from wherever the next one is."""
+        self.read = self._ledger.chain.normal(self.read)
+        return self._source.at(self.read)
+
+    # -- going back and on --------------------------------------------------------------------
+
+    def rewind(self) -> None:
+        """Everything not acknowledged is to be delivered again."""
+        self.read = self._cursor.read_from
+        self._end.again()
+        self._source.forget()
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        """Order forbids to send single entries again, so all that is unacknowledged comes."""
+        if consumer is self.active:
+            self.rewind()
+
+    def moved(self) -> None:
+        """The mark-delete position was moved from outside (expiry, skip): never read before it."""
+        self.read = max(self.read, self._cursor.read_from)
+
+    def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int:
+        """Nothing is tracked per entry here: count what is acknowledged, as entries."""
+        return last - first + 1
+
+    def acked_partly(self, position: Position, messages: int) -> int:
+        """As above, for some messages of a batch."""
+        return messages
+
+    def set_limits(self, limits: SharedLimits) -> None:
+        """They are for those who share."""
+
+    @property
+    def unacked(self) -> int:
+        return 0
+
+
+def affordable(whole: Slice, start: int, permits: int) -> int:
+    """How far from `start` so many permits go; always at least one entry (overdraft)."""
+    if whole.counts is None:
+        return min(len(whole.payloads), start + permits)
+    counts, stop = whole.counts, start
+    while stop < len(counts) and permits > 0:
+        permits -= counts[stop]
+        stop += 1
+    return stop

@@ -1,0 +1,390 @@
+"""A subscription: a cursor, the consumers attached to it, and the dispatcher that serves them.
+
+What it guards: who may attach (type, mode, number), that acknowledgements move the cursor, and that
+a reset or deletion finds nobody in the way. How entries are dealt out is the dispatcher's affair.
+
+Invariant: the dispatcher always fits `type`; while `fenced` nobody attaches.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    ConsumerBusy,
+    Invalid,
+    NotReady,
+    SubscriptionBusy,
+)
+from magnetar.core.kernel.rates import Inflow, Outflow, Rates
+from magnetar.core.kernel.throttle import RateLimit, Throttle, throttle_for
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.topic.environment import Environment
+from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer, PartialAck
+from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.key_shared import KeyedDispatcher, mode_of
+from magnetar.core.topic.subscription.outstanding import SharedLimits
+from magnetar.core.topic.subscription.shared import SharedDispatcher
+from magnetar.core.topic.subscription.single_active import SingleDispatcher
+from magnetar.core.topic.subscription.source import EntrySource
+
+
+class SubscriptionType(enum.Enum):
+    EXCLUSIVE = "Exclusive"
+    SHARED = "Shared"
+    FAILOVER = "Failover"
+    KEY_SHARED = "Key_Shared"
+
+    @property
+    def ordered(self) -> bool:
+        """One consumer at a time, so that cumulative acknowledgement makes sense."""
+        return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
+
+
+class Dispatcher(Protocol):
+    """How consumers are served; see `single_active.py` and `shared.py`."""
+
+    consumers: list[Consumer]
+    toll: Toll | None
+
+    @property
+    def unacked(self) -> int: ...
+
+    def attach(self, consumer: Consumer) -> None: ...
+
+    def detach(self, consumer: Consumer) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def set_limits(self, limits: SharedLimits) -> None: ...
+
+    def dispatch(self) -> bool: ...
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None: ...
+
+    def acked(self, consumer: Consumer, ledger_id: int, first: int, last: int) -> int: ...
+
+    def acked_partly(self, position: Position, messages: int) -> int: ...
+
+    def moved(self) -> None: ...
+
+
+class Subscription:
+    """See the module's docstring."""
+
+    def __init__(
+        self, env: Environment, ledger: ManagedLedger, cursor: Cursor, limits: SharedLimits
+    ) -> None:
+        self.name = cursor.name
+        self.cursor = cursor
+        self.type: SubscriptionType | None = None
+        """Set by the first consumer; a later one may change it while nobody is attached."""
+        self.dispatcher: Dispatcher | None = None
+        self.fenced = False
+        self._over = False
+        """Deleted, or put away with its topic: fenced for good."""
+        self.is_dirty = False
+        self.replicated = False
+        self.kept_until_ms = 0
+        """A reader that seeks is detached and comes back: until then its cursor is kept."""
+        self.outflow_before = Outflow()
+        """Of consumers that have left."""
+        self.rates = Rates(Outflow(), env.clock.wall_ms())
+        self.messages_expired = 0
+        self.last_expired_ms = 0
+        self.last_mark_delete_ms = 0
+        """When the mark-delete position last moved on."""
+        self.last_flow_ms = self.last_consumed_ms = self.last_acked_ms = 0
+        """Of consumers that have left."""
+        self._env = env
+        self._ledger = ledger
+        self._limits = limits
+        self._throttle: Throttle | None = None
+        self._toll: Toll | None = None
+
+    @property
+    def kind(self) -> str:
+        """The type by name, empty before the first consumer."""
+        return self.type.value if self.type is not None else ""
+
+    # -- consumers ----------------------------------------------------------------------------
+
+    @property
+    def consumers(self) -> Sequence[Consumer]:
+        return self.dispatcher.consumers if self.dispatcher is not None else ()
+
+    def attach(self, consumer: Consumer, kind: SubscriptionType, consumers_max: int) -> None:
+        """Take a consumer in, or say why not. Plain call: nothing changes in between."""
+        if self.fenced:
+            raise NotReady(f"subscription {self.name} is being reset or closed")
+        present = self.consumers
+        if present:
+            if self.type is not kind:
+                assert self.type is not None
+                raise SubscriptionBusy(
+                    f"subscription {self.name} is of type {self.type.value}, not {kind.value}"
+                )
+            if kind is SubscriptionType.EXCLUSIVE:
+                raise ConsumerBusy("Exclusive consumer is already connected")
+            if consumers_max and len(present) >= consumers_max:
+                raise ConsumerBusy("Subscription reached max consumers limit")
+        dispatcher = self.dispatcher
+        if dispatcher is None or not present:
+            dispatcher = self._new_dispatcher(kind, consumer)
+        dispatcher.attach(consumer)
+        self.dispatcher, self.type = dispatcher, kind
+        consumer.subscription = self
+        consumer.toll = dispatcher.toll = self._toll
+        self.cursor.used(self._env.clock.wall_ms())
+        self.look()
+
+    def _new_dispatcher(self, kind: SubscriptionType, first: Consumer) -> Dispatcher:
+        """A fresh dispatcher starts from what is not acknowledged."""
+        if kind is SubscriptionType.SHARED:
+            return SharedDispatcher(self.cursor, self._ledger, self._env, self._limits, self.look)
+        if kind is SubscriptionType.KEY_SHARED:
+            return KeyedDispatcher(
+                self.cursor, self._ledger, self._env, self._limits, self.look, mode_of(first)
+            )
+        source = EntrySource(self._ledger, self._env.spawn, self.look, self.cursor.ack_range)
+        return SingleDispatcher(
+            self.cursor,
+            self._ledger,
+            source,
+            failover=kind is SubscriptionType.FAILOVER,
+            wall_ms=self._env.clock.wall_ms,
+        )
+
+    def detach(self, consumer: Consumer) -> None:
+        """A consumer leaves; what it did not acknowledge goes to others."""
+        if consumer.subscription is not self or self.dispatcher is None:
+            return
+        self._remember(consumer)
+        self.dispatcher.detach(consumer)
+        self.cursor.used(self._env.clock.wall_ms())
+        self.look()
+
+    def _remember(self, consumer: Consumer) -> None:
+        """It leaves: what it did stays counted here."""
+        consumer.subscription = None
+        self.outflow_before = self.outflow_before.plus(consumer.outflow())
+        self.last_flow_ms = max(self.last_flow_ms, consumer.last_flow_ms)
+        self.last_consumed_ms = max(self.last_consumed_ms, consumer.last_consumed_ms)
+        self.last_acked_ms = max(self.last_acked_ms, consumer.last_acked_ms)
+
+    def _moved_from(self, mark_delete: Position) -> None:
+        """The cursor may have moved on from there."""
+        if self.cursor.mark_delete > mark_delete:
+            self.last_mark_delete_ms = self._env.clock.wall_ms()
+
+    def outflow(self) -> Outflow:
+        """Everything counted since the topic was loaded."""
+        total = self.outflow_before
+        for consumer in self.consumers:
+            total = total.plus(consumer.outflow())
+        return total._replace(expired=self.messages_expired)
+
+    def disconnect_all(self) -> None:
+        """Detach everybody and tell their clients to come again."""
+        consumers = list(self.consumers)
+        if self.dispatcher is not None:
+            self.dispatcher.stop()
+            self.dispatcher = None
+        for consumer in consumers:
+            self._remember(consumer)
+            consumer.sink.closed_by_broker()
+        if consumers:
+            self.cursor.used(self._env.clock.wall_ms())
+
+    def set_limits(self, limits: SharedLimits, unacked_per_consumer: int) -> None:
+        """The policies have changed, for those who are here as well."""
+        self._limits = limits
+        if self.dispatcher is None or self.type is None or self.type.ordered:
+            return
+        self.dispatcher.set_limits(limits)
+        for consumer in self.consumers:
+            consumer.limit_unacked(unacked_per_consumer)
+        self.look()
+
+    def set_rates(self, own: RateLimit, of_topic: Throttle | None, inflow: Rates[Inflow]) -> None:
+        """How fast entries may go out: at this subscription's own rate, and at its topic's."""
+        now = self._env.clock.monotonic()
+        self._throttle = throttle_for(own, self._throttle, now, inflow)
+        throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
+        if throttles == (self._toll.throttles if self._toll is not None else ()):
+            return
+        self._toll = Toll(throttles, self._env, self.look) if throttles else None
+        if self.dispatcher is not None:
+            self.dispatcher.toll = self._toll
+            for consumer in self.consumers:
+                consumer.toll = self._toll
+            self.look()
+
+    # -- the four verbs of a consumer ---------------------------------------------------------
+
+    def flow(self, consumer: Consumer, permits: int) -> None:
+        consumer.grant(permits, self._env.clock.wall_ms())
+        self.look()
+
+    def ack(
+        self,
+        consumer: Consumer,
+        ranges: Sequence[tuple[int, int, int]],
+        partial: Sequence[PartialAck] = (),
+    ) -> None:
+        """Entries (ledger, first, last), and parts of batches, are done with."""
+        dispatcher = self.dispatcher
+        if dispatcher is None or self.fenced:  # it was about a position that is left behind
+            return
+        consumer.last_acked_ms = self._env.clock.wall_ms()
+        mark_delete = self.cursor.mark_delete
+        acked = 0
+        for ledger_id, first, last in ranges:
+            acked += dispatcher.acked(consumer, ledger_id, first, last)
+            self.cursor.ack_range(ledger_id, first, last)
+        for ledger_id, entry_id, unacked, size in partial:
+            acked += self._ack_part(dispatcher, consumer, (ledger_id, entry_id), unacked, size)
+        consumer.messages_acked += acked
+        self._moved_from(mark_delete)
+        self.look()
+
+    def _ack_part(
+        self,
+        dispatcher: Dispatcher,
+        consumer: Consumer,
+        position: Position,
+        unacked: int,
+        size: int,
+    ) -> int:
+        """Some messages of one batch; returns how many were not acknowledged before."""
+        before = self.cursor.acks.bits(position)
+        if self.cursor.ack_bits(position, unacked, size):
+            return dispatcher.acked(consumer, position[0], position[1], position[1])
+        was = before.bit_count() if before is not None else max(size, 0)
+        left = self.cursor.acks.bits(position)
+        now = left.bit_count() if left is not None else was
+        return dispatcher.acked_partly(position, was - now) if was > now else 0
+
+    def ack_to(
+        self,
+        consumer: Consumer,
+        position: Position,
+        partial: PartialAck | None,
+        noted: Mapping[str, int] = NOTHING_NOTED,
+    ) -> None:
+        """Everything up to `position` is done with. Means nothing where order is not kept.
+
+        What the client notes with it is stored with the cursor, until it acknowledges more.
+        """
+        if self.fenced or self.type is None or not self.type.ordered:
+            return
+        mark_delete = self.cursor.mark_delete
+        unacked, size = (None, 0) if partial is None else partial[2:]
+        consumer.messages_acked += self.cursor.ack_to(position, unacked, size)
+        consumer.last_acked_ms = self._env.clock.wall_ms()
+        if self.cursor.mark_delete > mark_delete:
+            self.cursor.longs = noted
+        self._moved_from(mark_delete)
+        if self._ledger.terminated:
+            self.look()  # this may have been the last
+
+    def redeliver(self, consumer: Consumer, positions: list[Position] | None) -> None:
+        """Send again what is named, or (None) all that this consumer has not acknowledged."""
+        if self.dispatcher is not None and consumer.subscription is self:
+            self.dispatcher.redeliver(consumer, positions)
+            self.look()
+
+    # -- dispatch -----------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Something changed: dispatch at the end of this sweep."""
+        if not self.is_dirty and self.dispatcher is not None and self.dispatcher.consumers:
+            self.is_dirty = True
+            self._env.dirty(self)
+
+    def dispatch(self) -> bool:
+        """Deliver what can be delivered; True if there is more to do at once."""
+        self.is_dirty = False
+        return self.dispatcher is not None and not self.fenced and self.dispatcher.dispatch()
+
+    # -- moving the cursor from outside -------------------------------------------------------
+
+    async def seek(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
+        """The cursor stands right behind `mark_delete`, which is stored, and everybody is detached.
+
+        Clients are sent away only then: one that came again before its request is answered would
+        throw away what it is given meanwhile.
+        """
+        if self.fenced:
+            raise SubscriptionBusy(f"subscription {self.name} is being reset already")
+        self.fenced = True
+        try:
+            self.cursor.reset(mark_delete)
+            if partial is not None:
+                self.cursor.ack_bits((partial[0], partial[1]), partial[2], partial[3])
+            await self.cursor.saved()
+        finally:
+            self.disconnect_all()
+            self.fenced = self._over
+
+    def skip_to(self, position: Position) -> None:
+        """Entries up to `position` count as acknowledged (expiry, clear backlog)."""
+        mark_delete = self.cursor.mark_delete
+        if position > mark_delete:
+            self.cursor.ack_to(position)
+            self._moved_from(mark_delete)
+            if self.dispatcher is not None:
+                self.dispatcher.moved()
+            self.look()
+
+    def expire_to(self, position: Position) -> int:
+        """Entries up to `position` have outlived their time; returns how many were waiting."""
+        before = self.cursor.backlog
+        self.skip_to(position)
+        expired = before - self.cursor.backlog
+        if expired:
+            self.messages_expired += expired
+            self.last_expired_ms = self._env.clock.wall_ms()
+        return expired
+
+    def skip(self, entries: int) -> None:
+        """The next unacknowledged entries count as acknowledged."""
+        chain, acks, mark_delete = self._ledger.chain, self.cursor.acks, self.cursor.mark_delete
+        position = acks.next_unacked(chain.after(self.cursor.mark_delete))
+        while entries > 0 and chain.has(position):
+            ledger_id, first = position
+            # one by one where there are holes, else as much as the ledger has
+            run = 1 if acks.holed else min(entries, chain.entries_from(position))
+            self.cursor.ack_range(ledger_id, first, first + run - 1)
+            entries -= run
+            position = acks.next_unacked(position)
+        self._moved_from(mark_delete)
+        if self.dispatcher is not None:
+            self.dispatcher.moved()
+        self.look()
+
+    def may_unsubscribe(self, consumer: Consumer) -> None:
+        """Only the last one out may turn off the light."""
+        if any(other is not consumer for other in self.consumers):
+            raise Invalid("unsubscribe failed: other consumers are connected to the subscription")
+
+    async def delete(self) -> None:
+        """End the subscription; whoever is attached is detached."""
+        self.fenced = self._over = True
+        self.disconnect_all()
+        try:
+            await self.cursor.delete()
+        except BrokerError:
+            self.fenced = self._over = False
+            raise
+
+    async def close(self) -> None:
+        """The topic is unloaded: detach everybody, save the cursor."""
+        self.fenced = self._over = True
+        self.disconnect_all()
+        await self.cursor.close()

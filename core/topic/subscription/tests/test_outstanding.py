@@ -1,0 +1,89 @@
+"""The books of what is out, for themselves."""
+
+from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.client import ClientConsumer
+from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
+from magnetar.core.topic.subscription.replay import Replay
+
+
+async def books(desk: Bench, **limits: int) -> tuple[Outstanding, Consumer]:
+    ledger = (await desk.topic()).ledger
+    await desk.published(await desk.topic("other"), b"x")
+    cursor = Cursor(desk.storage, ledger, "s", (-1, -1), durable=False)
+    out = Outstanding(cursor, desk.env, SharedLimits(**limits), lambda: None, Replay())
+    consumer = Consumer(1, ConsumerRequest(name="c"), ClientConsumer(), 0, 0)
+    return out, consumer
+
+
+def run(count: int, counts: list[int] | None = None) -> Slice:
+    return Slice(0, 0, [b"x"] * count, counts)
+
+
+async def test_out_and_done_with(desk: Bench) -> None:
+    out, consumer = await books(desk)
+    out.send(consumer, run(3, [1, 5, 1]), None)
+    assert (out.unacked, consumer.unacked, len(out.pending)) == (7, 7, 3)
+    assert out.acked(0, 1, 1) == 5
+    assert out.acked(0, 1, 1) == 0
+    assert out.acked(0, 0, 99) == 2
+    assert (out.unacked, consumer.unacked, out._sizes) == (0, 0, {})
+
+
+async def test_blocked_at_the_limit_and_free_at_half_of_it(desk: Bench) -> None:
+    out, consumer = await books(desk, unacked_max=4)
+    out.send(consumer, run(4), None)
+    assert out.blocked
+    out.acked(0, 0, 0)
+    assert out.blocked
+    out.come_back((0, 1))
+    assert not out.blocked
+    out.set_limits(SharedLimits(unacked_max=2))
+    assert out.blocked
+    out.set_limits(SharedLimits(unacked_max=0))
+    assert not out.blocked
+
+
+async def test_what_comes_back_keeps_its_count_until_it_is_done_with(desk: Bench) -> None:
+    out, consumer = await books(desk)
+    for deliveries in range(3):
+        out.send(consumer, run(1), None)
+        out.come_back((0, 0))
+        assert out.deliveries == {(0, 0): deliveries + 1}
+    out.acked(0, 0, 0)
+    assert (out.deliveries, len(out.replay)) == ({}, 0)
+
+
+async def test_what_is_passed_is_done_with_wherever_it_is(desk: Bench) -> None:
+    out, consumer = await books(desk)
+    out.send(consumer, run(4), None)
+    out.come_back((0, 0))
+    out.pending.pop((0, 1))
+    out.delayed.add((0, 1), 10)
+    out.passed((0, 2))
+    assert list(out.pending) == [(0, 3)]
+    assert (len(out.replay), len(out.delayed), out.deliveries) == (0, 0, {})
+
+
+async def test_what_is_due_joins_replay_while_there_is_room(desk: Bench) -> None:
+    out, consumer = await books(desk, replay_max=2)
+    for entry_id in range(5):
+        out.delayed.add((0, entry_id), 0)
+    assert out.wake_delayed()
+    assert (len(out.replay), len(out.delayed), out.full) == (2, 3, True)
+    assert not out.wake_delayed(), "no room"
+    out.send(consumer, run(2), None)
+    assert out.wake_delayed()
+    assert (len(out.replay), len(out.delayed)) == (2, 1)
+
+
+async def test_at_the_limit_of_what_is_delayed_nothing_new_is_read(desk: Bench) -> None:
+    out, _consumer = await books(desk, delayed_max=2)
+    out.delayed.add((0, 0), 10**15)
+    assert not out.full
+    out.delayed.add((0, 1), 10**15)
+    assert out.full
+    out.acked(0, 1, 1)
+    assert not out.full

@@ -1,0 +1,122 @@
+"""A topic that stores nothing: given out at once, or gone."""
+
+import pytest
+
+from magnetar.core.kernel.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.testing.bench import Bench, Told
+from magnetar.core.testing.client import ClientProducer, attached_volatile
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.subscription.subscription import SubscriptionType
+
+EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
+FAILOVER, KEYED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
+
+
+async def volatile(desk: Bench, name: str = "non-persistent://public/default/t") -> VolatileTopic:
+    return VolatileTopic(desk.env, TopicName.parse(name), (await desk.topic("policies")).policies)
+
+
+def publish(topic: VolatileTopic, *payloads: bytes) -> object:
+    told = Told()
+    topic.publish(list(payloads), None, told)
+    return told.result
+
+
+async def test_what_nobody_can_take_is_gone(desk: Bench) -> None:
+    topic = await volatile(desk)
+    assert publish(topic, b"x") == (0, 0)
+    a = attached_volatile(topic, SHARED, permits=2)
+    assert publish(topic, b"1", b"2", b"3") == (0, 1)
+    assert a.got == [(0, 1), (0, 2)]
+    a.flow(1)
+    assert a.got == [(0, 1), (0, 2)]
+    assert topic.subscriptions["s"].dropped == 1
+    a.congested = True
+    publish(topic, b"4")
+    assert len(a.got) == 2
+
+
+async def test_acknowledging_means_nothing_and_is_answered(desk: Bench) -> None:
+    topic = await volatile(desk)
+    a = attached_volatile(topic, SHARED)
+    publish(topic, b"x")
+    a.ack((0, 0))
+    a.nack()
+    assert a.got == [(0, 0)]
+    told = Told()
+    topic.subscriptions["s"].cursor.when_saved(told)
+    assert told.times == 1
+
+
+async def test_types_are_kept_apart(desk: Bench) -> None:
+    topic = await volatile(desk)
+    a = attached_volatile(topic, EXCLUSIVE)
+    with pytest.raises(ConsumerBusy):
+        attached_volatile(topic, EXCLUSIVE)
+    with pytest.raises(SubscriptionBusy):
+        attached_volatile(topic, SHARED)
+    topic.detach(a.consumer)
+    assert topic.subscriptions == {}
+    attached_volatile(topic, SHARED)
+
+
+async def test_failover_serves_one_and_tells_all(desk: Bench) -> None:
+    topic = await volatile(desk, "non-persistent://public/default/t-partition-0")
+    b = attached_volatile(topic, FAILOVER, name="b")
+    a = attached_volatile(topic, FAILOVER, name="a")
+    c = attached_volatile(topic, FAILOVER, name="c")
+    assert (a.told, b.told, c.told) == (["active"], ["active", "passive"], ["passive"])
+    publish(topic, b"1")
+    topic.detach(a.consumer)
+    publish(topic, b"2")
+    assert (a.got, b.got, c.got) == ([(0, 0)], [(0, 1)], [])
+    assert b.told[-1] == "active"
+
+
+async def test_a_key_stays_with_its_consumer(desk: Bench) -> None:
+    topic = await volatile(desk)
+    clients = [attached_volatile(topic, KEYED, name=name) for name in "abc"]
+    for _ in range(3):
+        publish(topic, *[entry(key=b"%d" % i) for i in range(20)])
+    for i in range(20):
+        of_key = {(0, i), (0, 20 + i), (0, 40 + i)}
+        assert [len(of_key & set(client.got)) for client in clients].count(3) == 1
+    topic.detach(clients[0].consumer)
+    before = len(clients[1].got) + len(clients[2].got)
+    publish(topic, *[entry(key=b"%d" % i) for i in range(20)])
+    assert len(clients[1].got) + len(clients[2].got) == before + 20
+
+
+async def test_policies_hold_here_too(desk: Bench) -> None:
+    topic = await volatile(desk)
+    limited = await desk.topic("limited", max_consumers_per_topic=1, subscription_types=("Shared",))
+    topic.set_policies(limited.policies)
+    with pytest.raises(NotAllowed):
+        attached_volatile(topic, EXCLUSIVE)
+    attached_volatile(topic, SHARED)
+    with pytest.raises(ConsumerBusy):
+        attached_volatile(topic, SHARED)
+
+
+async def test_closing_sends_everybody_away(desk: Bench) -> None:
+    topic = await volatile(desk)
+    await topic.load()
+    a, p = attached_volatile(topic, SHARED), ClientProducer("p")
+    assert await topic.attach_producer(p.producer)
+    assert not topic.idle(caught_up_is_enough=True)
+    await topic.delete()
+    assert (a.told, p.told) == (["closed"], [("granted", None), "closed"])
+    assert isinstance(publish(topic, b"x"), NotReady)
+    with pytest.raises(NotReady):
+        topic.subscription("s")
+    assert topic.idle(caught_up_is_enough=True)
+
+
+async def test_unsubscribe_by_force(desk: Bench) -> None:
+    topic = await volatile(desk)
+    a = attached_volatile(topic, SHARED)
+    await topic.unsubscribe("s", force=True)
+    assert a.told == ["closed"]
+    await topic.unsubscribe("s", force=True)

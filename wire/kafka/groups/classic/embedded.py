@@ -1,0 +1,71 @@
+"""What consumers hide in the bytes of JoinGroup and SyncGroup, read and written. Pure.
+
+Bytes that make no sense are None here: to the protocol they may be anything.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar
+
+from magnetar.core.kernel.errors import WireError
+from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.parts import TopicPartitions
+
+CONSUMER: Final = "consumer"
+"""The protocol type under which the bytes are these."""
+BYTES_MAX: Final = 256 * 1024
+"""More is not taken apart: it has many times its size in memory then."""
+_VERSION = struct.Struct(">h")
+
+Words = TypeVar("Words", ConsumerSubscription, ConsumerAssignment)
+
+
+def subscription_in(data: bytes) -> ConsumerSubscription | None:
+    """What a member wants."""
+    return _decoded(ConsumerSubscription, data)
+
+
+def assignment_in(data: bytes) -> ConsumerAssignment | None:
+    """What a member is to read."""
+    return _decoded(ConsumerAssignment, data)
+
+
+def version_of(data: bytes) -> int:
+    """The version in which somebody speaks who says this, as far as we know versions."""
+    low, high = ConsumerAssignment.VERSIONS
+    version: int = _VERSION.unpack_from(data)[0]
+    return min(max(low, version), high)
+
+
+def subscription(names: Iterable[str], version: int) -> bytes:
+    return _encoded(ConsumerSubscription(topics=sorted(names)), version)
+
+
+def assignment(partitions: Mapping[str, list[int]], version: int) -> bytes:
+    """Partitions by topic, for a member that speaks this version."""
+    assigned = [TopicPartitions(topic=name, partitions=partitions[name]) for name in partitions]
+    return _encoded(ConsumerAssignment(assigned_partitions=assigned), version)
+
+
+def _decoded(kind: type[Words], data: bytes) -> Words | None:
+    if not _VERSION.size <= len(data) <= BYTES_MAX:
+        return None
+    low, high = kind.VERSIONS
+    (version,) = _VERSION.unpack_from(data)
+    if version < low:
+        return None
+    decode = decoder(kind, min(version, high), False)
+    try:  # a newer one begins as those that we know
+        found, _ = decode(data, _VERSION.size)
+    except WireError:
+        return None
+    assert isinstance(found, kind)
+    return found
+
+
+def _encoded(words: ConsumerSubscription | ConsumerAssignment, version: int) -> bytes:
+    return _VERSION.pack(version) + b"".join(encoder(type(words), version, False)(words))

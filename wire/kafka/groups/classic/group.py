@@ -1,0 +1,492 @@
+"""A group of the classic protocol: its members, its generation, how it gets to the next one. Pure.
+
+    EMPTY       nobody is in
+    JOINING     members come (again), until all who are known have, or their time is over
+    SYNCING     the leader works out who does what; the others wait for it
+    STABLE      everybody has been told
+    DEAD        deleted: whoever holds it looks for another
+
+A round begins when somebody joins, leaves, is silent for too long, or joins again with something
+new; it ends with a higher generation. The first round of an empty group may be told to gather: then
+it lasts a while even though all are there, and longer if others come meanwhile. After each round
+members have as long to ask for their task as they had to join.
+
+What the leader says is kept before anybody hears it, and so is a static member's new id: a server
+that starts again has its groups STABLE as they were, and members go on as if nothing had been.
+
+Whoever joins for the first time may be given an id to come back with. Rounds wait for those, too,
+for a while.
+
+Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
+
+Invariants: who waits for a join or a sync is told once; in SYNCING and STABLE there is a leader,
+who is a member; a static member (one with an instance id) is in once; what is held of members has
+taken room before; what a member was told of a generation is kept, until another is over.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    FENCED_INSTANCE_ID,
+    GROUP_MAX_SIZE_REACHED,
+    ILLEGAL_GENERATION,
+    INCONSISTENT_GROUP_PROTOCOL,
+    MEMBER_ID_REQUIRED,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+from magnetar.wire.kafka.groups.classic import protocols
+from magnetar.wire.kafka.groups.classic.member import (
+    NEVER,
+    Joined,
+    Joining,
+    Member,
+    Synced,
+    Syncing,
+    resumed,
+    size_of_member,
+)
+from magnetar.wire.kafka.groups.classic.roster import Roster
+from magnetar.wire.kafka.groups.classic.rounds import Round, Rules, begun
+from magnetar.wire.kafka.groups.classic.stored import Done, Kept, unheard
+from magnetar.wire.kafka.groups.memory_budget import Room
+
+ID_SECONDS: Final = 60.0
+"""Who is given an id comes back with it at once, or not at all."""
+
+
+class State(enum.Enum):
+    """Called by the names that tools show."""
+
+    EMPTY = "Empty"
+    JOINING = "PreparingRebalance"
+    SYNCING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Group:
+    """See the module's docstring."""
+
+    def __init__(self, group_id: str, rules: Rules, room: Room) -> None:
+        self.id = group_id
+        self.state = State.EMPTY
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader = ""
+        self.members = Roster(room)
+        self.due = 0.0
+        """There is nothing to do before."""
+        self._rules = rules
+        self._room = room
+        self._round = Round(NEVER, NEVER)
+        self._sync_ends = NEVER
+        self._keeps = 0
+        """The generation whose tasks are being kept."""
+
+    def resume(self, kept: Kept, now: float) -> None:
+        """Be what it was before a restart; its members have their time to call from now on."""
+        self.generation, self.leader = kept.generation, kept.leader
+        self.protocol_type, self.protocol = kept.protocol_type, kept.protocol
+        for one in kept.members:
+            self.members.add(resumed(one, kept.protocol_type, now))
+        self.state = State.STABLE
+
+    def rebalance(self, now: float) -> None:
+        """Have everybody come again."""
+        self.due = 0.0
+        self._begin_round(now)
+
+    @property
+    def in_use(self) -> bool:
+        return self.state not in (State.EMPTY, State.DEAD)
+
+    @property
+    def is_over(self) -> bool:
+        """Nobody is in, and nobody is about to come back."""
+        return not self.members and not self.members.expected
+
+    # -- joining ------------------------------------------------------------------------------
+
+    def join(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
+        """Come in, or come again; `done` hears the result when the round is over."""
+        refusal = self._refusal(request)
+        if refusal != NONE:
+            done(Joined(error_code=refusal, member_id=request.member_id))
+            return
+        self.due = 0.0
+        member = self.members.get(request.member_id)
+        if member is None and self.members.static(request.instance_id):
+            self._replace(request, now, done)
+        elif member is None:
+            self._newcomer(request, now, done)
+        else:
+            self._again(member, request, now, done)
+
+    def _refusal(self, request: Joining) -> int:
+        """Why this request cannot be, whoever sends it."""
+        if self.state is State.DEAD:
+            return UNKNOWN_MEMBER_ID
+        known = self.members.static(request.instance_id)
+        before = self.members.get(request.member_id or known or "")
+        if request.member_id and not self.members.expects(request.member_id):
+            if known not in (None, request.member_id):
+                return FENCED_INSTANCE_ID
+            if before is None or request.instance_id not in (None, before.instance_id):
+                return UNKNOWN_MEMBER_ID
+        if not protocols.fits(request, self.protocol_type, self.members, before):
+            return INCONSISTENT_GROUP_PROTOCOL
+        if before is None and len(self.members) >= self._rules.size_max:
+            return GROUP_MAX_SIZE_REACHED
+        held = 0 if before is None else size_of_member(before.request)
+        grows = size_of_member(request) - held
+        return NONE if self._room.has(grows) else COORDINATOR_NOT_AVAILABLE
+
+    def _newcomer(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
+        member_id = request.member_id or self._new_id(request)
+        if not request.member_id and request.id_required and request.instance_id is None:
+            if len(self.members) + self.members.expected >= self._rules.size_max:
+                done(Joined(error_code=GROUP_MAX_SIZE_REACHED))
+                return
+            self.members.expect(member_id, now + min(request.session_seconds, ID_SECONDS))
+            done(Joined(error_code=MEMBER_ID_REQUIRED, member_id=member_id))
+            return
+        self.members.unexpect(member_id)
+        self._add(Member(member_id, request, now), done)
+        self._round.grew = True
+        self._begin_round(now)
+
+    def _new_id(self, request: Joining) -> str:
+        return self._rules.new_id(request.instance_id or request.client_id)
+
+    def _add(self, member: Member, done: Callable[[Joined], None]) -> None:
+        self.members.add(member)
+        member.joins(done)
+        self.protocol_type = member.request.protocol_type
+        self.leader = self.leader or member.id
+
+    def _replace(self, request: Joining, now: float, done: Callable[[Joined], None]) -> None:
+        """A static member has come back without its id: it gets a new one, and nothing else
+        changes if the protocol stays what it is.
+        """
+        old = self.members.get(self.members.static(request.instance_id) or "")
+        assert old is not None
+        self.members.drop(old)
+        old.refuse(FENCED_INSTANCE_ID)
+        member = Member(self._new_id(request), request, now)
+        member.assignment, member.is_new, member.synced = old.assignment, old.is_new, True
+        told_leader = self.leader
+        if self.leader == old.id:
+            self.leader = member.id
+            told_leader = member.id if request.may_skip else old.id
+        self._add(member, done)
+        if self.state is not State.STABLE:
+            self._begin_round(now)
+        elif protocols.elected(self.members) == self.protocol:
+            self._keep(partial(self._replaced, member, told_leader))
+        else:
+            self._begin_round(now)
+
+    def _replaced(self, member: Member, leader: str, error: BrokerError | None) -> None:
+        """It is kept; but if a round has begun meanwhile, that tells what there is to be told."""
+        if self.state is not State.STABLE or member not in self.members:
+            return
+        if error is not None:
+            member.refuse(COORDINATOR_NOT_AVAILABLE)
+        elif member.join_waits is not None:
+            # who cannot skip is told that somebody else leads, so that it works nothing out
+            skip = leader == member.id
+            member.tell_joined(self._result(member, leader=leader, skip=skip))
+
+    def _again(
+        self, member: Member, request: Joining, now: float, done: Callable[[Joined], None]
+    ) -> None:
+        same = member.request.protocols == request.protocols
+        self.members.change(member, request)
+        member.heard = now
+        leads = member.id == self.leader
+        if (self.state is State.SYNCING and same) or (
+            self.state is State.STABLE and same and not leads
+        ):
+            done(self._result(member, leader=self.leader))  # it has not heard, or asks in vain
+            return
+        member.joins(done)
+        self._begin_round(now)
+
+    # -- rounds -------------------------------------------------------------------------------
+
+    def _begin_round(self, now: float) -> None:
+        """Have everybody come again; who is in the middle of a sync is told so."""
+        if self.state is not State.JOINING:
+            for member in self.members:
+                member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
+            first = self.state is State.EMPTY
+            gather = self._rules.first_delay_seconds if first else None
+            self._round = begun(now, self._rebalance_seconds(), gather)
+            self.state, self._sync_ends = State.JOINING, NEVER
+            self._look_soon(now)
+        self._end_round_if_complete(now)
+
+    def _rebalance_seconds(self) -> float:
+        return max(one.request.rebalance_seconds for one in self.members)
+
+    def _end_round_if_complete(self, now: float) -> None:
+        if self._round.gathers or self.members.expected:
+            return
+        if all(member.join_waits is not None for member in self.members):
+            self._end_round(now)
+
+    def _end_round(self, now: float) -> None:
+        """Whoever has not come is out; a static member stays until it is silent for too long."""
+        for member in self.members:
+            if member.join_waits is None and member.instance_id is None:
+                self._drop(member, UNKNOWN_MEMBER_ID)
+        waiting = [one.id for one in self.members if one.join_waits is not None]
+        if self.members and not waiting:
+            self._round = Round(now + self._rebalance_seconds(), NEVER)
+            return
+        self.generation += 1
+        if not self.members:
+            self._become_empty()
+            return
+        if self.leader not in waiting:
+            self.leader = waiting[0]
+        self.protocol = protocols.elected(self.members)
+        self.state, self._sync_ends = State.SYNCING, now + self._rebalance_seconds()
+        for member in self.members:
+            self.members.give(member, b"")
+            member.heard, member.is_new = now, False
+            member.synced = False
+            member.tell_joined(self._result(member, leader=self.leader))
+
+    def _result(self, member: Member, *, leader: str, skip: bool = False) -> Joined:
+        assert self.protocol is not None
+        members = self.members if leader == member.id else ()
+        return Joined(
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=leader,
+            member_id=member.id,
+            members=tuple(
+                (one.id, one.instance_id, one.metadata(self.protocol)) for one in members
+            ),
+            skip_assignment=skip,
+        )
+
+    # -- syncing ------------------------------------------------------------------------------
+
+    def sync(self, request: Syncing, now: float, done: Callable[[Synced], None]) -> None:
+        """Hear what to do; the leader says it, for everybody."""
+        code = self._refusal_of_sync(request)
+        if code != NONE:
+            done(Synced(error_code=code))
+            return
+        member = self.members.get(request.member_id)
+        assert member is not None, "just checked"
+        member.heard, member.synced = now, True
+        if self.state is State.STABLE:
+            done(self._task(member))
+            return
+        member.syncs(done)
+        if member.id == self.leader and self._keeps != self.generation:
+            self._keeps = self.generation
+            for one in self.members:
+                self.members.give(one, request.assignments.get(one.id, b""))
+                one.heard = now
+            self._keep(partial(self._settle, self.generation))
+
+    def _keep(self, done: Done) -> None:
+        """Have it outlast this server who is in, and what they are to do."""
+        assert self.protocol_type is not None
+        assert self.protocol is not None
+        members = tuple(one.kept() for one in self.members)
+        kept = Kept(self.generation, self.protocol_type, self.protocol, self.leader, members)
+        self._rules.keep(self.id, kept, done)
+
+    def _settle(self, generation: int, error: BrokerError | None) -> None:
+        """Everybody may hear what to do, unless a round has begun meanwhile; if it cannot be kept,
+        the leader is to say it again.
+        """
+        if self.state is not State.SYNCING or generation != self.generation:
+            return
+        self._keeps = 0
+        self.due = 0.0
+        if error is None:
+            self.state = State.STABLE
+        for one in self.members:
+            if error is None:
+                one.tell_synced(self._task(one))
+            else:
+                self.members.give(one, b"")
+                one.tell_synced(Synced(error_code=COORDINATOR_NOT_AVAILABLE))
+
+    def _refusal_of_sync(self, request: Syncing) -> int:
+        code = self.check(request.member_id, request.generation, request.instance_id)
+        if code != NONE:
+            return code
+        if self.state is State.JOINING:
+            return REBALANCE_IN_PROGRESS
+        if (
+            request.protocol_type not in (None, self.protocol_type)
+            or request.protocol not in (None, self.protocol)
+        ):  # fmt: skip
+            return INCONSISTENT_GROUP_PROTOCOL
+        given = sum(map(len, request.assignments.values()))
+        if self.state is State.SYNCING and not self._room.has(given):
+            return COORDINATOR_NOT_AVAILABLE
+        return NONE
+
+    def _task(self, member: Member) -> Synced:
+        return Synced(
+            protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
+        )
+
+    # -- staying and leaving -------------------------------------------------------------------
+
+    def check(self, member_id: str, generation: int, instance_id: str | None = None) -> int:
+        """Whether a request comes from a member of this generation."""
+        if self.state is State.DEAD:
+            return UNKNOWN_MEMBER_ID
+        known = member_id if instance_id is None else self.members.static(instance_id)
+        if known is None or (known == member_id and self.members.get(member_id) is None):
+            return UNKNOWN_MEMBER_ID
+        if known != member_id:
+            return FENCED_INSTANCE_ID
+        return NONE if generation == self.generation else ILLEGAL_GENERATION
+
+    def heartbeat(
+        self, member_id: str, generation: int, instance_id: str | None, now: float
+    ) -> int:
+        """A sign of life; the answer may be to join again."""
+        return self._lives(member_id, generation, instance_id, now, not_in=State.JOINING)
+
+    def may_commit(
+        self, member_id: str, generation: int, instance_id: str | None, now: float
+    ) -> int:
+        """Whether a member may say how far it is: not while it waits for its task."""
+        return self._lives(member_id, generation, instance_id, now, not_in=State.SYNCING)
+
+    def _lives(
+        self,
+        member_id: str,
+        generation: int,
+        instance_id: str | None,
+        now: float,
+        *,
+        not_in: State,
+    ) -> int:
+        """Hear of a member; the answer is whether there is anything against it."""
+        code = self.check(member_id, generation, instance_id)
+        if code != NONE:
+            return code
+        member = self.members.get(member_id)
+        assert member is not None, "just checked"
+        member.heard = now
+        return REBALANCE_IN_PROGRESS if self.state is not_in else NONE
+
+    def leave(self, member_id: str, instance_id: str | None, now: float) -> int:
+        """Go: by id, or by instance alone, as administrators have somebody go."""
+        if instance_id is not None:
+            known = self.members.static(instance_id)
+            if known is None:
+                return UNKNOWN_MEMBER_ID
+            if member_id and member_id != known:
+                return FENCED_INSTANCE_ID
+            member_id = known
+        self.due = 0.0
+        if self.members.unexpect(member_id):
+            if self.state is State.JOINING:
+                self._end_round_if_complete(now)
+            return NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return UNKNOWN_MEMBER_ID
+        self._remove(member, now)
+        return NONE
+
+    def _remove(self, member: Member, now: float) -> None:
+        self._drop(member, UNKNOWN_MEMBER_ID)
+        if not self.members:
+            self.generation += 1
+            self._become_empty()
+        elif self.state is State.JOINING:
+            self._end_round_if_complete(now)
+        else:
+            self._begin_round(now)
+
+    def _drop(self, member: Member, code: int) -> None:
+        self.members.drop(member)
+        if self.leader == member.id:
+            self.leader = next((one.id for one in self.members), "")
+        member.refuse(code)
+
+    def _become_empty(self) -> None:
+        self.state = State.EMPTY
+        self.protocol = None
+        self.leader = ""
+        self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
+        self._rules.keep(self.id, None, unheard)
+
+    def die(self, code: int = UNKNOWN_MEMBER_ID) -> None:
+        """It is deleted, or another broker's: whoever waits hears that code."""
+        for member in self.members:
+            self._drop(member, code)
+        for member_id in self.members.overdue(NEVER):
+            self.members.unexpect(member_id)
+        self.state = State.DEAD
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> None:
+        """Do what is due: a round whose time is over, members that were silent for too long."""
+        for member_id in self.members.overdue(now):
+            self.leave(member_id, None, now)
+        for member in self.members:
+            if member.expires <= now and member in self.members:
+                self._remove(member, now)
+        if self._sync_ends <= now:
+            self._end_syncing(now)
+        if self.state is State.JOINING and self._round.ends <= now:
+            self._go_on_gathering(now)
+        self.due = min(
+            self._round.ends if self.state is State.JOINING else NEVER,
+            self._sync_ends,
+            self.members.due,
+        )
+
+    def _end_syncing(self, now: float) -> None:
+        """Members that have not asked for their task in time are out."""
+        self._sync_ends = NEVER
+        for member in self.members:
+            if not member.synced and member in self.members:
+                self._remove(member, now)
+
+    def _go_on_gathering(self, now: float) -> None:
+        """End the round, unless it grows and may last longer."""
+        if self._round.prolonged(now, self._rules.first_delay_seconds):
+            self._look_soon(now)
+        else:
+            self._end_round(now)
+
+    def _look_soon(self, now: float) -> None:
+        """See to a round that gathers for no time when the loop has come round once: who comes in
+        the same turn is in it, as with Kafka, whose timer of 0 ms stands behind the requests that
+        are here already (`tryCompleteInitialRebalanceElseSchedule` of 4.3). It waits for nobody
+        else, not for those either who were just given an id: they have all others come again.
+        """
+        if self._round.ends <= now:
+            self._rules.soon(partial(self._look, self._round, now))
+
+    def _look(self, gathering: Round, now: float) -> None:
+        if self.state is State.JOINING and self._round is gathering:
+            self._go_on_gathering(now)

@@ -1,0 +1,188 @@
+"""One member of a group of the classic protocol, and the words that groups and sessions exchange.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from magnetar.wire.kafka.errors import REBALANCE_IN_PROGRESS
+from magnetar.wire.kafka.groups.classic.stored import KeptMember
+from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, size_of
+
+NEVER: Final = float("inf")
+NEWCOMER_SECONDS: Final = 300.0
+"""Whoever waits for the first time may have gone while it did: it waits no longer than this."""
+
+
+class Joined(Struct, frozen=True):
+    """What a member hears when a round of joining is over."""
+
+    error_code: int = 0
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    member_id: str = ""
+    members: tuple[tuple[str, str | None, bytes], ...] = ()
+    """Id, instance and metadata of everybody, for the leader."""
+    skip_assignment: bool = False
+
+
+class Synced(Struct, frozen=True):
+    """What a member is to do."""
+
+    error_code: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class Joining(Struct, frozen=True):
+    """A request to join."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    session_seconds: float
+    rebalance_seconds: float
+    protocol_type: str
+    protocols: tuple[tuple[str, bytes], ...]
+    id_required: bool
+    """Whether a newcomer has to come again with the id it is given."""
+    may_skip: bool = True
+    """Whether a leader that comes back understands that there is nothing to work out."""
+
+    @property
+    def names(self) -> list[str]:
+        """Of the protocols, the one that it likes best first."""
+        return [name for name, _ in self.protocols]
+
+
+class Syncing(Struct, frozen=True):
+    """A request to sync."""
+
+    member_id: str
+    generation: int
+    instance_id: str | None = None
+    protocol_type: str | None = None
+    """None from clients that do not say."""
+    protocol: str | None = None
+    assignments: Mapping[str, bytes] = {}
+    """From the leader: what everybody is to do."""
+
+
+class Member:
+    """See the module's docstring."""
+
+    __slots__ = (
+        "assignment",
+        "heard",
+        "id",
+        "instance_id",
+        "is_new",
+        "join_waits",
+        "request",
+        "sync_waits",
+        "synced",
+    )
+
+    def __init__(self, member_id: str, request: Joining, now: float) -> None:
+        self.id = member_id
+        self.instance_id = request.instance_id
+        """It stays static, or not, for as long as it is in."""
+        self.request = request
+        self.assignment = b""
+        self.heard = now
+        """When it last gave a sign of life."""
+        self.is_new = True
+        """No round that it took part in is over yet."""
+        self.synced = True
+        """It has asked for its task since the last round."""
+        self.join_waits: Callable[[Joined], None] | None = None
+        self.sync_waits: Callable[[Synced], None] | None = None
+
+    @property
+    def expires(self) -> float:
+        """Without a sign of life until then it is gone. Who waits for us is alive."""
+        if self.join_waits is not None and self.is_new:
+            return self.heard + NEWCOMER_SECONDS
+        if self.join_waits is not None or self.sync_waits is not None:
+            return NEVER
+        return self.heard + self.request.session_seconds
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that it takes, roughly."""
+        return size_of_member(self.request) + len(self.assignment)
+
+    def kept(self) -> KeptMember:
+        """What is kept of it."""
+        said = self.request
+        return KeptMember(
+            self.id,
+            self.instance_id,
+            said.client_id,
+            said.host,
+            said.session_seconds,
+            said.rebalance_seconds,
+            said.protocols,
+            self.assignment,
+        )
+
+    def metadata(self, protocol: str) -> bytes:
+        return next(data for name, data in self.request.protocols if name == protocol)
+
+    def joins(self, done: Callable[[Joined], None]) -> None:
+        """It waits for the end of the round; whoever waited in its name before waits no more."""
+        self.tell_joined(Joined(error_code=REBALANCE_IN_PROGRESS, member_id=self.id))
+        self.join_waits = done
+
+    def syncs(self, done: Callable[[Synced], None]) -> None:
+        """Likewise, for its task."""
+        self.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
+        self.sync_waits = done
+
+    def tell_joined(self, result: Joined) -> None:
+        done, self.join_waits = self.join_waits, None
+        if done is not None:
+            done(result)
+
+    def tell_synced(self, result: Synced) -> None:
+        done, self.sync_waits = self.sync_waits, None
+        if done is not None:
+            done(result)
+
+    def refuse(self, code: int) -> None:
+        """Whoever waits in its name waits in vain."""
+        self.tell_joined(Joined(error_code=code, member_id=self.id))
+        self.tell_synced(Synced(error_code=code))
+
+
+def resumed(kept: KeptMember, protocol_type: str, now: float) -> Member:
+    """A member as it was before a restart."""
+    request = Joining(
+        member_id=kept.member_id,
+        instance_id=kept.instance_id,
+        client_id=kept.client_id,
+        host=kept.host,
+        session_seconds=kept.session_seconds,
+        rebalance_seconds=kept.rebalance_seconds,
+        protocol_type=protocol_type,
+        protocols=kept.protocols,
+        id_required=False,
+    )
+    member = Member(kept.member_id, request, now)
+    member.assignment, member.is_new = kept.assignment, False
+    return member
+
+
+def size_of_member(request: Joining) -> int:
+    """Bytes of memory that a member with this request takes before it is given anything."""
+    words = (request.client_id, request.host, request.instance_id or "", request.protocol_type)
+    return MEMBER_BYTES + 4 * sum(map(len, words)) + size_of(request.protocols)

@@ -1,0 +1,39 @@
+"""The ways to assign that members know: which of them all have, and which one is taken. Pure.
+
+What stands under them is opaque here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from magnetar.wire.kafka.groups.classic.member import Joining, Member
+from magnetar.wire.kafka.groups.classic.roster import Roster
+
+
+def common(members: Iterable[Member]) -> set[str]:
+    """Protocols that all of them have."""
+    return set.intersection(*(set(one.request.names) for one in members))
+
+
+def fits(
+    request: Joining, protocol_type: str | None, roster: Roster, before: Member | None
+) -> bool:
+    """Whether somebody who knows this can be in one group with all but the one it was before."""
+    if not request.protocols or not request.protocol_type:
+        return False
+    others = len(roster) - (before is not None)
+    if not others:
+        return True
+    known = set(before.request.names) if before is not None else set[str]()
+    shared = any(roster.knowing(name) - (name in known) == others for name in request.names)
+    return shared and request.protocol_type == protocol_type
+
+
+def elected(members: Iterable[Member]) -> str:
+    """Each votes for the first of its protocols that all have."""
+    members = list(members)
+    shared = common(members)
+    votes = Counter(next(name for name in one.request.names if name in shared) for one in members)
+    return votes.most_common(1)[0][0]

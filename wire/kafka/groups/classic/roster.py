@@ -1,0 +1,116 @@
+"""Who is in a group, who is static, and which ids are out. Pure.
+
+Invariants: a static member is in once; what is kept of anybody has taken room, and gives it back
+when it goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from magnetar.wire.kafka.groups.classic.member import NEVER, Joining, Member, size_of_member
+from magnetar.wire.kafka.groups.memory_budget import ID_BYTES, Room
+
+
+class Roster:
+    """See the module's docstring."""
+
+    __slots__ = ("_expected", "_knowing", "_members", "_room", "_static")
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._members: dict[str, Member] = {}
+        self._static: dict[str, str] = {}
+        """Members by instance."""
+        self._knowing: Counter[str] = Counter()
+        """How many know each protocol: asked for each who joins, so it is not counted each time."""
+        self._expected: dict[str, float] = {}
+        """Ids that were given out, and until when their owners may come back with them."""
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[Member]:
+        """Whoever is in now: they may go meanwhile."""
+        return iter(list(self._members.values()))
+
+    def __contains__(self, member: Member) -> bool:
+        return self._members.get(member.id) is member
+
+    def get(self, member_id: str) -> Member | None:
+        return self._members.get(member_id)
+
+    def static(self, instance_id: str | None) -> str | None:
+        """The id of the member that is this instance."""
+        return None if instance_id is None else self._static.get(instance_id)
+
+    def knowing(self, protocol: str) -> int:
+        """How many members know a protocol."""
+        return self._knowing[protocol]
+
+    def _learn(self, request: Joining, count: int) -> None:
+        for name in set(request.names):
+            self._knowing[name] += count
+            if not self._knowing[name]:
+                del self._knowing[name]
+
+    def add(self, member: Member) -> None:
+        self._room.take(member.size)
+        self._learn(member.request, 1)
+        self._members[member.id] = member
+        if member.instance_id is not None:
+            self._static[member.instance_id] = member.id
+
+    def drop(self, member: Member) -> None:
+        del self._members[member.id]
+        self._room.take(-member.size)
+        self._learn(member.request, -1)
+        if member.instance_id is not None:
+            del self._static[member.instance_id]
+
+    def change(self, member: Member, request: Joining) -> None:
+        """It has come again, with something new perhaps."""
+        self._room.take(size_of_member(request) - size_of_member(member.request))
+        self._learn(member.request, -1)
+        self._learn(request, 1)
+        member.request = request
+
+    def give(self, member: Member, assignment: bytes) -> None:
+        """It is to do this from now on."""
+        self._room.take(len(assignment) - len(member.assignment))
+        member.assignment = assignment
+
+    # -- ids that are out ---------------------------------------------------------------------
+
+    @property
+    def expected(self) -> int:
+        """How many ids are out."""
+        return len(self._expected)
+
+    def expects(self, member_id: str) -> bool:
+        return member_id in self._expected
+
+    def expect(self, member_id: str, until: float) -> None:
+        """Its owner may come back with it until then."""
+        self._room.take(ID_BYTES + 4 * len(member_id))
+        self._expected[member_id] = until
+
+    def unexpect(self, member_id: str) -> bool:
+        """Its owner has come, or will not come any more; whether it was out."""
+        if self._expected.pop(member_id, None) is None:
+            return False
+        self._room.take(-ID_BYTES - 4 * len(member_id))
+        return True
+
+    def overdue(self, now: float) -> list[str]:
+        """Ids whose owners have not come back in time."""
+        return [member_id for member_id, until in self._expected.items() if until <= now]
+
+    @property
+    def due(self) -> float:
+        """Nobody's time is over before."""
+        return min(
+            min(self._expected.values(), default=NEVER),
+            min((member.expires for member in self._members.values()), default=NEVER),
+        )

@@ -1,0 +1,47 @@
+"""How long a round of joining lasts. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from magnetar.wire.kafka.groups.classic.stored import Keep
+
+
+class Rules(Struct, frozen=True):
+    """What holds for every group."""
+
+    size_max: int
+    first_delay_seconds: float
+    new_id: Callable[[str], str]
+    """An id that nobody has, beginning with that."""
+    keep: Keep
+    soon: Callable[[Callable[[], None]], None]
+    """Has it called when the loop has come round once."""
+
+
+class Round(Struct):
+    """One time of joining."""
+
+    ends: float
+    latest: float
+    """However many come, it does not last longer than that."""
+    gathers: bool = False
+    """It goes on until its end, for others may come."""
+    grew: bool = False
+    """Somebody has come since its end was set."""
+
+    def prolonged(self, now: float, seconds: float) -> bool:
+        """Its end has come: whether it goes on for so long, because somebody came in time."""
+        if not (self.gathers and self.grew and self.ends < self.latest):
+            return False
+        self.ends, self.grew = min(now + seconds, self.latest), False
+        return True
+
+
+def begun(now: float, wait_seconds: float, gather_seconds: float | None) -> Round:
+    """A round that gathers whoever comes, also for no time, or waits for those who are known."""
+    if gather_seconds is None:
+        return Round(now + wait_seconds, now + wait_seconds)
+    return Round(now + min(gather_seconds, wait_seconds), now + wait_seconds, gathers=True)

@@ -1,0 +1,149 @@
+"""The stored members of groups: written in the background, so that they survive a restart.
+
+Each group has one record, written anew when its members are given something new. What comes for a
+group while its record is being written waits, and only the newest of it is written then.
+
+The group's coordinator owns the record (`core/cluster/owned.py`), and claims it when it loads the
+group: the former coordinator can store no further generation, so no two of them lead members on.
+
+Invariants: writes and deletions of one group happen one after the other, in the order of the calls;
+each `done` is called once, after what it came with, or something newer, is on the disk; a record
+that exists and was read or written here is held here until it is deleted or lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+from urllib.parse import quote, unquote
+
+import trio
+
+from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.wire.kafka.groups.classic.stored import AnyKept, Done, decode, encode
+
+log = logging.getLogger(__name__)
+
+MEMBERS: Final = "/magnetar/kafka/members"
+
+
+class PendingWrite:
+    """What is to be written next of one group, and who waits for that."""
+
+    __slots__ = ("dones", "kept")
+
+    def __init__(self) -> None:
+        self.kept: AnyKept | None = None
+        """None deletes."""
+        self.dones: list[Done] = []
+
+
+class Keeper:
+    """See the module's docstring."""
+
+    def __init__(self, metadata: MetadataStore, ownership: Ownership) -> None:
+        self._metadata = metadata
+        self._ownership = ownership
+        self._held: dict[str, OwnedRecord[AnyKept]] = {}
+        self._pending: dict[str, PendingWrite] = {}
+        self._busy: set[str] = set()
+        """Groups of which something is being written."""
+        self._wake = trio.Event()
+
+    async def names(self) -> list[str]:
+        """Groups of ours whose members are stored."""
+        names = map(unquote, await self._metadata.children(MEMBERS))
+        return [name for name in names if await self._ownership.group(name) is None]
+
+    async def claim(self, group: str) -> AnyKept | None:
+        """Take over what is stored of a group; None if nothing is, or it is held here already.
+
+        `NotCoordinator` if the group is another broker's.
+        """
+        if await self._ownership.group(group) is not None:
+            raise _not_coordinator(group)
+        if group in self._held or group in self._pending or group in self._busy:
+            return None
+        if await self._metadata.get(_path(group)) is None:
+            return None
+        record = self._record(group)
+        try:
+            kept = await record.claim()
+        except Fenced as error:
+            raise _not_coordinator(group) from error
+        if kept is not None:
+            self._held[group] = record
+        return kept
+
+    def release(self, group: str) -> None:
+        """Another broker coordinates the group: what is stored is not ours any more."""
+        self._held.pop(group, None)
+
+    def keep(self, group: str, kept: AnyKept | None, done: Done) -> None:
+        """Write this, or delete what there is."""
+        pending = self._pending.setdefault(group, PendingWrite())
+        pending.kept = kept
+        pending.dones.append(done)
+        self._wake.set()
+
+    async def forget(self, group: str) -> None:
+        """The group has no members any more."""
+        waiting = Waiting[None]()
+        self.keep(group, None, waiting.done)
+        await waiting.told()
+
+    async def run(self) -> None:
+        """Until cancelled: write what is pending."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                await self._wake.wait()
+                self._wake = trio.Event()
+                for group in self._pending.keys() - self._busy:
+                    self._busy.add(group)
+                    nursery.start_soon(self._write_all, group)
+
+    async def _write_all(self, group: str) -> None:
+        while (pending := self._pending.pop(group, None)) is not None:
+            error: BrokerError | None = None
+            try:
+                await self._write(group, pending.kept)
+            except Fenced as caught:
+                self.release(group)
+                error = _not_coordinator(group)
+                log.warning("group %s: its members are not stored: %s", group, caught)
+            except BrokerError as caught:
+                error = caught
+                log.warning("group %s: its members are not stored as they are: %s", group, error)
+            for done in pending.dones:
+                done(error)
+        self._busy.discard(group)
+
+    async def _write(self, group: str, kept: AnyKept | None) -> None:
+        record = self._held.get(group)
+        if record is None:
+            record = self._record(group)
+            await record.load()
+            if record.value is not None and kept is not None:
+                # Whoever writes the first generation of a group has looked for a stored one.
+                raise Fenced(f"another owner has created {record.path}")
+        if kept is None:
+            await record.delete()
+            self._held.pop(group, None)
+            return
+        self._held[group] = record
+        await record.write(kept)
+
+    def _record(self, group: str) -> OwnedRecord[AnyKept]:
+        return OwnedRecord(self._metadata, _path(group), encode, decode)
+
+
+def _not_coordinator(group: str) -> NotCoordinator:
+    return NotCoordinator(f"another broker coordinates group {group}")
+
+
+def _path(group: str) -> str:
+    return f"{MEMBERS}/{quote(group, safe='')}"

@@ -1,0 +1,92 @@
+"""What is kept of a group, so that its members survive a restart. Pure.
+
+Of the classic protocol it is as things stood when everybody was last told what to do: a round that
+was not over then is forgotten, and its members call again. Of the newer one it is what each member
+was told last, and what it is to have in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import BrokerError
+
+
+class KeptMember(Struct, frozen=True, array_like=True):
+    """One member, with all that it said when it joined, and what it is to do."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    session_seconds: float
+    rebalance_seconds: float
+    protocols: tuple[tuple[str, bytes], ...]
+    assignment: bytes
+
+
+class Kept(Struct, frozen=True, array_like=True, tag="classic"):
+    """A group of the classic protocol."""
+
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader: str
+    members: tuple[KeptMember, ...]
+
+
+class Classic(Struct, frozen=True, array_like=True):
+    """How a member speaks that is in a group of the newer protocol by the classic one."""
+
+    protocols: tuple[str, ...]
+    """What it knows, the one that it is told first."""
+    version: int
+    """Of the words in which it is told what to read."""
+    session_seconds: float
+
+
+class KeptReader(Struct, frozen=True, array_like=True):
+    """One member of a group of the newer protocol: what it wants, and what it has."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    client_id: str
+    host: str
+    rebalance_seconds: float
+    names: frozenset[str]
+    pattern: str
+    assignor: str | None
+    epoch: int
+    previous_epoch: int
+    assigned: frozenset[tuple[bytes, int]]
+    revoking: frozenset[tuple[bytes, int]]
+    target: frozenset[tuple[bytes, int]]
+    classic: Classic | None = None
+
+
+class KeptReaders(Struct, frozen=True, array_like=True, tag="consumer"):
+    """A group of the newer protocol."""
+
+    epoch: int
+    sizes: dict[bytes, int]
+    """Partitions of the topics that members want, as the target knows them."""
+    members: tuple[KeptReader, ...]
+
+
+AnyKept = Kept | KeptReaders
+Done = Callable[[BrokerError | None], None]
+Keep = Callable[[str, AnyKept | None, Done], None]
+"""Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""
+
+
+def unheard(_: BrokerError | None) -> None:
+    """A `Done` of nobody's: who has gone, and is still kept, is out again when he does not call."""
+
+
+encode: Final = msgspec.msgpack.encode
+decode: Final = msgspec.msgpack.Decoder(AnyKept).decode

@@ -1,0 +1,45 @@
+"""One member: what it waits for, and how long it may be silent."""
+
+from typing import Any
+
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.groups.classic.member import (
+    NEVER,
+    NEWCOMER_SECONDS,
+    Joined,
+    Joining,
+    Member,
+    Synced,
+)
+
+REQUEST = Joining("", None, "c", "/h", 10.0, 1.0, "consumer", (("a", b"1"), ("b", b"2")), False)
+
+
+def test_what_it_waits_for_is_told_once() -> None:
+    member, told = Member("m", REQUEST, 0.0), list[Any]()
+    member.joins(told.append)
+    member.joins(told.append)
+    assert [one.error_code for one in told] == [errors.REBALANCE_IN_PROGRESS]
+    member.tell_joined(Joined(generation=1))
+    member.tell_joined(Joined(generation=2))
+    member.syncs(told.append)
+    member.refuse(errors.UNKNOWN_MEMBER_ID)
+    member.tell_synced(Synced())
+    assert [type(one) for one in told] == [Joined, Joined, Synced]
+    assert told[-1].error_code == errors.UNKNOWN_MEMBER_ID
+
+
+def test_silence() -> None:
+    member = Member("m", REQUEST, 5.0)
+    assert member.expires == 15.0
+    member.joins(lambda _: None)
+    assert member.expires == 5.0 + NEWCOMER_SECONDS
+    member.is_new = False
+    assert member.expires == NEVER
+    member.tell_joined(Joined())
+    member.syncs(lambda _: None)
+    assert member.expires == NEVER
+
+
+def test_what_it_says_under_a_protocol() -> None:
+    assert Member("m", REQUEST, 0.0).metadata("b") == b"2"

@@ -1,0 +1,145 @@
+"""Members are written one after the other, and what is newer goes before what is older."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from magnetar.core.cluster.ownership import AloneHere, OwnershipTable, Peer
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.errors import BrokerError, NotCoordinator, StorageFailed
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.ports.metadata_store import Versioned
+from magnetar.core.testing.metadata import overwrite
+from magnetar.wire.kafka.groups.classic.store import MEMBERS, Keeper
+from magnetar.wire.kafka.groups.classic.stored import AnyKept, Kept, encode
+
+
+class Gate(MemoryMetadata):
+    """Writes wait until it is open, and fail if it says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened = trio.Event()
+        self.entered = trio.Event()
+        self.writes = 0
+        self.fails = False
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        self.entered.set()
+        await self.opened.wait()
+        self.writes += 1
+        if self.fails:
+            raise StorageFailed("for now")
+        return await super().put(path, value, expected)
+
+
+def kept(generation: int) -> Kept:
+    return Kept(generation, "consumer", "range", "m", ())
+
+
+@pytest.fixture
+async def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+async def keeper(gate: Gate) -> AsyncIterator[Keeper]:
+    async with trio.open_nursery() as nursery:
+        keeper = Keeper(gate, AloneHere())
+        nursery.start_soon(keeper.run)
+        yield keeper
+        nursery.cancel_scope.cancel()
+
+
+def keep(keeper: Keeper, group: str, kept: Kept | None) -> Waiting[None]:
+    waiting = Waiting[None]()
+    keeper.keep(group, kept, waiting.done)
+    return waiting
+
+
+async def stored(gate: Gate) -> dict[str, AnyKept | None]:
+    """What another keeper finds, as after a restart."""
+    other = Keeper(gate, AloneHere())
+    return {name: await other.claim(name) for name in await other.names()}
+
+
+async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: Keeper) -> None:
+    gate.opened.set()
+    await keep(keeper, "a/b", kept(1)).told()
+    await keep(keeper, "g", kept(2)).told()
+    await keep(keeper, "other", kept(3)).told()
+    await keeper.forget("a/b")
+    await keeper.forget("a/b")
+    await keeper.forget("never there")
+    assert await stored(gate) == {"g": kept(2), "other": kept(3)}
+
+
+async def test_whoever_claims_a_group_fences_its_former_coordinator(
+    gate: Gate, keeper: Keeper
+) -> None:
+    gate.opened.set()
+    await keep(keeper, "g", kept(1)).told()
+    assert await keeper.claim("g") is None, "it is held here"
+    assert await stored(gate) == {"g": kept(1)}
+    with pytest.raises(NotCoordinator):
+        await keep(keeper, "g", kept(2)).told()
+    assert await keeper.claim("g") == kept(1), "not held any more, so it may be taken back"
+    await keep(keeper, "g", kept(3)).told()
+    assert await stored(gate) == {"g": kept(3)}
+
+
+async def test_of_two_who_store_a_new_group_the_first_one_wins(gate: Gate, keeper: Keeper) -> None:
+    gate.opened.set()
+    await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
+    with pytest.raises(NotCoordinator):
+        await keep(keeper, "g", kept(1)).told()
+    assert await stored(gate) == {"g": kept(7)}
+
+
+async def test_a_group_of_another_broker_is_not_touched(gate: Gate) -> None:
+    gate.opened.set()
+    await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
+    peer = Peer(1)
+    table = OwnershipTable(peer)
+    table.groups["g"] = peer
+    keeper = Keeper(gate, table)
+    assert await keeper.names() == []
+    with pytest.raises(NotCoordinator):
+        await keeper.claim("g")
+    assert await gate.get(f"{MEMBERS}/g") == Versioned(encode(kept(7)), 0)
+
+
+async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Keeper) -> None:
+    told: list[BrokerError | None] = []
+    keeper.keep("g", kept(1), told.append)
+    await gate.entered.wait()
+    keeper.keep("g", kept(2), told.append)
+    last = keep(keeper, "g", kept(3))
+    assert told == []
+    gate.opened.set()
+    await last.told()
+    assert (told, gate.writes) == ([None, None], 2)
+    assert await stored(gate) == {"g": kept(3)}
+
+
+async def test_a_deletion_comes_after_what_was_asked_for_before(gate: Gate, keeper: Keeper) -> None:
+    first = keep(keeper, "g", kept(1))
+    await gate.entered.wait()
+    gone = keep(keeper, "g", None)
+    gate.opened.set()
+    await gone.told()
+    await first.told()
+    assert await gate.children(MEMBERS) == []
+
+
+async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: Keeper) -> None:
+    gate.opened.set()
+    gate.fails = True
+    with pytest.raises(StorageFailed):
+        await keep(keeper, "g", kept(1)).told()
+    gate.fails = False
+    await keep(keeper, "g", kept(1)).told()
+    assert await stored(gate) == {"g": kept(1)}

@@ -1,0 +1,42 @@
+"""What consumers hide in their bytes."""
+
+import pytest
+
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.groups.classic.embedded import BYTES_MAX
+from magnetar.wire.kafka.groups.classic.member import Joining, Member
+from magnetar.wire.kafka.groups.classic.topics import topics_wanted
+from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+
+
+def member(*metadata: bytes, kind: str = "consumer") -> Member:
+    protocols = tuple((str(at), data) for at, data in enumerate(metadata))
+    return Member("m", Joining("", None, "c", "/h", 1.0, 1.0, kind, protocols, False), 0.0)
+
+
+def wants(*topics: str, version: int = 0, claims: int | None = None) -> bytes:
+    encode = encoder(ConsumerSubscription, version, False)
+    said = version if claims is None else claims
+    return said.to_bytes(2, "big") + b"".join(encode(ConsumerSubscription(topics=list(topics))))
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_each_version(version: int) -> None:
+    assert topics_wanted(member(wants("a", "b", version=version))) == {"a", "b"}
+
+
+def test_all_protocols_and_versions_to_come() -> None:
+    newer = wants("b", version=3, claims=9) + b"something more"
+    assert topics_wanted(member(wants("a"), newer)) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [b"", b"\0", b"\xff\xff" + wants("a"), b"\0\0\x7f\xff\xff\xff", bytes(BYTES_MAX + 1)],
+)
+def test_words_that_nobody_knows(metadata: bytes) -> None:
+    assert topics_wanted(member(wants("a"), metadata)) is None
+
+
+def test_others_say_other_things() -> None:
+    assert topics_wanted(member(wants("a"), kind="connect")) is None

@@ -1,0 +1,22 @@
+"""Which topics a member of a classic group wants. Pure.
+
+Apart from `protocols`, so that nobody has to import the messages who has no use for them.
+"""
+
+from __future__ import annotations
+
+from magnetar.wire.kafka.groups.classic.embedded import CONSUMER, subscription_in
+from magnetar.wire.kafka.groups.classic.member import Member
+
+
+def topics_wanted(member: Member) -> set[str] | None:
+    """The topics that a consumer subscribes to; None if it does not say so in words we know."""
+    if member.request.protocol_type != CONSUMER:
+        return None
+    found: set[str] = set()
+    for _, metadata in member.request.protocols:
+        subscription = subscription_in(metadata)
+        if subscription is None:
+            return None
+        found.update(subscription.topics)
+    return found

@@ -1,0 +1,135 @@
+"""Configs of groups: stored, and at hand where a member calls.
+
+They belong to a name: they may be there before the group is, and stay when it is deleted, as
+Kafka's do, until somebody takes them back.
+
+Any broker of a cluster may be told to change them (KIP-848 sends them where all configs go), so
+nobody owns them for long: a change that finds a newer value is made again upon that one. What
+another broker changes is not seen here before that, or a restart.
+
+Invariant: what is at hand is on the disk, and takes no more memory than it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+from urllib.parse import quote, unquote
+
+import msgspec
+import trio
+
+from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.kernel.errors import BadVersion, Fenced
+from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.wire.kafka.errors import POLICY_VIOLATION, Refused
+from magnetar.wire.kafka.groups import configs
+from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.options import GroupOptions
+
+CONFIGS: Final = "/magnetar/kafka/group-configs"
+BYTES_MAX: Final = 16 * 1024 * 1024
+"""Of memory, for the configs of all groups."""
+GROUP_BYTES: Final = 1_000
+"""Of one group, but for its name."""
+TRIES_MAX: Final = 5
+"""Of one change, while other brokers change the same group."""
+
+Configs = dict[str, str]
+
+_encode = msgspec.json.encode
+_decode = msgspec.json.Decoder(Configs).decode
+
+
+class Configured:
+    """See the module's docstring."""
+
+    def __init__(
+        self, metadata: MetadataStore, options: GroupOptions, bytes_max: int = BYTES_MAX
+    ) -> None:
+        self.options = options
+        self._metadata = metadata
+        self._room = Room(bytes_max)
+        self._records: dict[str, OwnedRecord[Configs]] = {}
+        """Of groups that have configs of their own."""
+        self._lock = trio.Lock()
+
+    async def open(self) -> None:
+        """Read what is stored."""
+        for name in await self._metadata.children(CONFIGS):
+            group = unquote(name)
+            await self._read(group)
+
+    def names(self) -> list[str]:
+        """Groups that have configs of their own."""
+        return sorted(self._records)
+
+    def of(self, group: str) -> Mapping[str, str]:
+        """A group's own configs."""
+        record = self._records.get(group)
+        return (record.value or {}) if record is not None else {}
+
+    def timing(self, group: str) -> Timing:
+        """What members of a group are told, and held to."""
+        return configs.timing_of(self.of(group), self.options)
+
+    async def change(
+        self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
+    ) -> None:
+        """Store the changed configs, and have them at hand; `Refused` for what may not be."""
+        async with self._lock:
+            for _ in range(TRIES_MAX):
+                if group not in self._records:
+                    await self._read(group)  # another broker may have stored some
+                try:
+                    await self._change(group, change, for_real=for_real)
+                except Fenced:
+                    await self._read(group)
+                else:
+                    return
+            raise BadVersion(f"configs of group {group} are being changed by others")
+
+    async def _change(
+        self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
+    ) -> None:
+        changed = change(dict(self.of(group)))
+        configs.check_together(changed, self.options)
+        is_new = bool(changed) and group not in self._records
+        if is_new and not self._room.has(_size(group)):
+            raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
+        if for_real and (changed or group in self._records):
+            await self._store(group, changed)
+
+    async def _store(self, group: str, changed: Configs) -> None:
+        record = self._records.get(group)
+        if record is None:
+            record = self._record(group)
+            await record.create(changed)
+        elif changed:
+            await record.write(changed)
+        else:
+            await record.delete()
+        self._hold(group, record)
+
+    async def _read(self, group: str) -> None:
+        record = self._record(group)
+        await record.load()
+        self._hold(group, record)
+
+    def _hold(self, group: str, record: OwnedRecord[Configs]) -> None:
+        """Have it at hand, or forget the group if it has no configs any more."""
+        size = ((record.value is not None) - (group in self._records)) * _size(group)
+        if not self._room.has(size):
+            raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
+        self._room.take(size)
+        self._records.pop(group, None)
+        if record.value is not None:
+            self._records[group] = record
+
+    def _record(self, group: str) -> OwnedRecord[Configs]:
+        return OwnedRecord(self._metadata, f"{CONFIGS}/{quote(group, safe='')}", _encode, _decode)
+
+
+def _size(group: str) -> int:
+    return GROUP_BYTES + 4 * len(group)

@@ -1,0 +1,102 @@
+"""Configs of groups are stored, and there again after a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, Refused
+from magnetar.wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
+from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.options import GroupOptions
+from magnetar.wire.kafka.groups.stored_configs import CONFIGS, GROUP_BYTES, Configs, Configured
+
+
+def to(**own: str) -> Callable[[Configs], Configs]:
+    names = {"session": SESSION_MS, "heartbeat": HEARTBEAT_MS}
+    return lambda _: {names[name]: value for name, value in own.items()}
+
+
+async def again(store: MemoryMetadata, bytes_max: int = 10_000) -> Configured:
+    """As after a restart."""
+    configured = Configured(store, GroupOptions(), bytes_max)
+    await configured.open()
+    return configured
+
+
+async def test_from_the_first_word_to_the_last() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+    assert configured.names() == []
+    assert configured.timing("a/b") == Timing(5.0, 45.0)
+    await configured.change("a/b", to(session="50000"), for_real=True)
+    for one in (configured, await again(store)):
+        assert one.names() == ["a/b"]
+        assert one.of("a/b") == {SESSION_MS: "50000"}
+        assert one.timing("a/b") == Timing(5.0, 50.0)
+    await configured.change("a/b", lambda own: own | {HEARTBEAT_MS: "6000"}, for_real=True)
+    assert (await again(store)).timing("a/b") == Timing(6.0, 50.0)
+    for _ in range(2):
+        await configured.change("a/b", to(), for_real=True)
+        assert (configured.names(), await store.children(CONFIGS)) == ([], [])
+
+
+async def test_what_may_not_be_or_is_not_meant_changes_nothing() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+    await configured.change("g", to(session="50000"), for_real=False)
+    with pytest.raises(Refused) as refused:
+        await configured.change("g", to(session="1"), for_real=True)
+    assert refused.value.code == INVALID_CONFIG
+    assert (configured.names(), await store.children(CONFIGS)) == ([], [])
+
+
+async def test_what_cannot_be_stored_is_not_so() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+
+    async def fails(*_: object) -> int:
+        raise StorageFailed("for now")
+
+    put, store.put = store.put, fails  # type: ignore[method-assign]
+    with pytest.raises(StorageFailed):
+        await configured.change("g", to(session="50000"), for_real=True)
+    assert configured.names() == []
+    store.put = put  # type: ignore[method-assign]
+    await configured.change("g", to(session="50000"), for_real=True)
+
+
+async def test_changes_of_two_brokers_are_both_kept() -> None:
+    store = MemoryMetadata()
+    ours, theirs = await again(store), await again(store)
+
+    def add(**own: str) -> Callable[[Configs], Configs]:
+        added = to(**own)
+        return lambda present: present | added({})
+
+    await ours.change("g", add(session="50000"), for_real=True)
+    await theirs.change("g", add(heartbeat="6000"), for_real=True)
+    await ours.change("g", add(session="51000"), for_real=True)
+    both = {SESSION_MS: "51000", HEARTBEAT_MS: "6000"}
+    assert ours.of("g") == (await again(store)).of("g") == both
+    await theirs.change("g", to(), for_real=True)
+    assert (theirs.names(), await store.children(CONFIGS)) == ([], [])
+    await ours.change("g", add(heartbeat="7000"), for_real=True)
+    assert ours.of("g") == (await again(store)).of("g") == {HEARTBEAT_MS: "7000"}
+
+
+async def test_there_is_room_for_so_many() -> None:
+    store = MemoryMetadata()
+    configured = await again(store, bytes_max=2 * (GROUP_BYTES + 4))
+    for name in "ab":
+        await configured.change(name, to(session="50000"), for_real=True)
+    with pytest.raises(Refused) as refused:
+        await configured.change("c", to(session="50000"), for_real=True)
+    assert refused.value.code == POLICY_VIOLATION
+    await configured.change("a", to(session="60000"), for_real=True)
+    await configured.change("b", to(), for_real=True)
+    await configured.change("c", to(session="50000"), for_real=True)
+    assert (await again(store, bytes_max=2 * (GROUP_BYTES + 4))).names() == ["a", "c"]

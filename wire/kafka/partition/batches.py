@@ -1,0 +1,229 @@
+"""Whether a record batch may be stored. Pure; what is in one says `core/entry/kafka_batch.py`.
+
+Invariant: a batch is stored as it came, but for the time and the compression where these are the
+broker's to say, and a last timestamp that is not its records'; its base offset and leader epoch,
+which no checksum covers, are written when it leaves again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.compression import (
+    KAFKA_CODECS,
+    NONE,
+    RECORDS_BYTES_MAX,
+    Oversized,
+    decompress_records,
+)
+from magnetar.core.entry.kafka_batch import CODEC, HEADER_BYTES, BatchHeader
+from magnetar.core.entry.record import NO_TIME
+from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.native import quickest
+from magnetar.wire.kafka.configs import INT64_MAX, Rules
+from magnetar.wire.kafka.errors import (
+    CORRUPT_MESSAGE,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    UNSUPPORTED_COMPRESSION,
+    Refused,
+)
+from magnetar.wire.kafka.partition.contents import bad_now, described, spread_now
+
+RECORD_ERRORS_MAX: Final = 1_000
+"""So many bad records of one batch are named."""
+ANY_TIME: Final = (1 << 63) - 1
+AT_ONCE_BYTES_MAX: Final = 256 * 1024
+"""Records that have more, uncompressed, are not for the loop to look through."""
+AT_ONCE_BYTES_MIN: Final = 32 * 1024
+AT_ONCE_RATIO: Final = 16
+"""Nor is what has more than that, and more than so many times what came: many a small batch would
+hold up the loop for long.
+"""
+EXPANDED_BYTES_MIN: Final = 16 * 1024 * 1024
+EXPANDED_RATIO: Final = 256
+"""What has more than that, and more than so many times what came, is too large: what it costs to
+look through a batch is in proportion to what it cost to send it. Java's producers divide it; those
+of librdkafka count `message.max.bytes` before they compress.
+"""
+PACKED_AT_ONCE_BYTES_MAX: Final = 32 * 1024
+"""Of what is compressed: more than that rarely has so few."""
+ATTRIBUTES_AT: Final = kafka_batch.CHECKED_AT
+NO_KEY: Final = "Compacted topic cannot accept message without key in topic partition"
+BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
+
+
+class BadRecords(Refused):
+    """Records for which their whole batch is refused: their places in it, and what is wrong."""
+
+    def __init__(self, faults: Sequence[tuple[int, str]], code: int = INVALID_RECORD) -> None:
+        place, reason = faults[0]
+        text = f"{len(faults)} bad records, the first is {place}: {reason}"
+        super().__init__(code, BAD_TIMES if code == INVALID_TIMESTAMP else text)
+        self.faults = faults
+
+
+def checked(
+    batch: bytes | memoryview,
+    rules: Rules,
+    now_ms: int,
+    size_max: int = 0,
+) -> tuple[bytes | memoryview, BatchHeader]:
+    """The batch to store, and its header; raises `Refused` for one that may not be, and `Oversized`
+    if its records are compressed and have more bytes than that, or than the loop has time for.
+    """
+    _check_size(batch, rules)
+    header = sound_now(batch) or _checked_header(batch)
+    codec = header.attributes & CODEC
+    records, at = (batch, HEADER_BYTES) if codec == NONE else (_undone(batch, codec, size_max), 0)
+    found = spread_now(records, at, header.records, rules.keyed)
+    if found is None:
+        _refuse_bad(records, at, header, rules, now_ms)
+        raise Refused(INVALID_RECORD, "its records do not add up")
+    if rules.append_time:
+        return kafka_batch.stamped(batch, now_ms), header
+    low, high = header.first_timestamp + found[0], header.first_timestamp + found[1]
+    if high - now_ms > rules.after_ms or now_ms - low > rules.before_ms:
+        _refuse_bad(records, at, header, rules, now_ms)
+    if high != header.last_timestamp:
+        if not -INT64_MAX <= high <= INT64_MAX:
+            raise Refused(INVALID_TIMESTAMP, "a record has a time that no clock shows")
+        return kafka_batch.dated(batch, high)
+    return batch, header
+
+
+def prepared(
+    batch: bytes | memoryview, rules: Rules, now_ms: int
+) -> tuple[bytes | memoryview, BatchHeader]:
+    """As `checked`, and compressed as its log wants it. Takes its time: not for the loop."""
+    try:
+        batch, header = checked(batch, rules, now_ms, _expanded_max(batch))
+    except Oversized as error:  # to this code Java's clients divide a batch
+        raise Refused(MESSAGE_TOO_LARGE, str(error)) from None
+    if rules.codec is None or header.attributes & CODEC == rules.codec:
+        return batch, header
+    batch = kafka_batch.recompressed(batch, rules.codec)
+    _check_size(batch, rules)
+    return batch, kafka_batch.header_of(batch)
+
+
+def _expanded_max(batch: bytes | memoryview) -> int:
+    """How many bytes its records may have uncompressed."""
+    return min(max(len(batch) * EXPANDED_RATIO, EXPANDED_BYTES_MIN), RECORDS_BYTES_MAX)
+
+
+def _at_once_max(batch: bytes | memoryview) -> int:
+    return min(max(len(batch) * AT_ONCE_RATIO, AT_ONCE_BYTES_MIN), AT_ONCE_BYTES_MAX)
+
+
+def for_the_loop(batch: bytes | memoryview) -> bool:
+    """Whether a batch is to be looked through where it arrives, as far as its header tells."""
+    packed = len(batch) > ATTRIBUTES_AT + 1 and batch[ATTRIBUTES_AT + 1] & CODEC
+    return not packed or len(batch) <= PACKED_AT_ONCE_BYTES_MAX
+
+
+def sound(batch: bytes | memoryview) -> BatchHeader | None:
+    """Its header, if a producer may send it anywhere; None if `check` has something to say."""
+    try:
+        return _checked_header(batch)
+    except Refused:
+        return None
+
+
+sound_now = quickest(sound, "magnetar.wire.kafka.compiled")
+
+
+def _checked_header(batch: bytes | memoryview) -> BatchHeader:
+    try:
+        header = kafka_batch.header_of(batch)
+    except Corrupted as error:
+        raise Refused(CORRUPT_MESSAGE, str(error)) from error
+    check(batch, header)
+    return header
+
+
+def check(batch: bytes | memoryview, header: BatchHeader) -> None:
+    """Whether a producer may send it anywhere. Its records are another matter."""
+    if header.magic != kafka_batch.MAGIC:
+        raise Refused(INVALID_RECORD, f"a batch of version {header.magic}, not {kafka_batch.MAGIC}")
+    if header.size != len(batch) - kafka_batch.SIZED_BYTES:
+        raise Refused(INVALID_RECORD, "there must be one batch, and nothing behind it")
+    if crc32c(memoryview(batch)[kafka_batch.CHECKED_AT :]) != header.checksum:
+        raise Refused(CORRUPT_MESSAGE, "a batch did not arrive as it was sent")
+    if header.records < 1 or header.last_delta != header.records - 1:
+        raise Refused(INVALID_RECORD, "a batch does not count its records")
+    if header.attributes & kafka_batch.CONTROL:
+        raise Refused(INVALID_RECORD, "control batches are for brokers to write")
+    if header.attributes & kafka_batch.LOG_APPEND_TIME:
+        raise Refused(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
+    if header.producer_id >= 0 and (header.first_sequence < 0 or header.producer_epoch < 0):
+        raise Refused(INVALID_RECORD, "a producer with an id has an epoch, and numbers batches")
+    if header.producer_id < 0 and header.attributes & kafka_batch.TRANSACTIONAL:
+        raise Refused(INVALID_RECORD, "a transaction is a producer's that has an id")
+
+
+def _check_size(batch: bytes | memoryview, rules: Rules) -> None:
+    if len(batch) > rules.bytes_max:
+        raise Refused(MESSAGE_TOO_LARGE, f"a batch of more than {rules.bytes_max} bytes")
+
+
+def _undone(batch: bytes | memoryview, codec: int, size_max: int) -> bytes:
+    if codec not in KAFKA_CODECS:
+        raise Refused(UNSUPPORTED_COMPRESSION, f"nobody knows codec {codec}")
+    try:
+        payload = memoryview(batch)[HEADER_BYTES:]
+        return decompress_records(payload, codec, size_max or _at_once_max(batch))
+    except Oversized:
+        raise
+    except Corrupted as error:
+        raise Refused(INVALID_RECORD, str(error)) from error
+
+
+def _refuse_bad(
+    records: bytes | memoryview, at: int, header: BatchHeader, rules: Rules, now_ms: int
+) -> None:
+    """Say which records there is something to say of, if there are any."""
+    faults: list[tuple[int, str]] = []
+    code = INVALID_RECORD
+    base = header.first_timestamp
+    times = (-ANY_TIME, ANY_TIME)
+    if not rules.append_time:
+        times = (
+            _bounded(now_ms - rules.before_ms - base),
+            _bounded(now_ms + rules.after_ms - base),
+        )
+    places, left = bad_now(records, at, header.records, rules.keyed, times, RECORD_ERRORS_MAX)
+    for place, begin, end in places:
+        found = described(bytes(records[begin:end]), place)
+        fault = found.fault
+        if not fault and rules.keyed and not found.has_key:
+            fault = NO_KEY
+        if not fault:
+            fault = _bad_time(base + found.time_delta, rules, now_ms)
+            code = INVALID_TIMESTAMP if fault else code
+        if fault:
+            faults.append((place, fault))
+    if faults:
+        raise BadRecords(faults, code)
+    if left < header.records:
+        text = f"a batch of {header.records} records ends in record {left}"
+        raise Refused(INVALID_RECORD, text)
+
+
+def _bounded(delta_ms: int) -> int:
+    return max(-ANY_TIME, min(delta_ms, ANY_TIME))
+
+
+def _bad_time(time_ms: int, rules: Rules, now_ms: int) -> str:
+    """What is wrong with a record's time, if it is for the producer to say."""
+    if rules.append_time or time_ms == NO_TIME:
+        return ""
+    if time_ms - now_ms > rules.after_ms:
+        return f"it is more than {rules.after_ms} ms ahead of our clock"
+    if now_ms - time_ms > rules.before_ms:
+        return f"it is more than {rules.before_ms} ms behind the broker's time"
+    return ""

@@ -1,0 +1,80 @@
+"""Entries that other protocols brought, on their way into Kafka's batches.
+
+Neighbours are put into one batch, for many of them hold a single message. Each keeps its offset; an
+offset without a message (a part of a large one, a marker, what nobody can read) is a hole, of which
+Kafka's clients have seen others.
+
+Invariant: batches say of each offset that they cover once what is there, and all in order.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import trio
+
+from magnetar.core.entry import crossing, kafka_batch
+from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.entry.record import Record
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.read import chunked
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES_MAX: Final = 256 * 1024
+"""As they are stored; an entry that is larger is in a batch of its own."""
+RECORDS_PER_REST: Final = 300
+"""About a millisecond."""
+
+
+class Foreign:
+    """The batch in the making."""
+
+    __slots__ = ("_base", "_ledger", "_records", "_since_rest", "offsets", "size")
+
+    def __init__(self, ledger: ManagedLedger) -> None:
+        self._ledger = ledger
+        self._records: list[Record] = []
+        self._base = 0
+        self.offsets = 0
+        self.size = 0
+        self._since_rest = 0
+
+    @property
+    def full(self) -> bool:
+        return self.size >= BATCH_BYTES_MAX
+
+    async def add(self, sent: bytes, position: Position, offset: int, count: int) -> None:
+        """What an entry holds, from that offset on."""
+        if not self.offsets:
+            self._base = offset
+        shift = offset - self._base
+        try:
+            for record in await self._in(sent, position):
+                self._records.append(record._replace(place=record.place + shift))
+        except Corrupted as error:
+            log.error("%s: nobody can read offset %d: %s", self._ledger.name, offset, error)
+        self.offsets = shift + count
+        self.size += len(sent)
+        self._since_rest += count
+        if self._since_rest >= RECORDS_PER_REST:
+            self._since_rest = 0
+            await trio.lowlevel.checkpoint()
+
+    async def _in(self, sent: bytes, position: Position) -> list[Record]:
+        part = chunk(sent)
+        if part is None:
+            return list(crossing.to_records(sent))
+        if part.chunk_id != part.chunks - 1:
+            return []
+        message = await chunked.joined(self._ledger, position, sent)
+        return message.records() if message is not None else []
+
+    def taken(self) -> bytes:
+        """The batch; the next one begins."""
+        batch = kafka_batch.batch_of(self._records, self._base, self.offsets)
+        self._records, self.offsets, self.size = [], 0, 0
+        return batch

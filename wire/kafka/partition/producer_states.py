@@ -1,0 +1,237 @@
+"""What a partition knows of idempotent producers, which must not write twice (KIP-98). Pure.
+
+Kafka's `ProducerStateManager.java` and `ProducerStateEntry.java` of 4.1 do the same. Each producer
+numbers what it sends, and may have five batches under way. A batch comes next, or is one of the
+last five again (and is answered as it was the first time), or is out of order. A producer that
+nothing is known of may begin with any number: what was known may have been forgotten.
+
+Anybody may invent ids, so there are limits: in time as Kafka has it (`producer.id.expiration.ms`, a
+day), for each partition, and for the server. At the last one, the producer that has been silent for
+longest in the partition that has most is forgotten: who floods one with ids harms no other.
+
+Invariants: numbers are judged when batches come, not when they are stored; a batch that could not
+be stored, and all behind it, are as if they had never come; what a batch costs does not depend on
+how many producers there are; `Census.count` is the number of those known in all partitions.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import BatchHeader, header_of
+from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
+
+BATCHES_MAX: Final = 5
+"""Of each producer (`ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)."""
+PRODUCERS_MAX: Final = 10_000
+"""Of one partition; the one that has been silent for longest is forgotten."""
+PRODUCERS_IN_ALL_MAX: Final = 50_000
+"""Of all partitions; each takes up to a kilobyte."""
+PRODUCERS_MIN: Final = 100
+"""A partition keeps so many though there are too many in all."""
+SILENT_MS_MAX: Final = 24 * 60 * 60 * 1000
+"""A producer that has been silent for so long is forgotten."""
+SEQUENCES: Final = 1 << 31
+"""After the highest number comes 0."""
+UNKNOWN: Final = -1
+
+Answer = Callable[[int, int], None]
+"""Takes an error code, and the offset if there is one."""
+
+
+class BatchMetadata:
+    """One batch: its numbers, and where it is stored as soon as it is."""
+
+    __slots__ = ("first", "last", "offset", "waiting")
+
+    def __init__(self, first: int, last: int, offset: int = UNKNOWN) -> None:
+        self.first = first
+        self.last = last
+        self.offset = offset
+        self.waiting: list[Answer] = []
+        """Of those who sent it again before that."""
+
+
+class ProducerState:
+    """One producer: its epoch and its last batches."""
+
+    __slots__ = ("batches", "epoch", "heard_ms", "last_ms")
+
+    def __init__(self, epoch: int, heard_ms: int) -> None:
+        self.epoch = epoch
+        self.heard_ms = heard_ms
+        """When it last sent a batch, by our clock."""
+        self.last_ms = -1
+        """The latest time in its last batch."""
+        self.batches: list[BatchMetadata] = []
+
+    def add(self, batch: BatchMetadata) -> None:
+        self.batches.append(batch)
+        if len(self.batches) > BATCHES_MAX:
+            del self.batches[0]
+
+
+class ProducerImage(NamedTuple):
+    """A producer, as snapshots have it."""
+
+    number: int
+    epoch: int
+    last_ms: int
+    batches: list[tuple[int, int, int]]
+    """First and last number of each, and its offset."""
+
+
+class Census:
+    """How many producers all partitions know together, and which of these knows most."""
+
+    __slots__ = ("count", "largest")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.largest: ProducerStates | None = None
+        """Of those to which a producer has come since another was."""
+
+
+class ProducerStates:
+    """See the module's docstring. A view of the log (`core/ledger/fold/fold.py`)."""
+
+    __slots__ = ("_census", "_known")
+
+    def __init__(self, census: Census) -> None:
+        self._census = census
+        self._known: OrderedDict[int, ProducerState] = OrderedDict()
+        """The producer heard of last is at the end."""
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def admit(self, header: BatchHeader, now_ms: int) -> tuple[BatchMetadata, bool]:
+        """A batch comes: what is known of it, and whether it was here before; else `Refused`."""
+        first = header.first_sequence
+        last = (first + header.last_delta) % SEQUENCES
+        producer = self._known.get(header.producer_id)
+        if producer is None:
+            producer = self._begin(header.producer_id, header.producer_epoch, now_ms)
+        else:
+            self._known.move_to_end(header.producer_id)
+            producer.heard_ms = now_ms
+        if header.producer_epoch < producer.epoch:
+            raise Refused(INVALID_PRODUCER_EPOCH)
+        if header.producer_epoch > producer.epoch:
+            if first != 0:
+                raise Refused(OUT_OF_ORDER)
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        for batch in producer.batches:
+            if (batch.first, batch.last) == (first, last):
+                return batch, True
+        if producer.batches and first != (producer.batches[-1].last + 1) % SEQUENCES:
+            raise Refused(OUT_OF_ORDER)
+        made = BatchMetadata(first, last)
+        producer.last_ms = header.last_timestamp
+        producer.add(made)
+        return made, False
+
+    def all(self) -> Iterable[tuple[int, ProducerState]]:
+        """Every producer that is known, by its id."""
+        return self._known.items()
+
+    def _begin(self, number: int, epoch: int, now_ms: int) -> ProducerState:
+        """One more is known, and one that there is no more room for is not."""
+        known, census = self._known, self._census
+        self._forget_silent(now_ms)
+        made = known[number] = ProducerState(epoch, now_ms)
+        census.count += 1
+        if census.largest is None or len(known) > len(census.largest):
+            census.largest = self
+        if len(known) > PRODUCERS_MAX:
+            self._forget_oldest()
+        elif census.count > PRODUCERS_IN_ALL_MAX and len(census.largest) > PRODUCERS_MIN:
+            census.largest._forget_oldest()
+        return made
+
+    def _forget_silent(self, now_ms: int) -> None:
+        while self._known:
+            if now_ms - next(iter(self._known.values())).heard_ms < SILENT_MS_MAX:
+                return
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        self._known.popitem(last=False)
+        self._census.count -= 1
+
+    def clear(self) -> None:
+        """Forget all: the partition is unloaded, and counts no more."""
+        self._census.count -= len(self._known)
+        self._known.clear()
+        if self._census.largest is self:
+            self._census.largest = None
+
+    def stored(self, batch: BatchMetadata, offset: int) -> None:
+        """It has its place; whoever sent it again meanwhile hears of it."""
+        batch.offset = offset
+        waiting, batch.waiting = batch.waiting, []
+        for answer in waiting:
+            answer(0, offset)
+
+    def failed(self, producer_id: int, batch: BatchMetadata, code: int) -> None:
+        """It was not stored: forget it, and everything behind it."""
+        producer = self._known.get(producer_id)
+        if producer is not None and batch in producer.batches:
+            while producer.batches and producer.batches[-1] is not batch:
+                producer.batches.pop()
+            producer.batches.pop()
+        waiting, batch.waiting = batch.waiting, []
+        for answer in waiting:
+            answer(code, UNKNOWN)
+
+    # -- as a view of the log -----------------------------------------------------------------
+
+    def apply(self, sent: bytes, index: int, _position: Position, now_ms: int) -> None:
+        """An entry as it is read: a batch of Kafka's counts, if its producer numbers them.
+
+        Markers of transactions have no number: they are no batch of their producer.
+        """
+        data = kafka_form.batch_in(sent)
+        if data is None:
+            return
+        header = header_of(data)
+        if header.producer_id < 0 or header.first_sequence < 0:
+            return
+        producer = self._known.get(header.producer_id)
+        if producer is None:
+            producer = self._begin(header.producer_id, header.producer_epoch, now_ms)
+        else:
+            self._known.move_to_end(header.producer_id)
+            producer.heard_ms = now_ms
+        if producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        last = (header.first_sequence + header.last_delta) % SEQUENCES
+        producer.last_ms = header.last_timestamp
+        producer.add(BatchMetadata(header.first_sequence, last, index))
+
+    def forget_before(self, _index: int) -> None:
+        """What was sent stays known, for it may be sent again."""
+
+    def snapshot(self) -> list[ProducerImage] | None:
+        """What is stored of each; None if there are no producers that number what they send."""
+        return [
+            ProducerImage(
+                number,
+                producer.epoch,
+                producer.last_ms,
+                [(one.first, one.last, one.offset) for one in producer.batches if one.offset >= 0],
+            )
+            for number, producer in self._known.items()
+        ] or None
+
+    def restore(self, image: Iterable[ProducerImage], now_ms: int) -> None:
+        for one in image:
+            producer = self._begin(one.number, one.epoch, now_ms)
+            producer.last_ms = one.last_ms
+            producer.batches += (BatchMetadata(*batch) for batch in one.batches)

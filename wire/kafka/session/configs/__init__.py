@@ -1,0 +1,1 @@
+"""Configs and access rules, shown and changed by request."""

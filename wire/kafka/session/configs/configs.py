@@ -1,0 +1,291 @@
+"""Configs of topics, groups and the broker, shown and changed by request; and what has any.
+
+What has configs, and what becomes of a change, is told in `resources.py`.
+
+Invariant: each resource of a request is answered once, whatever is the matter with the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.configs import Config, Kind
+from magnetar.wire.kafka.errors import (
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    NONE,
+    UNSUPPORTED_VERSION,
+    Refused,
+    code_of,
+    told_of,
+)
+from magnetar.wire.kafka.messages.configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlteredResource,
+    AlterResource,
+    ChangeConfig,
+    ChangeResource,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    DescribedResource,
+    DescribedSynonym,
+    DescribeResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    ListedResource,
+)
+from magnetar.wire.kafka.session.configs.resources import (
+    FROM_DEFAULT,
+    RESOURCES,
+    Change,
+    Configs,
+    Resource,
+    Shown,
+)
+from magnetar.wire.kafka.session.long_lists import FEW, long_list
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+RESOURCES_MAX: Final = 10_000
+"""In one request; those beyond are refused."""
+LOGGERS, CLIENT_METRICS = 8, 16
+"""Kinds that may be asked for, and of which there is nothing here."""
+KINDS_VERSION: Final = 1
+"""Before it, client metrics are asked for, and nothing else."""
+SET, REMOVE, APPEND, SUBTRACT = range(4)
+
+
+def _resource(kind: int, place: int) -> Resource:
+    """What it is that stands there in a request."""
+    if place >= RESOURCES_MAX:
+        raise Refused(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
+    found = RESOURCES.get(kind)
+    if found is None:
+        raise Refused(INVALID_REQUEST, f"Unsupported resource type: {kind}")
+    return found
+
+
+# -- showing --------------------------------------------------------------------------------------
+
+
+async def on_describe_configs(session: KafkaSession, asked: Asked) -> list[bytes] | None:
+    request = asked.request
+    assert isinstance(request, DescribeConfigsRequest)
+    if len(request.resources) <= FEW:
+        return await _all_described(session, asked, request)
+    # A request of 150 KB is answered with 25 MB.
+    with session.told_of_end() as news:
+        while not session.gone:
+            async with session.front.one_list:
+                if not session.connection.congested and session.connection.share():
+                    return await _all_described(session, asked, request)
+            await news.wait(math.inf)
+    return None
+
+
+async def _all_described(
+    session: KafkaSession, asked: Asked, request: DescribeConfigsRequest
+) -> list[bytes]:
+    async def described(thing: tuple[int, DescribeResource]) -> DescribedResource:
+        place, resource = thing
+        return await _described(session, request, resource, place)
+
+    things = list(enumerate(request.resources))
+    return await long_list(asked, DescribeConfigsResponse(results=[]), things, described)
+
+
+async def _described(
+    session: KafkaSession, request: DescribeConfigsRequest, resource: DescribeResource, place: int
+) -> DescribedResource:
+    told = DescribedResource(
+        error_code=NONE,
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[],
+    )
+    keys = resource.configuration_keys
+    try:
+        known = _resource(resource.resource_type, place)
+        found = await known.show(session, resource.resource_name)
+    except (BrokerError, Refused) as error:
+        told.error_code, told.error_message = told_of(error)
+        return told
+    told.configs = [
+        _described_config(request, one, known.table[one.name], read_only=one.name in known.fixed)
+        for one in found
+        if not keys or one.name in keys
+    ]
+    return told
+
+
+def _described_config(
+    request: DescribeConfigsRequest, shown: Shown, config: Config, *, read_only: bool
+) -> DescribedConfig:
+    synonyms = []
+    if request.include_synonyms:
+        synonyms.append(DescribedSynonym(name=shown.name, value=shown.value, source=shown.source))
+        if shown.source != FROM_DEFAULT:
+            default = config.default
+            synonyms.append(DescribedSynonym(name=shown.name, value=default, source=FROM_DEFAULT))
+    return DescribedConfig(
+        name=shown.name,
+        value=shown.value,
+        read_only=read_only,
+        config_source=shown.source,
+        is_sensitive=False,
+        synonyms=synonyms,
+        config_type=config.kind,
+        documentation=config.documentation if request.include_documentation else None,
+    )
+
+
+# -- listing --------------------------------------------------------------------------------------
+
+
+async def on_list_config_resources(
+    session: KafkaSession, asked: Asked
+) -> ListConfigResourcesResponse:
+    request = asked.request
+    assert isinstance(request, ListConfigResourcesRequest)
+    known = {*RESOURCES, LOGGERS, CLIENT_METRICS}
+    kinds = set(request.resource_types) or known
+    if asked.version < KINDS_VERSION:
+        kinds = {CLIENT_METRICS}
+    if not kinds <= known:
+        return ListConfigResourcesResponse(error_code=UNSUPPORTED_VERSION, config_resources=[])
+    try:
+        listed = [
+            ListedResource(resource_name=name, resource_type=kind)
+            for kind in sorted(kinds & set(RESOURCES))
+            for name in await RESOURCES[kind].names(session)
+        ]
+    except BrokerError as error:
+        return ListConfigResourcesResponse(error_code=code_of(error), config_resources=[])
+    return ListConfigResourcesResponse(error_code=NONE, config_resources=listed)
+
+
+# -- changing -------------------------------------------------------------------------------------
+
+
+async def on_alter_configs(session: KafkaSession, asked: Asked) -> AlterConfigsResponse:
+    """All configs of something anew: what is not named goes back to its default."""
+    request = asked.request
+    assert isinstance(request, AlterConfigsRequest)
+
+    def anew(known: Resource, resource: AlterResource) -> Change:
+        said = resource.configs
+        _check_words([one.name for one in said], [one.value for one in said])
+        wanted = {one.name: one.value for one in said}
+        return lambda _: {name: _checked(known, name, value) for name, value in wanted.items()}
+
+    return AlterConfigsResponse(
+        responses=await _altered(session, request.resources, anew, request.validate_only)
+    )
+
+
+async def on_incremental_alter_configs(
+    session: KafkaSession, asked: Asked
+) -> IncrementalAlterConfigsResponse:
+    """Some configs of something: the others stay."""
+    request = asked.request
+    assert isinstance(request, IncrementalAlterConfigsRequest)
+
+    def changed(known: Resource, resource: ChangeResource) -> Change:
+        return partial(_changed, known, resource.configs)
+
+    return IncrementalAlterConfigsResponse(
+        responses=await _altered(session, request.resources, changed, request.validate_only)
+    )
+
+
+async def _altered(
+    session: KafkaSession,
+    resources: Sequence[Any],
+    change_of: Callable[[Resource, Any], Change],
+    validate_only: bool,
+) -> list[AlteredResource]:
+    told = []
+    times = Counter((one.resource_type, one.resource_name) for one in resources)
+    async for place, resource in Resting(enumerate(resources)):
+        kind, name = resource.resource_type, resource.resource_name
+        code, message = NONE, None
+        try:
+            known = _resource(kind, place)
+            if times[kind, name] > 1:
+                raise Refused(INVALID_REQUEST, f"{known.kind} {name} is named more than once")
+            change = change_of(known, resource)
+            await known.change(session, name, change, not validate_only)
+        except (BrokerError, Refused) as error:
+            code, message = told_of(error)
+        told.append(
+            AlteredResource(
+                error_code=code, error_message=message, resource_type=kind, resource_name=name
+            )
+        )
+    return told
+
+
+def _check_words(names: Sequence[str], values: Sequence[str | None]) -> None:
+    """`Refused` for what no table has to be asked about."""
+    if len(set(names)) != len(names):
+        raise Refused(INVALID_REQUEST, "Error due to duplicate config keys")
+    if None in values:
+        raise Refused(INVALID_REQUEST, "a config is taken back by its own operation, not by null")
+
+
+def _checked(known: Resource, name: str, value: str | None) -> str:
+    return configs.check(name, value, known.table, known.kind)
+
+
+def _changed(known: Resource, changes: Sequence[ChangeConfig], own: Configs) -> Configs:
+    values = [change.value for change in changes if change.config_operation != REMOVE]
+    _check_words([change.name for change in changes], values)
+    for change in changes:
+        name, operation = change.name, change.config_operation
+        if operation == REMOVE:
+            if name not in known.table:
+                raise Refused(INVALID_CONFIG, f"Unknown {known.kind} config name: {name}")
+            own.pop(name, None)
+        elif operation == SET:
+            own[name] = _checked(known, name, change.value)
+        elif operation in (APPEND, SUBTRACT):
+            relisted = _relisted(known, own, name, change.value or "", operation)
+            own[name] = _checked(known, name, relisted)
+        else:
+            raise Refused(INVALID_REQUEST, f"Unknown operation type {operation}")
+    return own
+
+
+def _relisted(known: Resource, own: Configs, name: str, value: str, operation: int) -> str:
+    """A list with something more in it, or less."""
+    config = known.table.get(name)
+    if config is None or config.kind is not Kind.LIST:
+        raise Refused(INVALID_CONFIG, f"Config value append is not allowed for config key: {name}")
+    present = [one for one in own.get(name, config.default).split(",") if one]
+    told = value.split(",")
+    if operation == SUBTRACT:
+        return ",".join(one for one in present if one not in told)
+    return ",".join(present + [one for one in told if one not in present])
+
+
+Handler = Callable[["KafkaSession", "Asked"], Awaitable[Any]]
+HANDLERS: Final[Mapping[int, Handler]] = {
+    32: on_describe_configs,
+    33: on_alter_configs,
+    44: on_incremental_alter_configs,
+    74: on_list_config_resources,
+}

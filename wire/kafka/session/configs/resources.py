@@ -1,0 +1,241 @@
+"""What has configs: topics, this broker, and groups; how each is shown, and how it is changed.
+
+What may be configured is told in `wire/kafka/configs.py` and `wire/kafka/groups/configs.py`; what
+clients ask of configs is answered in `configs.py`.
+
+Invariant: a change that may not be has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from magnetar.core.kernel.errors import TopicNotFound
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import TopicPolicies
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.configs import Config, Kind
+from magnetar.wire.kafka.errors import INVALID_REQUEST, Refused
+from magnetar.wire.kafka.groups.configs import GROUP, of_all
+from magnetar.wire.kafka.names import topic_of
+from magnetar.wire.kafka.session.topics import internal
+from magnetar.wire.kafka.session.topics.creation import is_there
+from magnetar.wire.kafka.session.topics.metadata import all_names
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
+
+FROM_TOPIC: Final = 1
+FROM_SERVER: Final = 4
+FROM_DEFAULT: Final = 5
+FROM_GROUP: Final = 8
+
+Configs = dict[str, str]
+Change = Callable[[Configs], Configs]
+"""What something is to have, of what it was told so far."""
+
+
+class Shown(NamedTuple):
+    """One config as it is, and where that comes from."""
+
+    name: str
+    value: str
+    source: int
+
+
+class Resource(NamedTuple):
+    """One kind of thing that has configs."""
+
+    kind: str
+    table: Mapping[str, Config]
+    show: Callable[[KafkaSession, str], Awaitable[list[Shown]]]
+    change: Callable[[KafkaSession, str, Change, bool], Awaitable[None]]
+    """The last argument says whether it is meant."""
+    names: Callable[[KafkaSession], Awaitable[list[str]]]
+    """What there is of the kind; of groups, those that were told something."""
+    fixed: frozenset[str] = frozenset()
+    """Configs that clients may only look at."""
+
+
+# -- topics ---------------------------------------------------------------------------------------
+
+
+def of_new_topic(front: KafkaFront, wanted: Mapping[str, str]) -> list[Shown]:
+    """What a topic has that is made with these."""
+    plain = {name: config.default for name, config in configs.TOPIC.items()}
+    return _shown_topic(front, wanted, {**plain, **front.defaults, **wanted})
+
+
+def _shown_topic(
+    front: KafkaFront, own: Mapping[str, str], found: Mapping[str, str]
+) -> list[Shown]:
+    def source(name: str) -> int:
+        if name in own:
+            return FROM_TOPIC
+        usual = configs.TOPIC[name].default
+        return FROM_DEFAULT if front.defaults.get(name, usual) == usual else FROM_SERVER
+
+    return [Shown(name, value, source(name)) for name, value in sorted(found.items())]
+
+
+async def _of_topic(session: KafkaSession, text: str) -> list[Shown]:
+    if internal.is_meant(text):
+        await internal.check_is_there(session)
+        return of_new_topic(session.front, internal.CONFIGS)
+    name = await _named(session, text)
+    effective = await session.broker.catalog.effective(name)
+    own = effective.configs
+    return _shown_topic(session.front, own, configs.shown(effective, session.front.defaults))
+
+
+async def _named(session: KafkaSession, text: str) -> TopicName:
+    name = topic_of(text)
+    if not await is_there(session.broker, name):
+        raise TopicNotFound(f"topic {text} does not exist")
+    return name
+
+
+async def _change_topic(session: KafkaSession, text: str, change: Change, for_real: bool) -> None:
+    internal.refuse_change(text)
+    name = await _named(session, text)
+    catalog = session.broker.catalog
+    async with catalog.changing(name.namespace):
+        decided: TopicPolicies = await catalog.topic_policies(name)
+        wanted = change(dict(decided.configs))
+        configs.check_together(wanted)
+        if for_real:
+            applied = configs.applied(decided, wanted, session.front.defaults)
+            await catalog.set_topic_policies(name, applied)
+    session.broker.policies_changed(name.namespace)
+
+
+# -- the broker -----------------------------------------------------------------------------------
+
+
+THROTTLES: Final = frozenset(
+    (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+)
+"""What tools take back when partitions have been moved."""
+UNTHROTTLED: Final = str(configs.INT64_MAX)
+
+
+def _broker_row(name: str, kind: Kind, documentation: str) -> tuple[str, Config]:
+    return name, Config(name, kind, "", str, documentation)
+
+
+BROKER: Final[Mapping[str, Config]] = dict(
+    (
+        _broker_row("broker.id", Kind.INT, "Number of this one broker."),
+        _broker_row("advertised.listeners", Kind.STRING, "Where clients are told to connect."),
+        _broker_row("auto.create.topics.enable", Kind.BOOLEAN, "Topics come by being named."),
+        _broker_row("num.partitions", Kind.INT, "Of a topic that comes so."),
+        _broker_row("default.replication.factor", Kind.INT, "There is one broker."),
+        _broker_row("min.insync.replicas", Kind.INT, "There is one broker."),
+        _broker_row("message.max.bytes", Kind.INT, "Largest batch taken."),
+        _broker_row("log.retention.ms", Kind.LONG, "Older records go."),
+        _broker_row("log.cleanup.policy", Kind.LIST, "What ends a log."),
+        _broker_row("log.message.timestamp.type", Kind.STRING, "Whose clock a time is."),
+        _broker_row("delete.topic.enable", Kind.BOOLEAN, "Topics can be deleted."),
+        _broker_row("log.dirs", Kind.STRING, "Where partitions are."),
+        _broker_row("offsets.topic.num.partitions", Kind.INT, "As many as it is shown with."),
+        _broker_row("offsets.topic.replication.factor", Kind.INT, "There is one broker."),
+        *(_broker_row(name, Kind.LONG, "Nothing is moved here.") for name in THROTTLES),
+    )
+)
+FIXED: Final = frozenset(BROKER) - THROTTLES
+
+
+async def _of_broker(session: KafkaSession, name: str) -> list[Shown]:
+    _check_broker(session, name)
+    front, options = session.front, session.front.options
+    host, port = session.address
+    creation = session.broker.settings.defaults.auto_topic_creation
+    values = {
+        "broker.id": str(options.node_id),
+        "advertised.listeners": f"PLAINTEXT://{host}:{port}",
+        "auto.create.topics.enable": str(creation.allowed).lower(),
+        "num.partitions": str(options.partitions),
+        "default.replication.factor": "1",
+        "min.insync.replicas": "1",
+        "message.max.bytes": front.defaults[configs.MAX_MESSAGE_BYTES],
+        "log.retention.ms": front.defaults[configs.RETENTION_MS],
+        "log.cleanup.policy": "delete",
+        "log.message.timestamp.type": configs.CREATE_TIME,
+        "delete.topic.enable": "true",
+        "log.dirs": options.data_dir,
+        "offsets.topic.num.partitions": str(internal.PARTITIONS),
+        "offsets.topic.replication.factor": "1",
+    }
+    known = [Shown(name, values[name], FROM_SERVER) for name in BROKER if name in values]
+    return known + [Shown(name, UNTHROTTLED, FROM_DEFAULT) for name in sorted(THROTTLES)]
+
+
+async def _change_broker(session: KafkaSession, name: str, change: Change, _for_real: bool) -> None:
+    """Throttles may be taken back, which they are; nothing can be set."""
+    _check_broker(session, name)
+    before = dict.fromkeys(FIXED, "")
+    after = change(dict(before))
+    touched = sorted({one for one in {*before, *after} if before.get(one) != after.get(one)})
+    if touched:
+        raise Refused(
+            INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(touched)}"
+        )
+
+
+def _check_broker(session: KafkaSession, name: str) -> None:
+    node = session.front.options.node_id
+    if name not in ("", str(node)):
+        raise Refused(
+            INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
+        )
+
+
+async def _brokers(session: KafkaSession) -> list[str]:
+    return [str(session.front.options.node_id)]
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+
+async def _of_group(session: KafkaSession, name: str) -> list[Shown]:
+    """A group need not be there to have configs; nothing waits here."""
+    _check_group(name)
+    configured = session.front.configured
+    own, common = configured.of(name), of_all(configured.options)
+
+    def shown(one: Config) -> Shown:
+        if one.name in own:
+            return Shown(one.name, own[one.name], FROM_GROUP)
+        value = common[one.name]
+        return Shown(one.name, value, FROM_DEFAULT if value == one.default else FROM_SERVER)
+
+    return sorted(map(shown, GROUP.values()))
+
+
+async def _change_group(session: KafkaSession, name: str, change: Change, for_real: bool) -> None:
+    _check_group(name)
+    await session.front.configured.change(name, change, for_real=for_real)
+    session.front.groups.retime(name)
+
+
+def _check_group(name: str) -> None:
+    if not name:
+        raise Refused(INVALID_REQUEST, "a group has a name; there are no configs of all groups")
+
+
+async def _configured_groups(session: KafkaSession) -> list[str]:
+    return session.front.configured.names()
+
+
+RESOURCES: Final[Mapping[int, Resource]] = {
+    2: Resource("topic", configs.TOPIC, _of_topic, _change_topic, all_names),
+    4: Resource("broker", BROKER, _of_broker, _change_broker, _brokers, FIXED),
+    32: Resource("group", GROUP, _of_group, _change_group, _configured_groups),
+}
+"""By the number that requests have for it."""

@@ -1,0 +1,1 @@
+"""Fetch, ListOffsets, DeleteRecords: where a log is read, and where it begins."""

@@ -1,0 +1,76 @@
+"""DeleteRecords: what is before an offset is over.
+
+Invariant: what is told to be deleted never comes back, and nobody is given it any more. Batches are
+whole, so the first one may begin before the offset: clients leave out what is before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.topic.log_start import begin_at
+from magnetar.wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, Refused, code_of
+from magnetar.wire.kafka.messages.records import (
+    DeletedRecordsPartition,
+    DeletedRecordsTopic,
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+)
+from magnetar.wire.kafka.session.topics import internal
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.partition.logs import Log
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+ALL: Final = -1
+"""Up to the end, wherever that is."""
+
+
+async def on_delete_records(session: KafkaSession, asked: Asked) -> DeleteRecordsResponse:
+    request = asked.request
+    assert isinstance(request, DeleteRecordsRequest)
+    return DeleteRecordsResponse(
+        topics=[
+            DeletedRecordsTopic(
+                name=topic.name,
+                partitions=[
+                    await _delete(session, topic.name, part)
+                    async for part in Resting(topic.partitions)
+                ],
+            )
+            async for topic in Resting(request.topics)
+        ]
+    )
+
+
+async def _delete(
+    session: KafkaSession, name: str, part: DeleteRecordsPartition
+) -> DeletedRecordsPartition:
+    told = DeletedRecordsPartition(
+        partition_index=part.partition_index, low_watermark=-1, error_code=NONE
+    )
+    try:
+        internal.refuse_change(name)
+        log = await session.front.logs.get(name, part.partition_index)
+        await _delete_before(log, log.end if part.offset == ALL else part.offset)
+        told.low_watermark = log.start
+    except (BrokerError, Refused) as error:
+        told.error_code = code_of(error)
+    return told
+
+
+async def _delete_before(log: Log, offset: int) -> None:
+    if not log.rules().limited:
+        raise Refused(POLICY_VIOLATION, "only compaction deletes records of this topic")
+    if not 0 <= offset <= log.end:
+        raise Refused(OFFSET_OUT_OF_RANGE, "there is no such offset yet")
+    if offset > log.start:
+        await begin_at(log.topic, offset, await log.places.find(offset))
+
+
+HANDLERS: Final[Mapping[int, Any]] = {21: on_delete_records}

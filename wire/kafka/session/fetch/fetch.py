@@ -1,0 +1,344 @@
+"""Fetch: whole batches from an offset on, or news of them within some time.
+
+At least one batch is given, whatever its size; it may begin before the offset, where that lies
+inside of it. Sessions (0 stands for none) are not kept: clients then ask for all they want each
+time.
+
+Who waits looks again when enough has been published since the last look to be worth it, and at the
+end of the time in any case. Who reads close behind the writers does not wait, and is answered at
+once: no task is begun for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.wire.kafka.errors import (
+    CORRUPT_MESSAGE,
+    NONE,
+    NOT_LEADER,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+    Refused,
+    code_of,
+)
+from magnetar.wire.kafka.messages.records import (
+    AbortedTransaction,
+    FetchedPartition,
+    FetchedTopic,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from magnetar.wire.kafka.partition.gathering import Gathering
+from magnetar.wire.kafka.partition.logs import EPOCH, Log
+from magnetar.wire.kafka.session.topics import internal
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+BYTES_MAX: Final = 55 * 1024 * 1024
+"""Of one response."""
+PIECE_BYTES_MIN: Final = 2048
+"""On the average: a batch goes out as two pieces, its head and the rest."""
+AT_ONCE_PARTITIONS_MAX: Final = 8
+"""To look at more in vain, when they are waited for, would cost too much."""
+KEY: Final = 1
+READ_COMMITTED: Final = 1
+BY_ID_VERSION: Final = 13
+"""From here on topics are named by their ids."""
+
+
+class Wanted:
+    """One partition of a request, and what is found in it."""
+
+    __slots__ = (
+        "aborted",
+        "answer",
+        "bytes_seen",
+        "committed",
+        "end_seen",
+        "error",
+        "is_view",
+        "log",
+        "part",
+        "size",
+    )
+
+    def __init__(
+        self, part: FetchPartition, log: Log | None, error: int, *, committed: bool
+    ) -> None:
+        self.part = part
+        self.log = log
+        self.error = error
+        self.is_view = False
+        """Of a topic in which there never is anything."""
+        self.committed = committed
+        """Only what is decided; what came to nothing is named in `aborted`."""
+        self.aborted: list[AbortedTransaction] | None = None
+        self.size = 0
+        self.answer: list[bytes | memoryview] = []
+        self.end_seen = 0
+        """Where the log ended when it was read last."""
+        self.bytes_seen = 0
+        """How much had been published by then."""
+
+    async def read(self, bytes_max: int, *, one_at_least: bool) -> None:
+        """Gather batches up to a size."""
+        found = self._begin(bytes_max, one_at_least=one_at_least)
+        if found is None:
+            return
+        try:
+            await found.gather(self.part.fetch_offset)
+        except Corrupted:
+            # Of 56 (KAFKA_STORAGE_ERROR) Java's consumer and librdkafka say nothing: they ask for
+            # metadata and try again. Of 2 both tell the application, which can seek past it
+            # (`FetchCollector.handleInitializeErrors`, `rdkafka_fetcher.c`). To franz-go either
+            # means to try again.
+            self.error = CORRUPT_MESSAGE
+        except BrokerError as error:
+            self.error = code_of(error)
+        self._take(found)
+
+    def read_cached(self, bytes_max: int, *, one_at_least: bool) -> bool:
+        """Likewise; False if that takes time. Plain call."""
+        found = self._begin(bytes_max, one_at_least=one_at_least)
+        if found is None:
+            return not self.error
+        if not found.gather_cached(self.part.fetch_offset):
+            return False
+        self._take(found)
+        return True
+
+    def forget(self) -> None:
+        """What was gathered will be read again."""
+        self.answer, self.size = [], 0
+
+    def _begin(self, bytes_max: int, *, one_at_least: bool) -> Gathering | None:
+        """None if there is nothing to gather."""
+        self.forget()
+        self.aborted = [] if self.committed else None
+        log = self.log
+        if log is None:
+            return None
+        self.end_seen = end = log.stable if self.committed else log.end
+        self.bytes_seen = log.topic.bytes_in - log.topic.ledger.pending_bytes
+        self._check(log)
+        if self.error or self.part.fetch_offset >= end:
+            return None
+        bytes_max = min(bytes_max, self.part.partition_max_bytes)
+        return Gathering(log, bytes_max, end, one_at_least=one_at_least)
+
+    def _take(self, found: Gathering) -> None:
+        self.answer, self.size = found.pieces, found.size
+        if self.committed and self.log is not None:
+            self.aborted = _aborted(self.log, self.part.fetch_offset, found.end)
+
+    def _check(self, log: Log) -> None:
+        """Whether the offset is one that there is, or will be next."""
+        if log.topic.fenced:
+            self.error = NOT_LEADER
+        elif self.part.current_leader_epoch > EPOCH:
+            self.error = UNKNOWN_LEADER_EPOCH
+        elif not log.start <= self.part.fetch_offset <= log.end:
+            self.error = OFFSET_OUT_OF_RANGE
+
+    def comes(self) -> tuple[bool, int]:
+        """Whether there is more to read than at the last time, and how much at most."""
+        log = self.log
+        if log is None:
+            return False, 0
+        if (log.stable if self.committed else log.end) == self.end_seen:
+            return False, 0
+        return True, log.topic.bytes_in - self.bytes_seen
+
+
+def _aborted(log: Log, first: int, end: int) -> list[AbortedTransaction]:
+    """What of the records from `first` up to `end` came to nothing."""
+    return [
+        AbortedTransaction(producer_id=one.writer, first_offset=one.first)
+        for one in log.topic.ledger.transactions.aborted_within(first, end)
+    ]
+
+
+Everything = list[tuple[FetchTopic, list[Wanted]]]
+
+
+def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
+    """The answer, if it is cached and large enough; None says nothing. Plain call."""
+    request, by_id = asked.request, asked.version >= BY_ID_VERSION
+    assert isinstance(request, FetchRequest)
+    if session.connection.congested or len(request.topics) > AT_ONCE_PARTITIONS_MAX:
+        return None
+    everything: Everything = []
+    logs, now_ms = session.front.logs, session.broker.clock.wall_ms()
+    left, first = min(request.max_bytes, BYTES_MAX, session.connection.share()), True
+    if not left:
+        return None
+    for topic in request.topics:
+        if len(topic.partitions) > AT_ONCE_PARTITIONS_MAX:
+            return None
+        found = []
+        for part in topic.partitions:
+            if by_id:
+                log = logs.by_id_at_once(topic.topic_id, part.partition)
+            else:
+                log = logs.at_once(topic.topic, part.partition)
+            if log is None:
+                return None
+            log.topic.last_used_ms = now_ms
+            one = Wanted(part, log, NONE, committed=request.isolation_level == READ_COMMITTED)
+            if (left > 0 or first) and not one.read_cached(left, one_at_least=first):
+                return None
+            left -= one.size
+            first = first and not one.size
+            found.append(one)
+        everything.append((topic, found))
+    if first or sum(one.size for _, parts in everything for one in parts) < request.min_bytes:
+        return None
+    return _response(session, everything)
+
+
+async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
+    """Answer as soon as there is enough, or when the time is over.
+
+    Not while the client takes nothing: answers are large. What an answer may have in memory is
+    reserved while it is gathered, and counts from then on until it is sent.
+
+    That a place is damaged is said at the end of the time, for it stays so, and some clients ask
+    again at once, for ever: aiokafka did so 800 times a second.
+    """
+    request = asked.request
+    assert isinstance(request, FetchRequest)
+    everything: Everything = [
+        (topic, [await _wanted(session, asked, topic, part) for part in topic.partitions])
+        for topic in request.topics
+    ]
+    every_one = [one for _, parts in everything for one in parts]
+    deadline = trio.current_time() + request.max_wait_ms / 1000
+    last = False
+    while share := await _share(session, request):
+        with session.connection.reserved(share):
+            await _read_all(every_one, share)
+            found = sum(one.size for one in every_one)
+            lacks = min(request.min_bytes, share) - found
+            urgent = any(one.error not in (NONE, CORRUPT_MESSAGE) for one in every_one)
+            if last or lacks <= 0 or urgent or session.gone:
+                break
+        for one in every_one:
+            one.forget()  # nobody counts it while it waits: it is read again
+        last = not await _news(session, every_one, lacks, deadline)
+        if last and not found:
+            break
+    return _response(session, everything)
+
+
+async def _share(session: KafkaSession, request: FetchRequest) -> int:
+    """How large the answer may be, as soon as there is memory for one; 0 if nobody wants it."""
+    wanted = max(min(request.max_bytes, BYTES_MAX), 1)
+    with session.told_of_end() as news:
+        while not session.gone:
+            if not session.connection.congested and (share := session.connection.share()):
+                return min(wanted, share)
+            await news.wait(math.inf)
+    return 0
+
+
+def _response(session: KafkaSession, everything: Everything) -> FetchResponse:
+    session.connection.packed(sum(one.size for _, parts in everything for one in parts))
+    return FetchResponse(
+        responses=[
+            FetchedTopic(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[_answer(one) for one in parts],
+            )
+            for topic, parts in everything
+        ]
+    )
+
+
+async def _wanted(
+    session: KafkaSession, asked: Asked, topic: FetchTopic, part: FetchPartition
+) -> Wanted:
+    request, logs = asked.request, session.front.logs
+    assert isinstance(request, FetchRequest)
+    log, error = None, NONE
+    try:
+        if internal.is_meant(topic.topic, topic.topic_id):
+            await internal.check_is_there(session, part.partition)
+            error = OFFSET_OUT_OF_RANGE if part.fetch_offset else NONE
+            one = Wanted(part, None, error, committed=False)
+            one.is_view = True
+            return one
+        if asked.version >= BY_ID_VERSION:
+            log = await logs.by_id(topic.topic_id, part.partition)
+        else:
+            log = await logs.get(topic.topic, part.partition)
+        log.topic.last_used_ms = session.broker.clock.wall_ms()
+    except (BrokerError, Refused) as refused:
+        error = code_of(refused)
+    committed = request.isolation_level == READ_COMMITTED
+    return Wanted(part, log, error, committed=committed)
+
+
+async def _news(
+    session: KafkaSession, every_one: list[Wanted], lacks: int, deadline: float
+) -> bool:
+    """Wait until it is worth looking again; False if there is nothing new when the time is over."""
+    with ExitStack() as watching:
+        news = watching.enter_context(session.told_of_end())
+        for log in {one.log for one in every_one if one.log is not None}:
+            watching.enter_context(log.watched(news.wake))
+        while not session.gone:
+            coming = [one.comes() for one in every_one]
+            if sum(size for _, size in coming) >= lacks:
+                return True
+            if not await news.wait(deadline):
+                return any(more for more, _ in coming)
+    return True
+
+
+async def _read_all(every_one: list[Wanted], left: int) -> None:
+    first = True
+    for one in every_one:
+        if left <= 0 and not first:
+            one.forget()
+            continue
+        await one.read(left, one_at_least=first)
+        left -= one.size
+        first = first and not one.size
+
+
+def _answer(one: Wanted) -> FetchedPartition:
+    log = one.log
+    end = stable = start = 0 if one.is_view else -1
+    if log is not None:
+        end, stable, start = log.end, log.stable, log.start
+    return FetchedPartition(
+        partition_index=one.part.partition,
+        error_code=one.error,
+        high_watermark=end,
+        last_stable_offset=stable,
+        log_start_offset=start,
+        aborted_transactions=one.aborted,
+        records=_worth_sending(one.answer, one.size),
+    )
+
+
+def _worth_sending(pieces: list[bytes | memoryview], size: int) -> list[bytes | memoryview]:
+    """Small pieces are joined: one copy costs less than sending many."""
+    if size < len(pieces) * PIECE_BYTES_MIN:
+        return [b"".join(pieces)]
+    return pieces
+
+
+HANDLERS: Final[Mapping[int, Any]] = {KEY: on_fetch}

@@ -1,0 +1,142 @@
+"""ListOffsets, OffsetForLeaderEpoch: where a partition begins and ends, and was at some time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
+from magnetar.wire.kafka.messages.records import (
+    EndedEpochPartition,
+    EndedEpochTopic,
+    EndEpochPartition,
+    ListedOffsetsPartition,
+    ListedOffsetsTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from magnetar.wire.kafka.partition.logs import EPOCH, Log
+from magnetar.wire.kafka.session.topics import internal
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+READ_COMMITTED: Final = 1
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIME: Final = -3
+"""The record with the highest timestamp."""
+EARLIEST_HERE: Final = -4
+LATEST_ELSEWHERE: Final = -5
+"""Of what was moved to cheaper storage: nothing is."""
+SINCE: Final[Mapping[int, int]] = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIME: 7,
+    EARLIEST_HERE: 8,
+    LATEST_ELSEWHERE: 9,
+}
+"""In which version clients may first ask for what is no time."""
+
+
+async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsResponse:
+    request = asked.request
+    assert isinstance(request, ListOffsetsRequest)
+    return ListOffsetsResponse(
+        topics=[
+            ListedOffsetsTopic(
+                name=topic.name,
+                partitions=[
+                    await _find(session, topic.name, part, asked)
+                    async for part in Resting(topic.partitions)
+                ],
+            )
+            async for topic in Resting(request.topics)
+        ]
+    )
+
+
+async def _find(
+    session: KafkaSession, name: str, part: ListOffsetsPartition, asked: Asked
+) -> ListedOffsetsPartition:
+    request = asked.request
+    told = ListedOffsetsPartition(partition_index=part.partition_index, error_code=NONE)
+    assert isinstance(request, ListOffsetsRequest)
+    if part.timestamp < 0 and asked.version < SINCE.get(part.timestamp, asked.version + 1):
+        told.error_code = UNSUPPORTED_VERSION
+        return told
+    try:
+        if internal.is_meant(name):
+            await internal.check_is_there(session, part.partition_index)
+            if part.timestamp in (LATEST, EARLIEST, EARLIEST_HERE):
+                told.offset, told.leader_epoch = 0, EPOCH
+            return told
+        log = await session.front.logs.get(name, part.partition_index)
+        end = log.stable if request.isolation_level == READ_COMMITTED else log.end
+        if part.current_leader_epoch > EPOCH:
+            told.error_code = UNKNOWN_LEADER_EPOCH
+        elif part.timestamp == LATEST:
+            told.offset, told.leader_epoch = end, EPOCH
+        elif part.timestamp in (EARLIEST, EARLIEST_HERE):
+            told.offset, told.leader_epoch = log.start, EPOCH
+        elif part.timestamp != LATEST_ELSEWHERE:
+            await _find_by_time(log, part.timestamp, end, told)
+    except BrokerError as error:
+        told.error_code = code_of(error)
+    return told
+
+
+async def _find_by_time(log: Log, timestamp: int, end: int, told: ListedOffsetsPartition) -> None:
+    """The first record that is as late as that; nothing is told if there is none before the end."""
+    times = log.topic.ledger.times
+    found = await (times.latest() if timestamp == MAX_TIME else times.first_since(timestamp))
+    if found is not None and found.index < end:
+        told.offset, told.timestamp = found.index, found.time_ms
+        told.leader_epoch = EPOCH
+
+
+async def on_offset_for_leader_epoch(
+    session: KafkaSession, asked: Asked
+) -> OffsetForLeaderEpochResponse:
+    """No epoch ever ends here: nothing is cut off a log at its end."""
+    request = asked.request
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            EndedEpochTopic(
+                topic=topic.topic,
+                partitions=[
+                    await _epoch(session, topic.topic, part)
+                    async for part in Resting(topic.partitions)
+                ],
+            )
+            async for topic in Resting(request.topics)
+        ]
+    )
+
+
+async def _epoch(session: KafkaSession, name: str, part: EndEpochPartition) -> EndedEpochPartition:
+    told = EndedEpochPartition(partition=part.partition, error_code=NONE)
+    try:
+        if internal.is_meant(name):
+            await internal.check_is_there(session, part.partition)
+            end = 0
+        else:
+            end = (await session.front.logs.get(name, part.partition)).end
+    except BrokerError as error:
+        told.error_code = code_of(error)
+        return told
+    if part.current_leader_epoch > EPOCH:
+        told.error_code = UNKNOWN_LEADER_EPOCH
+    elif part.leader_epoch >= EPOCH:
+        told.leader_epoch, told.end_offset = EPOCH, end
+    return told
+
+
+HANDLERS: Final[Mapping[int, Any]] = {2: on_list_offsets, 23: on_offset_for_leader_epoch}

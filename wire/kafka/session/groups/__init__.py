@@ -1,0 +1,1 @@
+"""Requests of consumer groups: members of both protocols, offsets, and tools."""

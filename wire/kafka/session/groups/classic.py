@@ -1,0 +1,278 @@
+"""Groups: joining, syncing, staying, leaving; and who coordinates them.
+
+FindCoordinator names the owner of a group or a transactional id (`core/cluster/ownership.py`); a
+request about a group that another broker coordinates is answered NOT_COORDINATOR.
+
+Members of the classic protocol may be in a group of the newer one: what they hear there is decided
+in `groups/consumer/classic.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_GROUP_ID,
+    INVALID_REQUEST,
+    INVALID_SESSION_TIMEOUT,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+)
+from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
+from magnetar.wire.kafka.groups.consumer import classic
+from magnetar.wire.kafka.messages.basics import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundBroker,
+    FoundCoordinator,
+)
+from magnetar.wire.kafka.messages.groups import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinedMember,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    LeaveMember,
+    LeftMember,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from magnetar.wire.kafka.session.groups import classic_members
+from magnetar.wire.kafka.session.topics import brokers
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+ID_REQUIRED_VERSION: Final = 4
+"""From here on a newcomer comes again with the id it is given."""
+SKIP_VERSION: Final = 9
+"""From here on a leader can be told that there is nothing to work out."""
+KEYS_VERSION: Final = 4
+"""From here on FindCoordinator asks for several."""
+MANY_VERSION: Final = 3
+"""From here on several members leave at once."""
+GROUP, TRANSACTION = 0, 1
+NAMES_MAX: Final = 10_000
+"""Coordinators, or members that leave, in one request."""
+
+
+async def on_find_coordinator(session: KafkaSession, asked: Asked) -> FindCoordinatorResponse:
+    request = asked.request
+    assert isinstance(request, FindCoordinatorRequest)
+    code, message, keys = NONE, None, request.coordinator_keys
+    if len(keys) > NAMES_MAX:
+        code, message, keys = INVALID_REQUEST, "these are too many", keys[:1]
+    elif request.key_type not in (GROUP, TRANSACTION):
+        code, message = INVALID_REQUEST, f"nothing of type {request.key_type} is coordinated here"
+    if asked.version < KEYS_VERSION:
+        keys = [request.key]
+    found = [await _coordinator(session, request.key_type, key) async for key in Resting(keys)]
+    for one in found if code != NONE else ():
+        one.error_code, one.error_message = code, message
+    first = found[0] if found else _told("", brokers.here(session))
+    return FindCoordinatorResponse(
+        error_code=first.error_code or code,
+        error_message=first.error_message or message,
+        node_id=first.node_id,
+        host=first.host,
+        port=first.port,
+        coordinators=found if asked.version >= KEYS_VERSION else [],
+    )
+
+
+async def _coordinator(session: KafkaSession, key_type: int, key: str) -> FoundCoordinator:
+    ownership = session.broker.ownership
+    owner = await (ownership.transaction if key_type == TRANSACTION else ownership.group)(key)
+    return _told(key, brokers.reached(session, owner))
+
+
+def _told(key: str, broker: FoundBroker | None) -> FoundCoordinator:
+    if broker is None:
+        return FoundCoordinator(
+            key=key,
+            node_id=brokers.NOBODY,
+            host="",
+            port=-1,
+            error_code=COORDINATOR_NOT_AVAILABLE,
+            error_message="the coordinator has no listener of this name",
+        )
+    return FoundCoordinator(
+        key=key,
+        node_id=broker.node_id,
+        host=broker.host,
+        port=broker.port,
+        error_code=NONE,
+        error_message=None,
+    )
+
+
+async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupResponse:
+    request = asked.request
+    assert isinstance(request, JoinGroupRequest)
+    options = session.front.options.groups
+    code = NONE
+    if not request.group_id:
+        code = INVALID_GROUP_ID
+    elif not options.session_ms_min <= request.session_timeout_ms <= options.session_ms_max:
+        code = INVALID_SESSION_TIMEOUT
+    else:
+        code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return _joined(Joined(error_code=code, member_id=request.member_id))
+    groups, joining = session.front.groups, _joining(session, asked, request)
+    while newer := groups.read_newer(request.group_id):
+        joined = await classic_members.join(session.front, newer, joining)
+        if joined is not None:
+            return _joined(joined)
+    waiting = Waiting[Joined]()
+    groups.join(request.group_id, joining, waiting.done)
+    return _joined(await waiting.told())
+
+
+def _joining(session: KafkaSession, asked: Asked, request: JoinGroupRequest) -> Joining:
+    rebalance_ms = request.rebalance_timeout_ms
+    return Joining(
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        client_id=asked.client_id,
+        host=f"/{session.connection.host}",
+        session_seconds=request.session_timeout_ms / 1000,
+        rebalance_seconds=(rebalance_ms if rebalance_ms > 0 else request.session_timeout_ms) / 1000,
+        protocol_type=request.protocol_type,
+        protocols=tuple((one.name, one.metadata) for one in request.protocols),
+        id_required=asked.version >= ID_REQUIRED_VERSION,
+        may_skip=asked.version >= SKIP_VERSION,
+    )
+
+
+def _joined(result: Joined) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=result.error_code,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol if result.protocol is not None else "",
+        leader=result.leader,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
+        members=[
+            JoinedMember(member_id=member_id, group_instance_id=instance, metadata=metadata)
+            for member_id, instance, metadata in result.members
+        ],
+    )
+
+
+async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupResponse:
+    request = asked.request
+    assert isinstance(request, SyncGroupRequest)
+    code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return SyncGroupResponse(error_code=code, assignment=b"")
+    groups = session.front.groups
+    newer = groups.consumer(request.group_id)
+    if newer is not None:
+        return _synced(classic.sync(newer, _syncing(request), groups.now()))
+    code, group = _found(session, request.group_id)
+    if group is None:
+        return SyncGroupResponse(error_code=code, assignment=b"")
+    waiting = Waiting[Synced]()
+    group.sync(_syncing(request), groups.now(), waiting.done)
+    # what a follower sends along means nothing, and is not kept while it waits
+    asked.let_go()
+    del request
+    return _synced(await waiting.told())
+
+
+def _synced(result: Synced) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=result.error_code,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol,
+        assignment=result.assignment,
+    )
+
+
+def _syncing(request: SyncGroupRequest) -> Syncing:
+    return Syncing(
+        member_id=request.member_id,
+        generation=request.generation_id,
+        instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol=request.protocol_name,
+        assignments={one.member_id: one.assignment for one in request.assignments},
+    )
+
+
+def _found(session: KafkaSession, group_id: str) -> tuple[int, Group | None]:
+    """A group that somebody may be in, or why there is none."""
+    group = session.front.groups.find(group_id)
+    if group is None:
+        return (UNKNOWN_MEMBER_ID if group_id else INVALID_GROUP_ID), None
+    return NONE, group
+
+
+async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse:
+    request = asked.request
+    assert isinstance(request, HeartbeatRequest)
+    code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return HeartbeatResponse(error_code=code)
+    groups = session.front.groups
+    said = (request.member_id, request.generation_id, request.group_instance_id, groups.now())
+    newer = groups.consumer(request.group_id)
+    if newer is not None:
+        return HeartbeatResponse(error_code=classic.heartbeat(newer, *said))
+    code, group = _found(session, request.group_id)
+    return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
+
+
+async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupResponse:
+    request = asked.request
+    assert isinstance(request, LeaveGroupRequest)
+    if not request.group_id:
+        return LeaveGroupResponse(error_code=INVALID_GROUP_ID)
+    if len(request.members) > NAMES_MAX:
+        return LeaveGroupResponse(error_code=INVALID_REQUEST)
+    code = await brokers.ready(session, request.group_id)
+    if code != NONE:
+        return LeaveGroupResponse(error_code=code)
+    many = asked.version >= MANY_VERSION
+    leaving = request.members if many else [LeaveMember(member_id=request.member_id)]
+    left = [
+        LeftMember(
+            member_id=one.member_id,
+            group_instance_id=one.group_instance_id,
+            error_code=_leave(session, request.group_id, one),
+        )
+        for one in leaving
+    ]
+    if many:
+        return LeaveGroupResponse(error_code=NONE, members=left)
+    return LeaveGroupResponse(error_code=left[0].error_code)
+
+
+def _leave(session: KafkaSession, group_id: str, member: LeaveMember) -> int:
+    groups = session.front.groups
+    newer = groups.consumer(group_id)
+    if newer is not None:
+        return classic.leave(newer, member.member_id, member.group_instance_id)
+    code, group = _found(session, group_id)
+    if group is None:
+        return code
+    return group.leave(member.member_id, member.group_instance_id, groups.now())
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    10: on_find_coordinator,
+    11: on_join_group,
+    12: on_heartbeat,
+    13: on_leave_group,
+    14: on_sync_group,
+}

@@ -1,0 +1,41 @@
+"""Members that come by the classic protocol into a group of the newer one.
+
+What they hear is told in `groups/consumer/classic.py`; here is what it takes to ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, Refused
+from magnetar.wire.kafka.groups.classic.member import Joined, Joining
+from magnetar.wire.kafka.groups.consumer import classic
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
+from magnetar.wire.kafka.groups.consumer.words import Beat
+from magnetar.wire.kafka.groups.coordinator import new_id
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.session.groups.consumer import NAMES_MAX, looked
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.front import KafkaFront
+
+PROTOCOLS_MAX: Final = 16
+
+
+async def join(front: KafkaFront, group: ConsumerGroup, request: Joining) -> Joined | None:
+    """Into that group; None if it is over meanwhile: whoever asks looks for another."""
+    said = classic.subscription_of(request)
+    try:
+        if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
+            raise Refused(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
+        wish = Beat(request.member_id, 0, names=frozenset(said.topics))
+        if not await looked(front, group, wish) or not group.in_use:
+            return None
+        joined = classic.join(group, request, said, new_id, front.groups.now())
+        await front.groups.keep(group)
+    except Refused as error:
+        return Joined(error_code=error.code, member_id=request.member_id)
+    except BrokerError as error:
+        return Joined(error_code=commit_code(error), member_id=request.member_id)
+    return joined

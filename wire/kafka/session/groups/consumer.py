@@ -1,0 +1,324 @@
+"""Groups of the newer protocol: heartbeats of their members, and what tools ask of them.
+
+A heartbeat that says what its member wants, or comes when nobody has looked for a while, has the
+topics looked up first. What the group makes of it is told in `groups/consumer/group.py`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    GROUP_ID_NOT_FOUND,
+    INVALID_REGULAR_EXPRESSION,
+    INVALID_REQUEST,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    UNSUPPORTED_ASSIGNOR,
+    Refused,
+)
+from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.member import Member
+from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
+from magnetar.wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.records import CONSUMER
+from magnetar.wire.kafka.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    DescribedAssignment,
+    DescribedConsumer,
+    DescribedConsumerGroup,
+    DescribedTopicPartitions,
+    HeldAssignment,
+    TopicIdPartitions,
+)
+from magnetar.wire.kafka.session.groups.group_tools import described
+from magnetar.wire.kafka.session.topics.brokers import ready
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+OWN_ID_VERSION: Final = 1
+"""From here on members choose their ids themselves."""
+LOOK_SECONDS: Final = 1.0
+"""A group's topics are not looked up more often, unless somebody wants others."""
+ENTER_TRIES_MAX: Final = 20
+"""To find a group that does not change its kind meanwhile."""
+NAMES_MAX: Final = 10_000
+OWNED_MAX: Final = 100_000
+"""Topics and partitions in one heartbeat."""
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+"""The type of a member."""
+
+
+# -- heartbeats -----------------------------------------------------------------------------------
+
+
+async def on_consumer_group_heartbeat(
+    session: KafkaSession, asked: Asked
+) -> ConsumerGroupHeartbeatResponse:
+    request = asked.request
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    try:
+        _check(request, asked.version)
+        told = await _beaten(session, asked, request)
+    except Refused as error:
+        told = Beaten(error.code, str(error), request.member_id)
+    except BrokerError as error:
+        told = Beaten(commit_code(error), str(error), request.member_id)
+    held = None
+    if told.assigned is not None:
+        held = HeldAssignment(
+            topic_partitions=[
+                TopicIdPartitions(topic_id=topic, partitions=numbers)
+                for topic, numbers in by_topic(told.assigned).items()
+            ]
+        )
+    return ConsumerGroupHeartbeatResponse(
+        error_code=told.error_code,
+        error_message=told.message or None,
+        member_id=told.member_id,
+        member_epoch=told.epoch,
+        heartbeat_interval_ms=round(told.again_seconds * 1000),
+        assignment=held,
+    )
+
+
+def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
+    """`Refused` for what no member would say."""
+    joins = request.member_epoch == JOIN
+    wants = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    owned = request.topic_partitions
+    rules = (
+        (request.group_id, "a group has a name"),
+        (request.member_id or (joins and version < OWN_ID_VERSION), "a member has an id"),
+        (request.instance_id != "" and request.rack_id != "", "a name is not empty"),
+        (request.member_epoch >= LEAVE_FOR_NOW, "there is no such epoch"),
+        (
+            request.member_epoch != LEAVE_FOR_NOW or request.instance_id is not None,
+            "only a static member leaves for now",
+        ),
+        (not joins or request.rebalance_timeout_ms > 0, "who joins says how long letting go takes"),
+        (not joins or owned == [], "who joins has nothing yet"),
+        (not joins or wants, "who joins says what it wants"),
+        (len(request.subscribed_topic_names or ()) <= NAMES_MAX, "these are too many topics"),
+        (
+            sum(len(one.partitions) for one in owned or ()) <= OWNED_MAX,
+            "these are too many partitions",
+        ),
+    )
+    for holds, rule in rules:
+        if not holds:
+            raise Refused(INVALID_REQUEST, rule)
+    if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
+        raise Refused(UNSUPPORTED_ASSIGNOR, f"there are {' and '.join(ASSIGNORS)}")
+    try:
+        compiled(request.subscribed_topic_regex or "")
+    except BadPattern as error:
+        raise Refused(INVALID_REGULAR_EXPRESSION, str(error)) from error
+
+
+async def _beaten(
+    session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest
+) -> Beaten:
+    front, beat = session.front, _beat(session, asked, request)
+    groups = front.groups
+    await groups.ready(request.group_id)
+    if beat.epoch == JOIN:
+        with groups.expecting(request.group_id):
+            group = await _entered(front, request.group_id, beat)
+            told = group.heartbeat(beat, groups.now())
+    else:
+        group = _found(front, request.group_id)
+        await looked(front, group, beat)
+        told = group.heartbeat(beat, groups.now())
+    if not groups.move_back(group):
+        await groups.keep(group)
+    return told
+
+
+def _found(front: KafkaFront, group_id: str) -> ConsumerGroup:
+    """The group of somebody who says that he is in."""
+    group = front.groups.consumer(group_id)
+    if group is None:
+        if front.groups.in_use(group_id):
+            raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
+        raise Refused(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
+    return group
+
+
+async def _entered(front: KafkaFront, group_id: str, beat: Beat) -> ConsumerGroup:
+    """The group that somebody is about to join, made if it has to be, and knowing its topics.
+
+    It may change its kind while topics are looked up, as others come and go: then once more. Who
+    joins is expected all that time, so a group that has gone over for him does not go back.
+    """
+    groups = front.groups
+    for _ in range(ENTER_TRIES_MAX):
+        group = groups.consumer(group_id)
+        if group is None:
+            await _made_ready(front, group_id, beat)
+            group = groups.consumer(group_id)
+            if group is None:
+                if groups.in_use(group_id):
+                    continue  # classic members have come meanwhile
+                group = groups.made_consumer(group_id)
+        if await looked(front, group, beat):
+            return group
+    raise Refused(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
+
+
+async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
+    """The first member of the newer protocol is about to join; whoever is in a classic group of
+    that name goes on in the new one.
+    """
+    groups = front.groups
+    older = groups.find(group_id)
+    if older is None or not older.in_use:
+        await groups.expect_consumers(group_id)
+        return
+    names = groups.topics_wanted(group_id)
+    if names is None:
+        raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so")
+    topics = await front.lookups.find(names | (beat.names or set()), set())
+    await groups.expect_consumers(group_id)
+    if groups.find(group_id) is older and older.in_use:
+        groups.move_over(older, topics)
+
+
+async def looked(front: KafkaFront, group: ConsumerGroup, beat: Beat) -> bool:
+    """Have the group see which topics there are, if it has to; False if it is over meanwhile."""
+    while not group.is_dead:
+        names, patterns = _wanted(group, beat)
+        if not _is_to_look(group, beat, front.groups.now()):
+            return True
+        topics = await front.lookups.find(names, patterns)
+        if _wanted(group, beat) == (names, patterns) and not group.is_dead:
+            group.look(topics, front.groups.now())  # nobody else wants others now
+            return True
+    return False
+
+
+def _beat(session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest) -> Beat:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    waits_ms = request.rebalance_timeout_ms
+    return Beat(
+        member_id=request.member_id or str(uuid.uuid4()),
+        epoch=request.member_epoch,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_seconds=waits_ms / 1000 if waits_ms > 0 else None,
+        names=None if names is None else frozenset(names),
+        pattern=request.subscribed_topic_regex,
+        assignor=request.server_assignor,
+        owned=None
+        if owned is None
+        else frozenset((one.topic_id, number) for one in owned for number in one.partitions),
+        client_id=asked.client_id,
+        host=f"/{session.connection.host}",
+    )
+
+
+def _wanted(group: ConsumerGroup, beat: Beat) -> tuple[set[str], set[str]]:
+    """Names and patterns of members, this one's new ones included."""
+    patterns = {beat.pattern} if beat.pattern else set()
+    return group.names() | (beat.names or set()), group.patterns() | patterns
+
+
+def _is_to_look(group: ConsumerGroup, beat: Beat, now: float) -> bool:
+    if beat.epoch < 0:
+        return False
+    says = beat.names is not None or bool(beat.pattern)
+    return says or now >= group.looked + LOOK_SECONDS
+
+
+# -- describing -----------------------------------------------------------------------------------
+
+
+async def on_consumer_group_describe(
+    session: KafkaSession, asked: Asked
+) -> ConsumerGroupDescribeResponse:
+    request = asked.request
+    assert isinstance(request, ConsumerGroupDescribeRequest)
+    groups = await described(
+        request.group_ids,
+        partial(_described, session),
+        with_operations=request.include_authorized_operations,
+    )
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerGroup:
+    told = DescribedConsumerGroup(
+        error_code=NONE,
+        group_id=group_id,
+        group_state=State.EMPTY.value,
+        group_epoch=0,
+        assignment_epoch=0,
+        assignor_name="",
+        members=[],
+    )
+    front = session.front
+    told.error_code = await ready(session, group_id)
+    if told.error_code != NONE:
+        return told
+    group = front.groups.consumer(group_id)
+    if group is not None:
+        told.group_state, told.assignor_name = group.state.value, group.assignor
+        told.group_epoch = told.assignment_epoch = group.epoch
+        names = group.topics.names
+        told.members = [_member(group, one, names) for one in group.members.values()]
+        return told
+    try:
+        record = await front.records.find(group_id)
+    except BrokerError as error:
+        told.error_code = commit_code(error)
+        return told
+    if record is None or record.kind != CONSUMER or front.groups.in_use(group_id):
+        told.group_state, told.error_code = State.DEAD.value, GROUP_ID_NOT_FOUND
+        told.error_message = f"{group_id} is no group of the newer protocol"
+    return told
+
+
+def _member(group: ConsumerGroup, member: Member, names: Mapping[bytes, str]) -> DescribedConsumer:
+    return DescribedConsumer(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.host,
+        subscribed_topic_names=sorted(member.names),
+        subscribed_topic_regex=member.pattern or None,
+        assignment=_assignment(member.assigned, names),
+        target_assignment=_assignment(group.targets[member.id], names),
+        member_type=CLASSIC_MEMBER if member.classic is not None else CONSUMER_MEMBER,
+    )
+
+
+def _assignment(partitions: Iterable[Partition], names: Mapping[bytes, str]) -> DescribedAssignment:
+    return DescribedAssignment(
+        topic_partitions=[
+            DescribedTopicPartitions(
+                topic_id=topic, topic_name=names.get(topic, ""), partitions=numbers
+            )
+            for topic, numbers in by_topic(partitions).items()
+        ]
+    )
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    68: on_consumer_group_heartbeat,
+    69: on_consumer_group_describe,
+}

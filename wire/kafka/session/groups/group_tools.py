@@ -1,0 +1,307 @@
+"""What tools ask of groups: which there are, who is in them, and to be rid of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.errors import (
+    GROUP_ID_NOT_FOUND,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    INVALID_REQUEST,
+    NON_EMPTY_GROUP,
+    NONE,
+    POLICY_VIOLATION,
+    Refused,
+)
+from magnetar.wire.kafka.groups.classic.embedded import CONSUMER
+from magnetar.wire.kafka.groups.classic.group import Group, State
+from magnetar.wire.kafka.groups.coordinator import kind_of
+from magnetar.wire.kafka.groups.expiry import forget_if_unused
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.records import CLASSIC
+from magnetar.wire.kafka.groups.records import CONSUMER as NEWER
+from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.messages.consumer_groups import DescribedConsumerGroup
+from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.groups import (
+    DeletedGroup,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedGroup,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from magnetar.wire.kafka.messages.offsets import OffsetDeleteRequest, OffsetDeleteResponse
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
+from magnetar.wire.kafka.session.topics.brokers import ready
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
+"""Before it, a group that nobody knows is described as a dead one."""
+NAMES_MAX: Final = 10_000
+"""Groups, or partitions, in one request; there is no word for more, but to answer none of them."""
+OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
+"""What may be done with a group: read, delete, describe. Nobody forbids anything yet."""
+
+Told = TypeVar("Told", DescribedGroup, DescribedConsumerGroup)
+
+
+# -- describing -----------------------------------------------------------------------------------
+
+
+async def on_describe_groups(session: KafkaSession, asked: Asked) -> DescribeGroupsResponse:
+    request = asked.request
+    assert isinstance(request, DescribeGroupsRequest)
+    groups = await described(
+        request.groups,
+        partial(_described, session, asked.version),
+        with_operations=request.include_authorized_operations,
+    )
+    return DescribeGroupsResponse(groups=groups)
+
+
+async def described(
+    names: Sequence[str], describe: Callable[[str], Awaitable[Told]], *, with_operations: bool
+) -> list[Told]:
+    """What is to be told of each group, of either protocol; nothing of too many."""
+    wanted = names if len(names) <= NAMES_MAX else ()
+    found = [await describe(group_id) async for group_id in Resting(wanted)]
+    if with_operations:
+        for one in found:
+            one.authorized_operations = OPERATIONS
+    return found
+
+
+async def _described(session: KafkaSession, version: int, group_id: str) -> DescribedGroup:
+    code = await ready(session, group_id)
+    group = session.front.groups.find(group_id) if code == NONE else None
+    told = DescribedGroup(
+        error_code=code,
+        group_id=group_id,
+        group_state=State.EMPTY.value,
+        protocol_type="",
+        protocol_data="",
+        members=[],
+    )
+    if code != NONE:
+        return told
+    try:
+        if group is not None and group.in_use:
+            told.group_state = group.state.value
+            told.protocol_type = group.protocol_type or ""
+            told.protocol_data = (group.protocol or "") if group.state is State.STABLE else ""
+            told.members = _members(group)
+        elif not await _describe_stored(session, told):
+            told.group_state = State.DEAD.value
+            if version >= UNKNOWN_IS_AN_ERROR_VERSION:
+                told.error_code = GROUP_ID_NOT_FOUND
+                told.error_message = f"there is no group {group_id}"
+    except BrokerError as error:
+        told.error_code = commit_code(error)
+    return told
+
+
+def _members(group: Group) -> list[DescribedMember]:
+    protocol = group.protocol if group.state is State.STABLE else None
+    return [
+        DescribedMember(
+            member_id=member.id,
+            group_instance_id=member.instance_id,
+            client_id=member.request.client_id,
+            client_host=member.request.host,
+            member_metadata=member.metadata(protocol) if protocol else b"",
+            member_assignment=member.assignment if protocol else b"",
+        )
+        for member in group.members
+    ]
+
+
+async def _describe_stored(session: KafkaSession, told: DescribedGroup) -> bool:
+    """A group that nobody is in as a group: subscriptions may have consumers of Pulsar's.
+
+    One of the newer protocol is not described here: clients ask for it by other words.
+    """
+    front = session.front
+    record = await front.records.find(told.group_id)
+    if record is not None:
+        if record.kind == NEWER:
+            return False
+        told.protocol_type = record.protocol_type
+    members = await front.subscriptions.attached(told.group_id)
+    if members:
+        told.group_state, told.protocol_type = State.STABLE.value, CONSUMER
+        told.members = [_pulsars(consumer, where) for where, consumer in members]
+    return bool(record or members or await front.subscriptions.topics(told.group_id))
+
+
+def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
+    """One of Pulsar's consumers, as a member that has the one partition it is attached to."""
+    assigned = ConsumerAssignment(
+        assigned_partitions=[TopicPartitions(topic=where[0], partitions=[where[1]])]
+    )
+    wanted = ConsumerSubscription(topics=[where[0]])
+    return DescribedMember(
+        member_id=f"{consumer.name}-{consumer.id}-{where[0]}-{where[1]}",
+        client_id=consumer.name,
+        client_host=f"/{consumer.request.address.rpartition(':')[0]}",
+        member_metadata=b"\0\0" + b"".join(encoder(ConsumerSubscription, 0, False)(wanted)),
+        member_assignment=b"\0\0" + b"".join(encoder(ConsumerAssignment, 0, False)(assigned)),
+    )
+
+
+# -- listing --------------------------------------------------------------------------------------
+
+
+async def on_list_groups(session: KafkaSession, asked: Asked) -> ListGroupsResponse:
+    request = asked.request
+    assert isinstance(request, ListGroupsRequest)
+    try:
+        found = await _listed(session)
+    except BrokerError as error:
+        return ListGroupsResponse(error_code=commit_code(error), groups=[])
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    return ListGroupsResponse(
+        error_code=NONE,
+        groups=[
+            one
+            for one in found
+            if (not states or one.group_state.lower() in states)
+            and (not types or one.group_type in types)
+        ],
+    )
+
+
+async def _listed(session: KafkaSession) -> list[ListedGroup]:
+    """Groups that somebody is in, those that have committed, and subscriptions."""
+    front = session.front
+    stored = set(await front.records.names())
+    found: dict[str, ListedGroup] = {}
+    async for group_id in Resting({*stored, *await front.subscriptions.names()}):
+        record = await front.records.find(group_id) if group_id in stored else None
+        attached = bool(await front.subscriptions.attached(group_id))
+        found[group_id] = ListedGroup(
+            group_id=group_id,
+            protocol_type=CONSUMER if attached else record.protocol_type if record else "",
+            group_state=(State.STABLE if attached else State.EMPTY).value,
+            group_type=record.kind if record else CLASSIC,
+        )
+    for group in front.groups.all():
+        if group.in_use:
+            kind, protocol_type = kind_of(group)
+            found[group.id] = ListedGroup(
+                group_id=group.id,
+                protocol_type=protocol_type,
+                group_state=group.state.value,
+                group_type=kind,
+            )
+    return [found[group_id] for group_id in sorted(found)]
+
+
+# -- deleting -------------------------------------------------------------------------------------
+
+
+async def on_delete_groups(session: KafkaSession, asked: Asked) -> DeleteGroupsResponse:
+    request = asked.request
+    assert isinstance(request, DeleteGroupsRequest)
+    names = request.groups_names if len(request.groups_names) <= NAMES_MAX else []
+    return DeleteGroupsResponse(
+        results=[
+            DeletedGroup(group_id=group_id, error_code=await _delete(session, group_id))
+            for group_id in names
+        ]
+    )
+
+
+async def _delete(session: KafkaSession, group_id: str) -> int:
+    """Only where nobody is in it; offsets first, so that a try that fails can be repeated.
+
+    A subscription that only Pulsar's clients have used is theirs to delete.
+    """
+    front = session.front
+    code = await ready(session, group_id)
+    if code != NONE:
+        return code
+    if front.groups.in_use(group_id):
+        return NON_EMPTY_GROUP
+    try:
+        record = await front.records.find(group_id)
+        partitions = await front.subscriptions.partitions(group_id)
+        if record is None and front.groups.find(group_id) is None:
+            return POLICY_VIOLATION if partitions else GROUP_ID_NOT_FOUND
+        for partition in partitions:
+            if front.groups.in_use(group_id):
+                return NON_EMPTY_GROUP
+            code = await front.offsets.forget(group_id, partition)
+            if code != NONE:
+                return code
+        if not front.groups.in_use(group_id):
+            await front.keeper.forget(group_id)
+            await front.records.delete(group_id)
+    except BrokerError as error:
+        return commit_code(error)
+    if not front.groups.in_use(group_id):
+        front.groups.forget(group_id)
+    return NONE
+
+
+async def on_offset_delete(session: KafkaSession, asked: Asked) -> OffsetDeleteResponse:
+    request = asked.request
+    assert isinstance(request, OffsetDeleteRequest)
+    if sum(len(topic.partitions) for topic in request.topics) > NAMES_MAX:
+        return OffsetDeleteResponse(error_code=INVALID_REQUEST, topics=[])
+    try:
+        await session.front.groups.ready(request.group_id)
+        wanted = await _wanted(session, request.group_id)
+    except Refused as error:
+        return OffsetDeleteResponse(error_code=error.code, topics=[])
+    except BrokerError as error:
+        return OffsetDeleteResponse(error_code=commit_code(error), topics=[])
+    topics = []
+    for topic in request.topics:
+        parts = []
+        for part in topic.partitions:
+            where = (topic.name, part.partition_index)
+            code = GROUP_SUBSCRIBED_TO_TOPIC
+            if topic.name not in wanted:
+                code = await session.front.offsets.forget(request.group_id, where)
+            parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
+        topics.append(TopicErrors(name=topic.name, partitions=parts))
+    with suppress(BrokerError):  # then it is looked at again when offsets expire
+        await forget_if_unused(session.front, request.group_id)
+    return OffsetDeleteResponse(error_code=NONE, topics=topics)
+
+
+async def _wanted(session: KafkaSession, group_id: str) -> set[str]:
+    """Topics that members of a group want; `Refused` if it has none, or does not say."""
+    front = session.front
+    if front.groups.in_use(group_id):
+        wanted = front.groups.topics_wanted(group_id)
+        if wanted is None:
+            raise Refused(NON_EMPTY_GROUP)
+        return wanted
+    if await front.records.find(group_id) is None:
+        raise Refused(GROUP_ID_NOT_FOUND)
+    return set()
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    15: on_describe_groups,
+    16: on_list_groups,
+    42: on_delete_groups,
+    47: on_offset_delete,
+}

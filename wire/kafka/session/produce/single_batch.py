@@ -1,0 +1,103 @@
+"""One batch for one partition, in words that have come before: most of the traffic.
+
+What `Producing` does for any request, without a request or a response ever being made. Whatever is
+out of the ordinary is left to it, before anything has happened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import BatchHeader
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.errors import NONE, Refused
+from magnetar.wire.kafka.hot import answer_now
+from magnetar.wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
+from magnetar.wire.kafka.partition.batches import checked, for_the_loop
+from magnetar.wire.kafka.partition.logs import Log
+from magnetar.wire.kafka.session.produce.storing import Storing, check_transaction
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import AskedAgain
+
+WAITING_ACKS: Final = (-1, 1)
+
+
+def begin(session: KafkaSession, asked: AskedAgain) -> bool:
+    """Store it, if nothing is out of the ordinary; whether it was."""
+    shape, batch = asked.shape, asked.records
+    logs = session.front.logs
+    if shape.name:
+        log = logs.at_once(shape.name, shape.partition)
+    else:
+        log = logs.by_id_at_once(shape.topic_id, shape.partition)
+    if log is None or not log.writable or shape.acks not in WAITING_ACKS:
+        return False
+    rules = log.rules()
+    if not rules.plain or not for_the_loop(batch):
+        return False
+    now_ms = session.broker.clock.wall_ms()
+    try:
+        log.topic.check_producer()
+        taken, header = checked(batch, rules, now_ms)
+        if taken is not batch:
+            return False
+        single = Single(session, asked, log, header, now_ms)
+        if header.producer_id >= 0:
+            check_transaction(session, log, header)
+            single.remembered, before = log.producers.admit(header, now_ms)
+            if before:
+                return False
+    except (BrokerError, Refused):
+        return False  # it is said the long way, which finds the same
+    session.connection.storing(single.size)
+    single.begin(session, batch)
+    asked.let_go()
+    return True
+
+
+class Single(Storing):
+    """And its answer."""
+
+    __slots__ = ("asked", "session", "size")
+
+    def __init__(
+        self,
+        session: KafkaSession,
+        asked: AskedAgain,
+        log: Log,
+        header: BatchHeader,
+        now_ms: int,
+    ) -> None:
+        super().__init__(log, header, now_ms)
+        self.session = session
+        self.asked = asked
+        self.size = len(asked.records)
+
+    def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
+        body = self.asked.body
+        if body is not None:
+            front = kafka_form.front(offsets, self.now_ms)
+            if len(front) == body.before:
+                return body.behind(front)
+        return super().wrapped(batch, offsets)
+
+    def tell(self, code: int, offset: int) -> None:
+        session, asked, shape = self.session, self.asked, self.asked.shape
+        session.connection.stored(self.size)
+        if code == NONE and not session.debts.owing:
+            words, start, rest = shape.answer_words, self.log.start, shape.rest
+            number = asked.correlation_id
+            session.answer_packed(asked, answer_now(number, words, offset, start, rest))
+            return
+        told = ProducedPartition(
+            index=shape.partition,
+            error_code=code,
+            base_offset=offset,
+            log_start_offset=self.log.start,
+        )
+        topic = ProducedTopic(name=shape.name, topic_id=shape.topic_id, partition_responses=[told])
+        owes_ms = round(session.debts.wait_seconds * 1000)
+        session.answer(asked, ProduceResponse(responses=[topic], throttle_time_ms=owes_ms))

@@ -1,0 +1,85 @@
+"""One batch on its way to storage: whether its transaction lets it in, and what hears that it is
+stored. What is in it has been checked before.
+
+Invariant: `tell` is called once, when it is certain where the batch is, or that it is not stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka_batch import TRANSACTIONAL, BatchHeader
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.ledger.log.chain import Position
+from magnetar.wire.kafka.errors import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    NONE,
+    Refused,
+    code_of,
+)
+from magnetar.wire.kafka.partition.logs import Log
+from magnetar.wire.kafka.partition.producer_states import BatchMetadata
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+
+
+def check_transaction(session: KafkaSession, log: Log, header: BatchHeader) -> None:
+    """Whether a batch of one is, and a batch of none is not, in one that goes on."""
+    coordinator, number = session.front.coordinator, header.producer_id
+    if header.attributes & TRANSACTIONAL:
+        if coordinator.admits(number, header.producer_epoch, log.topic.name.full):
+            return
+        found = coordinator.of_writer(number)
+        if found is not None and found.epoch != header.producer_epoch:
+            raise Refused(INVALID_PRODUCER_EPOCH, "somebody else has taken over")
+        raise Refused(INVALID_TXN_STATE, "the partition is in no transaction of this producer")
+    if number in log.topic.ledger.transactions.open:
+        raise Refused(INVALID_TXN_STATE, "this producer has a transaction open here")
+
+
+class Storing:
+    """One batch; whoever has to tell of it says how."""
+
+    __slots__ = ("header", "log", "now_ms", "remembered")
+
+    def __init__(self, log: Log, header: BatchHeader, now_ms: int) -> None:
+        self.log = log
+        self.header = header
+        self.now_ms = now_ms
+        self.remembered: BatchMetadata | None = None
+        """By its producer's numbers, if it has any."""
+
+    def tell(self, code: int, offset: int) -> None:
+        """An error code, and the offset if there is none."""
+        raise NotImplementedError
+
+    def begin(self, session: KafkaSession, batch: bytes | memoryview) -> None:
+        topic, offsets, now_ms = self.log.topic, self.header.last_delta + 1, self.now_ms
+        of_topic, of_broker = topic.publish_throttle, session.broker.publish_throttle
+        if of_topic is not None or of_broker is not None:
+            session.debts.pay((of_topic, of_broker), offsets, len(batch))
+        topic.last_used_ms = now_ms
+        topic.publish([self.wrapped(batch, offsets)], [offsets], self._stored)
+
+    def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
+        """The batch as an entry."""
+        return kafka_form.wrapped_now(batch, offsets, self.now_ms)
+
+    def _stored(self, result: Position | BrokerError) -> None:
+        log, remembered = self.log, self.remembered
+        if isinstance(result, BrokerError):
+            code = code_of(result)
+            if remembered is not None:
+                log.producers.failed(self.header.producer_id, remembered, code)
+            self.tell(code, -1)
+            return
+        offset = log.topic.ledger.index_told(result)
+        if remembered is not None:
+            log.producers.stored(remembered, offset)
+            if self.header.attributes & TRANSACTIONAL and log.topic.transactions.present:
+                index = log.topic.transactions.index
+                index.wrote(self.header.producer_id, offset, result, self.now_ms)
+        self.tell(NONE, offset)

@@ -1,0 +1,1 @@
+"""Topics, partitions and brokers: metadata, and requests that change it."""

@@ -1,0 +1,50 @@
+"""Making topics as Kafka's clients expect them: with their configs, and kept.
+
+What a topic has decided is stored before the topic is there, so that at no moment it lives by other
+rules. A topic that Kafka's clients make is not deleted because nobody uses it, and what it holds is
+ended by the limits of the log alone (`wire/kafka/configs.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from magnetar.core.broker import administration
+from magnetar.core.kernel.errors import AlreadyExists
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import InactiveTopics, TopicPolicies
+from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.names import called
+from magnetar.wire.kafka.session.topics import internal
+
+if TYPE_CHECKING:
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.kafka.front import KafkaFront
+
+
+async def is_there(broker: Broker, name: TopicName) -> bool:
+    """Whether there is such a topic, with partitions or without."""
+    return bool(await broker.catalog.partitions(name)) or await broker.exists(name)
+
+
+async def check_is_new(front: KafkaFront, name: TopicName) -> None:
+    """`AlreadyExists` for a topic that is there, or is the server's to show."""
+    if called(name) == internal.OFFSETS or await is_there(front.broker, name):
+        raise AlreadyExists(f"Topic '{called(name)}' already exists.")
+
+
+async def create(
+    front: KafkaFront, name: TopicName, partitions: int, wanted: Mapping[str, str]
+) -> None:
+    """A topic of so many partitions, with configs that are checked."""
+    broker = front.broker
+    async with broker.catalog.changing(name.namespace):
+        await check_is_new(front, name)
+        await broker.catalog.policies(name.namespace)
+        decided = configs.applied(TopicPolicies(), wanted, front.defaults)
+        kept = InactiveTopics(delete_while_inactive=False)
+        await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=kept))
+    await administration.create_partitioned(broker, name, partitions)

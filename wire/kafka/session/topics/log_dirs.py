@@ -1,0 +1,241 @@
+"""Where partitions lie, who leads, and requests to change that.
+
+All of them lie in one place here, and have one leader: so nothing is on its way, nobody needs to be
+elected, and they may be moved to where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError, TopicNotFound
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger.log import ledger_list_record
+from magnetar.core.topic.topic import Topic
+from magnetar.wire.kafka.errors import (
+    ELECTION_NOT_NEEDED,
+    INVALID_REPLICA_ASSIGNMENT,
+    LOG_DIR_NOT_FOUND,
+    NO_REASSIGNMENT_IN_PROGRESS,
+    NONE,
+    Refused,
+    code_of,
+    told_of,
+)
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicPartitions
+from magnetar.wire.kafka.messages.places import (
+    AlteredDirResult,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    DescribedLogDir,
+    DescribedLogDirPartition,
+    DescribedLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    ElectedPartition,
+    ElectedTopic,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsResponse,
+    ReassignedPartition,
+    ReassignmentPartition,
+    ReassignmentTopic,
+)
+from magnetar.wire.kafka.names import topic_of
+from magnetar.wire.kafka.session.topics.metadata import all_names
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+
+async def on_describe_log_dirs(session: KafkaSession, asked: Asked) -> DescribeLogDirsResponse:
+    """Sizes of partitions, those that are not loaded as they are stored; unknown ones are not."""
+    request = asked.request
+    assert isinstance(request, DescribeLogDirsRequest)
+    options = session.front.options
+    total, usable = options.room()
+    return DescribeLogDirsResponse(
+        results=[
+            DescribedLogDir(
+                error_code=NONE,
+                log_dir=options.data_dir,
+                topics=[
+                    DescribedLogDirTopic(name=name, partitions=parts)
+                    async for name, wanted in Resting(await _wanted(session, request.topics))
+                    if (parts := await _sizes(session, name, wanted))
+                ],
+                total_bytes=total,
+                usable_bytes=usable,
+            )
+        ]
+    )
+
+
+async def _wanted(
+    session: KafkaSession, topics: list[TopicPartitions] | None
+) -> list[tuple[str, Iterable[int] | None]]:
+    """Topics and their partitions; None stands for all of either."""
+    if topics is None:
+        return [(name, None) for name in await all_names(session)]
+    return [(topic.topic, topic.partitions) for topic in topics]
+
+
+async def _sizes(
+    session: KafkaSession, name: str, wanted: Iterable[int] | None
+) -> list[DescribedLogDirPartition]:
+    found: list[DescribedLogDirPartition] = []
+    with suppress(BrokerError):  # what is not there, or not any more, takes no room
+        base = topic_of(name)
+        count = await _count(session, base)
+        async for index in Resting(range(count or 1) if wanted is None else wanted):
+            with suppress(TopicNotFound):
+                size = await _size(session, base, index, count)
+                found.append(
+                    DescribedLogDirPartition(
+                        partition_index=index,
+                        partition_size=size,
+                        offset_lag=0,
+                        is_future_key=False,
+                    )
+                )
+    return found
+
+
+async def _count(session: KafkaSession, base: TopicName) -> int:
+    """How many partitions it has, 0 if it has none; `TopicNotFound` if it is not there."""
+    count = await session.broker.catalog.partitions(base)
+    if not count and not await session.broker.exists(base):
+        raise TopicNotFound(f"there is no topic {base}")
+    return count
+
+
+async def _size(session: KafkaSession, base: TopicName, index: int, count: int) -> int:
+    if not 0 <= index < max(count, 1):
+        raise TopicNotFound(f"{base} has no partition {index}")
+    name = base.partition(index) if count else base
+    topic = session.broker.topics.get(name.full)
+    if isinstance(topic, Topic):
+        return topic.ledger.size
+    stored = await session.broker.metadata.get(f"/managed-ledgers/{name.managed_ledger}")
+    return ledger_list_record.size_of(stored.value) if stored is not None else 0
+
+
+async def on_list_reassignments(
+    session: KafkaSession, asked: Asked
+) -> ListPartitionReassignmentsResponse:
+    """None is ever on its way."""
+    del session, asked
+    return ListPartitionReassignmentsResponse(error_code=NONE, error_message=None, topics=[])
+
+
+async def on_elect_leaders(session: KafkaSession, asked: Asked) -> ElectLeadersResponse:
+    """Whoever leads stays; for all partitions, there are none of which something is to be told."""
+    request = asked.request
+    assert isinstance(request, ElectLeadersRequest)
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ElectedTopic(
+                topic=topic.topic,
+                partition_result=[
+                    await _elected(session, topic.topic, index)
+                    async for index in Resting(topic.partitions)
+                ],
+            )
+            async for topic in Resting(request.topic_partitions or ())
+        ]
+    )
+
+
+async def on_alter_reassignments(
+    session: KafkaSession, asked: Asked
+) -> AlterPartitionReassignmentsResponse:
+    request = asked.request
+    assert isinstance(request, AlterPartitionReassignmentsRequest)
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=NONE,
+        error_message=None,
+        responses=[
+            ReassignmentTopic(
+                name=topic.name,
+                partitions=[
+                    await _moved(session, topic.name, part)
+                    async for part in Resting(topic.partitions)
+                ],
+            )
+            async for topic in Resting(request.topics)
+        ],
+    )
+
+
+async def _moved(
+    session: KafkaSession, name: str, part: ReassignedPartition
+) -> ReassignmentPartition:
+    told = ReassignmentPartition(partition_index=part.partition_index, error_code=NONE)
+    here = session.front.options.node_id
+    try:
+        await _check_is_there(session, name, part.partition_index)
+        if part.replicas is None:
+            raise Refused(NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        if part.replicas != [here]:
+            raise Refused(INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is")
+    except (BrokerError, Refused) as error:
+        told.error_code, told.error_message = told_of(error)
+    return told
+
+
+async def on_alter_log_dirs(session: KafkaSession, asked: Asked) -> AlterReplicaLogDirsResponse:
+    request = asked.request
+    assert isinstance(request, AlterReplicaLogDirsRequest)
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlteredDirResult(
+                topic_name=topic.name,
+                partitions=[
+                    await _put(session, wanted.path, topic.name, index)
+                    async for index in Resting(topic.partitions)
+                ],
+            )
+            async for wanted in Resting(request.dirs)
+            async for topic in Resting(wanted.topics)
+        ]
+    )
+
+
+async def _put(session: KafkaSession, path: str, name: str, index: int) -> PartitionError:
+    code = NONE if path == session.front.options.data_dir else LOG_DIR_NOT_FOUND
+    try:
+        await _check_is_there(session, name, index)
+    except BrokerError as error:
+        code = code_of(error)
+    return PartitionError(partition_index=index, error_code=code)
+
+
+async def _elected(session: KafkaSession, name: str, index: int) -> ElectedPartition:
+    code, said = ELECTION_NOT_NEEDED, "The partition has its leader."
+    try:
+        await _check_is_there(session, name, index)
+    except BrokerError as error:
+        code, said = told_of(error)
+    return ElectedPartition(partition_id=index, error_code=code, error_message=said)
+
+
+async def _check_is_there(session: KafkaSession, name: str, index: int) -> None:
+    """`BrokerError` if there is no such partition."""
+    base = topic_of(name)
+    await _size(session, base, index, await _count(session, base))
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    34: on_alter_log_dirs,
+    35: on_describe_log_dirs,
+    43: on_elect_leaders,
+    45: on_alter_reassignments,
+    46: on_list_reassignments,
+}

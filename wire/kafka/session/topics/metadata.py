@@ -1,0 +1,249 @@
+"""Which topics there are, and which brokers serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from magnetar.core.broker import topic_list
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import AlreadyExists, BrokerError, TopicNotFound
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.wire.kafka.codec.declare import NO_UUID
+from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, Refused, code_of
+from magnetar.wire.kafka.messages.basics import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribedBroker,
+    DescribedPartition,
+    DescribedTopic,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    FindTopic,
+    FoundTopic,
+    MetadataRequest,
+    MetadataResponse,
+    TopicCursor,
+)
+from magnetar.wire.kafka.names import called, new_topic_of, topic_of
+from magnetar.wire.kafka.partition.logs import EPOCH
+from magnetar.wire.kafka.session.topics import brokers, creation, internal
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+IDS_VERSION: Final = 12
+"""Of Metadata: the first in which a topic may be asked for by its id."""
+NOT_ASKED: Final = -2147483648
+"""In place of what may be done, where nobody asked."""
+TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
+"""All that there are, as bits: nobody is kept from anything yet."""
+PARTITIONS_MAX: Final = 2_000
+"""Of one DescribeTopicPartitions."""
+
+
+async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
+    request = asked.request
+    assert isinstance(request, MetadataRequest)
+    if asked.version < IDS_VERSION and any(
+        one.name is None or one.topic_id != NO_UUID for one in request.topics or []
+    ):
+        return _asked_by_id_too_early(request)
+    everything = request.topics is None or (asked.version == 0 and not request.topics)
+    wanted = request.topics or []
+    if everything:
+        wanted = [FindTopic(name=name) for name in await all_names(session)]
+    create = request.allow_auto_topic_creation and not everything
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    return MetadataResponse(
+        brokers=brokers.all_brokers(session),
+        cluster_id=session.front.cluster_id,
+        controller_id=session.front.options.node_id,
+        topics=[
+            await _found(session, topic, operations, create=create)
+            async for topic in Resting(wanted)
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
+    """Versions 10 and 11 have room for ids, and no meaning for them (`KafkaApis.scala`)."""
+    return MetadataResponse(
+        brokers=[],
+        topics=[
+            FoundTopic(
+                error_code=INVALID_REQUEST,
+                name=one.name or "",
+                topic_id=one.topic_id,
+                partitions=[],
+                topic_authorized_operations=NOT_ASKED,
+            )
+            for one in request.topics or []
+        ],
+    )
+
+
+async def all_names(session: KafkaSession) -> list[str]:
+    """Topics of the namespace that needs no prefix, partitions as one."""
+    names = await topic_list.topics_of(session.broker, NamespaceName.parse(DEFAULT_NAMESPACE))
+    parsed = (TopicName.parse(name) for name in names)
+    found = {called(name.base) for name in parsed if name.persistent}
+    return sorted({*found, *await internal.names(session)})
+
+
+async def _found(
+    session: KafkaSession, wanted: FindTopic, operations: int, *, create: bool
+) -> FoundTopic:
+    told = FoundTopic(
+        error_code=NONE,
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        partitions=[],
+        topic_authorized_operations=operations,
+    )
+    try:
+        if internal.is_meant(wanted.name, wanted.topic_id):
+            await internal.check_is_there(session)
+            told.name, told.topic_id, count = (
+                internal.OFFSETS,
+                internal.TOPIC_ID,
+                internal.PARTITIONS,
+            )
+            told.is_internal = True
+        else:
+            count = await _find(session, told, create=create)
+    except (BrokerError, Refused) as error:
+        told.error_code = code_of(error)
+        return told
+    assert told.name is not None
+    told.partitions = [
+        await brokers.partition(session, name, index, EPOCH)
+        async for index, name in Resting(enumerate(await _full_names(session, told.name, count)))
+    ]
+    return told
+
+
+async def _full_names(session: KafkaSession, text: str, count: int) -> list[TopicName]:
+    """The topics of ours that the partitions are."""
+    name = topic_of(text)
+    if await session.broker.catalog.partitions(name):
+        return [name.partition(index) for index in range(count)]
+    return [name] * count
+
+
+async def _find(session: KafkaSession, told: FoundTopic, *, create: bool) -> int:
+    """How many partitions it has; what it is called and its id are told."""
+    if told.name is None:
+        told.name = await session.front.logs.name_of(told.topic_id)
+    name = topic_of(told.name)
+    count = await _partitions(session, name)
+    if not count:
+        await _make(session, told.name, create=create)
+    told.topic_id = await session.broker.topic_ids.of(name)
+    return count
+
+
+async def _partitions(session: KafkaSession, name: TopicName) -> int:
+    """How many partitions a topic has for Kafka's clients; 0 if it is not there."""
+    broker = session.broker
+    return await broker.catalog.partitions(name) or int(await broker.exists(name))
+
+
+async def _make(session: KafkaSession, text: str, *, create: bool) -> NoReturn:
+    """A topic may be made by being asked for, if it may be called so. Whoever asked is not told of
+    it yet, as by Kafka, whose controller makes it meanwhile: clients ask again.
+    """
+    name = new_topic_of(text)
+    policies = await session.broker.catalog.effective(name)
+    if not create or not policies.auto_topic_creation.allowed:
+        raise TopicNotFound(f"topic {called(name)} does not exist")
+    with suppress(AlreadyExists):
+        await creation.create(session.front, name, session.front.options.partitions, {})
+    raise TopicNotFound(f"topic {called(name)} is about to be made")
+
+
+async def on_describe_topic_partitions(
+    session: KafkaSession, asked: Asked
+) -> DescribeTopicPartitionsResponse:
+    """Topics by name, so many partitions at a time; who wants more goes on from a cursor."""
+    request = asked.request
+    assert isinstance(request, DescribeTopicPartitionsRequest)
+    names = sorted({topic.name for topic in request.topics}) or await all_names(session)
+    first = 0
+    if request.cursor is not None:
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first = max(request.cursor.partition_index, 0)
+    left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
+    response = DescribeTopicPartitionsResponse(topics=[])
+    async for name in Resting(names):
+        if left <= 0:
+            response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
+            break
+        told = await _described(session, name)
+        count = len(told.partitions)
+        told.partitions = told.partitions[first : first + left]
+        response.topics.append(told)
+        if first + left < count:
+            response.next_cursor = TopicCursor(topic_name=name, partition_index=first + left)
+            break
+        left -= len(told.partitions)
+        first = 0
+    return response
+
+
+async def _described(session: KafkaSession, name: str) -> DescribedTopic:
+    wanted = FindTopic(name=name)
+    found = await _found(session, wanted, TOPIC_OPERATIONS, create=False)
+    return DescribedTopic(
+        error_code=found.error_code,
+        name=name,
+        topic_id=found.topic_id if found.error_code == NONE else NO_UUID,
+        partitions=[
+            DescribedPartition(
+                error_code=part.error_code,
+                partition_index=part.partition_index,
+                leader_id=part.leader_id,
+                leader_epoch=EPOCH,
+                replica_nodes=part.replica_nodes,
+                isr_nodes=part.isr_nodes,
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[],
+            )
+            for part in found.partitions
+        ],
+        topic_authorized_operations=found.topic_authorized_operations,
+        is_internal=found.is_internal,
+    )
+
+
+async def on_describe_cluster(session: KafkaSession, asked: Asked) -> DescribeClusterResponse:
+    request = asked.request
+    assert isinstance(request, DescribeClusterRequest)
+    return DescribeClusterResponse(
+        error_code=NONE,
+        endpoint_type=request.endpoint_type,
+        cluster_id=session.front.cluster_id,
+        controller_id=session.front.options.node_id,
+        brokers=[
+            DescribedBroker(broker_id=one.node_id, host=one.host, port=one.port)
+            for one in brokers.all_brokers(session)
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    3: on_metadata,
+    60: on_describe_cluster,
+    75: on_describe_topic_partitions,
+}

@@ -1,0 +1,143 @@
+"""Where partitions lie, and who leads them."""
+
+from __future__ import annotations
+
+from magnetar.core.testing.broker import running
+from magnetar.wire.kafka import errors
+from magnetar.wire.kafka.conftest import Client, Stage
+from magnetar.wire.kafka.messages.parts import TopicPartitions
+from magnetar.wire.kafka.messages.places import (
+    AlteredDir,
+    AlteredDirTopic,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
+    DescribedLogDir,
+    DescribeLogDirsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    ReassignedPartition,
+    ReassignedTopic,
+)
+from magnetar.wire.kafka.tests.batch import batch
+
+
+async def sizes(client: Client, topics: list[TopicPartitions] | None = None) -> dict[str, int]:
+    """Of the partitions of the one directory."""
+    (found,) = (await client.hears(DescribeLogDirsRequest(topics=topics))).results
+    assert found.error_code == 0
+    return {
+        f"{topic.name}-{part.partition_index}": part.partition_size
+        for topic in found.topics
+        for part in topic.partitions
+    }
+
+
+async def test_sizes_of_partitions(stage: Stage) -> None:
+    client = await stage.client("a", "b")
+    assert await sizes(client) == {"a-0": 0, "b-0": 0}
+    await client.produce("a", batch(b"x" * 50))
+    found = await sizes(client)
+    assert 111 < found["a-0"] < 222
+    wanted = [
+        TopicPartitions(topic="a", partitions=[0, 7]),
+        TopicPartitions(topic="unknown", partitions=[0]),
+        TopicPartitions(topic="b", partitions=[]),
+    ]
+    assert await sizes(client, wanted) == {"a-0": found["a-0"]}
+
+
+async def test_nothing_is_loaded_to_be_measured(stage: Stage) -> None:
+    client = await stage.client("a")
+    await client.produce("a", batch(b"x" * 50))
+    found = await sizes(client)
+    await stage.broker.stop()
+    async with running(stage.stores) as broker:
+        client = await Stage(stage.stores, broker).client()
+        assert await sizes(client) == found
+        assert not broker.topics
+
+
+async def test_the_disk(stage: Stage) -> None:
+    async with running(stage.stores) as broker:
+        told = Stage(stage.stores, broker, data_dir="/there", room=lambda: (10, 3))
+        heard = await (await told.client()).hears(DescribeLogDirsRequest(topics=[]))
+        assert heard.results == [
+            DescribedLogDir(
+                error_code=0, log_dir="/there", topics=[], total_bytes=10, usable_bytes=3
+            )
+        ]
+
+
+async def test_whoever_leads_stays(stage: Stage) -> None:
+    client = await stage.client("a")
+    wanted = [
+        TopicPartitions(topic="a", partitions=[0, 1]),
+        TopicPartitions(topic="u", partitions=[0]),
+    ]
+    heard = await client.hears(ElectLeadersRequest(topic_partitions=wanted))
+    assert [
+        [(part.partition_id, part.error_code) for part in topic.partition_result]
+        for topic in heard.replica_election_results
+    ] == [
+        [(0, errors.ELECTION_NOT_NEEDED), (1, errors.UNKNOWN_TOPIC)],
+        [(0, errors.UNKNOWN_TOPIC)],
+    ]
+    everything = await client.hears(ElectLeadersRequest(topic_partitions=None))
+    assert (everything.error_code, everything.replica_election_results) == (0, [])
+
+
+async def test_nothing_is_on_its_way(stage: Stage) -> None:
+    client = await stage.client("a")
+    heard = await client.hears(ListPartitionReassignmentsRequest())
+    assert (heard.error_code, heard.topics) == (0, [])
+
+
+async def test_partitions_may_be_moved_to_where_they_are(stage: Stage) -> None:
+    client = await stage.client("a")
+    wishes: list[tuple[str, int, list[int] | None]] = [
+        ("a", 0, [0]),
+        ("a", 0, [1]),
+        ("a", 0, [0, 1]),
+        ("a", 0, []),
+        ("a", 0, None),
+        ("a", 7, [0]),
+        ("unknown", 0, [0]),
+    ]
+    topics = [
+        ReassignedTopic(
+            name=name, partitions=[ReassignedPartition(partition_index=index, replicas=replicas)]
+        )
+        for name, index, replicas in wishes
+    ]
+    told = await client.hears(AlterPartitionReassignmentsRequest(topics=topics))
+    assert (told.error_code, told.error_message) == (0, None)
+    wrong = errors.INVALID_REPLICA_ASSIGNMENT
+    assert [topic.partitions[0].error_code for topic in told.responses] == [
+        0,
+        wrong,
+        wrong,
+        wrong,
+        errors.NO_REASSIGNMENT_IN_PROGRESS,
+        errors.UNKNOWN_TOPIC,
+        errors.UNKNOWN_TOPIC,
+    ]
+    assert told.responses[0].partitions[0].error_message is None
+    assert told.responses[1].partitions[0].error_message
+
+
+async def test_the_directory_is_what_it_is(stage: Stage) -> None:
+    stage = Stage(stage.stores, stage.broker, data_dir="/there")
+    client = await stage.client("a")
+    topics = [
+        AlteredDirTopic(name="a", partitions=[0, 7]),
+        AlteredDirTopic(name="unknown", partitions=[0]),
+    ]
+    dirs = [AlteredDir(path=path, topics=topics) for path in ("/there", "/elsewhere")]
+    told = await client.hears(AlterReplicaLogDirsRequest(dirs=dirs))
+    unknown = errors.UNKNOWN_TOPIC
+    assert [[part.error_code for part in one.partitions] for one in told.results] == [
+        [0, unknown],
+        [unknown],
+        [errors.LOG_DIR_NOT_FOUND, unknown],
+        [unknown],
+    ]

@@ -1,0 +1,1 @@
+"""Transactions of producers, and what tools ask about them."""

@@ -1,0 +1,125 @@
+"""Offsets that are committed if a transaction is: promised to the coordinator, and kept by it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError, NotReady
+from magnetar.core.transactions.transaction import Promise, State
+from magnetar.wire.kafka.errors import (
+    ILLEGAL_GENERATION,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    NONE,
+    STALE_MEMBER_EPOCH,
+    UNKNOWN_MEMBER_ID,
+    Refused,
+)
+from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.groups.promised import Promised, decode, encode
+from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
+from magnetar.wire.kafka.messages.transactions import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from magnetar.wire.kafka.session.groups.offsets import TRIED_AGAIN, commit_of, kept, note_refusal
+from magnetar.wire.kafka.session.transactions import transactions
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+log = logging.getLogger(__name__)
+
+
+async def on_txn_offset_commit(session: KafkaSession, asked: Asked) -> TxnOffsetCommitResponse:
+    request = asked.request
+    assert isinstance(request, TxnOffsetCommitRequest)
+    now_ms = session.broker.clock.wall_ms()
+    codes: dict[Partition, int] = {}
+    promised: Promised = []
+    async for topic in Resting(request.topics):
+        for part in topic.partitions:
+            code = codes[topic.name, part.partition_index] = note_refusal(part)
+            if code == NONE:
+                promised.append((topic.name, part.partition_index, commit_of(part, now_ms)))
+    try:
+        await session.front.groups.ready(request.group_id)
+        _check_member(session, request)
+        await _promise(session, request, promised)
+    except (BrokerError, Refused) as error:
+        codes = dict.fromkeys(codes, commit_code(error))
+    return TxnOffsetCommitResponse(
+        topics=[
+            TopicErrors(
+                name=topic.name,
+                partitions=[
+                    PartitionError(
+                        partition_index=part.partition_index,
+                        error_code=codes[topic.name, part.partition_index],
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _check_member(session: KafkaSession, request: TxnOffsetCommitRequest) -> None:
+    """A member that names a generation must belong to it; one that names none is not checked."""
+    groups = session.front.groups
+    stranger = not request.member_id or not groups.in_use(request.group_id)
+    if request.generation_id < 0 and stranger:
+        return
+    newer, group = groups.consumer(request.group_id), groups.find(request.group_id)
+    code = UNKNOWN_MEMBER_ID
+    if newer is not None:
+        code = newer.check_commit(request.member_id, request.generation_id)
+        # producers know the older word only
+        code = ILLEGAL_GENERATION if code == STALE_MEMBER_EPOCH else code
+    elif group is not None:
+        code = group.may_commit(
+            request.member_id, request.generation_id, request.group_instance_id, groups.now()
+        )
+    if code != NONE:
+        raise Refused(code)
+
+
+async def _promise(
+    session: KafkaSession, request: TxnOffsetCommitRequest, promised: Promised
+) -> None:
+    coordinator = session.front.coordinator
+    async with coordinator.alone_with(request.transactional_id, settled=True) as place:
+        number, epoch = request.producer_id, request.producer_epoch
+        found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
+        if found.state is not State.ONGOING or request.group_id not in found.parties:
+            raise Refused(INVALID_TXN_STATE)
+        if promised:
+            made = Promise(request.group_id, encode(promised))
+            await coordinator.extend(place, promises=[made])
+
+
+async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
+    """The transaction is committed, and so are these."""
+    by_group: dict[str, dict[Partition, Commit]] = {}
+    for promise in promises:
+        commits = by_group.setdefault(promise.to, {})
+        commits |= {(topic, index): commit for topic, index, commit in decode(promise.says)}
+    for group, commits in by_group.items():
+        turn = front.commit_turns.take(("promises", group))
+        codes = await kept(front, group, commits, turn)
+        if any(code in TRIED_AGAIN for code in codes.values()):
+            raise NotReady(f"offsets of group {group} cannot be stored now")
+        lost = {where: code for where, code in codes.items() if code != NONE}
+        if lost:
+            log.error("group %s: offsets of a transaction are not kept: %s", group, lost)
+
+
+HANDLERS: Final[Mapping[int, Any]] = {28: on_txn_offset_commit}

@@ -1,0 +1,208 @@
+"""What tools ask about transactions: which there are, what is in them, who writes where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.transactions.transaction import State, Transaction
+from magnetar.wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
+from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
+from magnetar.wire.kafka.messages.transactions import (
+    DescribedProducer,
+    DescribedProducersPartition,
+    DescribedProducersTopic,
+    DescribedTransaction,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListedTransaction,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    WriteMarker,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+    WrittenMarker,
+)
+from magnetar.wire.kafka.names import called
+from magnetar.wire.kafka.session.long_lists import long_list
+from magnetar.wire.kafka.session.topics import internal
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+STATES: Final[Mapping[State, str]] = {
+    State.EMPTY: "Empty",
+    State.ONGOING: "Ongoing",
+    State.COMMITTING: "PrepareCommit",
+    State.ABORTING: "PrepareAbort",
+    State.COMMITTED: "CompleteCommit",
+    State.ABORTED: "CompleteAbort",
+}
+"""As tools show them."""
+
+
+async def on_list_transactions(session: KafkaSession, asked: Asked) -> ListTransactionsResponse:
+    request = asked.request
+    assert isinstance(request, ListTransactionsRequest)
+    known = set(STATES.values())
+    now_ms = session.broker.clock.wall_ms()
+
+    def wanted(found: Transaction) -> bool:
+        if request.state_filters and STATES[found.state] not in request.state_filters:
+            return False
+        if request.producer_id_filters and found.writer not in request.producer_id_filters:
+            return False
+        if request.duration_filter < 0:
+            return True
+        return found.state is State.ONGOING and now_ms - found.began_ms >= request.duration_filter
+
+    return ListTransactionsResponse(
+        error_code=NONE,
+        unknown_state_filters=[name for name in request.state_filters if name not in known],
+        transaction_states=[
+            ListedTransaction(
+                transactional_id=found.name,
+                producer_id=found.writer,
+                transaction_state=STATES[found.state],
+            )
+            for found in session.front.coordinator.all()
+            if wanted(found)
+        ],
+    )
+
+
+async def on_describe_transactions(session: KafkaSession, asked: Asked) -> list[bytes]:
+    request = asked.request
+    assert isinstance(request, DescribeTransactionsRequest)
+    coordinator = session.front.coordinator
+
+    async def described(name: str) -> DescribedTransaction:
+        return _described(name, coordinator.find(name))
+
+    told = DescribeTransactionsResponse(transaction_states=[])
+    return await long_list(asked, told, request.transactional_ids, described)
+
+
+def _described(name: str, found: Transaction | None) -> DescribedTransaction:
+    if found is None:
+        return DescribedTransaction(
+            error_code=TRANSACTIONAL_ID_NOT_FOUND,
+            transactional_id=name,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=[],
+        )
+    partitions: dict[str, list[int]] = {}
+    for log in map(TopicName.parse, found.logs):
+        partitions.setdefault(called(log.base), []).append(max(log.partition_index, 0))
+    goes_on = found.state is State.ONGOING or found.decided
+    return DescribedTransaction(
+        error_code=NONE,
+        transactional_id=name,
+        transaction_state=STATES[found.state],
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.began_ms if goes_on else -1,
+        producer_id=found.writer,
+        producer_epoch=found.epoch,
+        topics=[TopicPartitions(topic=name, partitions=ids) for name, ids in partitions.items()],
+    )
+
+
+async def on_describe_producers(session: KafkaSession, asked: Asked) -> DescribeProducersResponse:
+    request = asked.request
+    assert isinstance(request, DescribeProducersRequest)
+    return DescribeProducersResponse(
+        topics=[
+            DescribedProducersTopic(
+                name=topic.name,
+                partitions=[
+                    await _producers(session, topic.name, index)
+                    async for index in Resting(topic.partition_indexes)
+                ],
+            )
+            async for topic in Resting(request.topics)
+        ]
+    )
+
+
+async def _producers(session: KafkaSession, name: str, index: int) -> DescribedProducersPartition:
+    told = DescribedProducersPartition(partition_index=index, error_code=NONE, active_producers=[])
+    try:
+        if internal.is_meant(name):
+            await internal.check_is_there(session, index)
+            return told
+        log = await session.front.logs.get(name, index)
+        if log.topic.ledger.mixed:
+            await log.begin_writing()
+    except (BrokerError, Refused) as error:
+        told.error_code, told.error_message = told_of(error)
+        return told
+    begun = log.topic.ledger.transactions.open
+    told.active_producers = [
+        DescribedProducer(
+            producer_id=number,
+            producer_epoch=producer.epoch,
+            last_sequence=producer.batches[-1].last if producer.batches else -1,
+            last_timestamp=producer.last_ms,
+            coordinator_epoch=0 if number in begun else -1,
+            current_txn_start_offset=begun[number].first if number in begun else -1,
+        )
+        for number, producer in log.producers.all()
+    ]
+    return told
+
+
+async def on_write_txn_markers(session: KafkaSession, asked: Asked) -> WriteTxnMarkersResponse:
+    """A tool ends what its coordinator does not know of any more."""
+    request = asked.request
+    assert isinstance(request, WriteTxnMarkersRequest)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WrittenMarker(
+                producer_id=marker.producer_id,
+                topics=[
+                    TopicErrors(
+                        name=topic.name,
+                        partitions=[
+                            await _marked(session, marker, topic.name, index)
+                            async for index in Resting(topic.partition_indexes)
+                        ],
+                    )
+                    async for topic in Resting(marker.topics)
+                ],
+            )
+            async for marker in Resting(request.markers)
+        ]
+    )
+
+
+async def _marked(
+    session: KafkaSession, marker: WriteMarker, name: str, index: int
+) -> PartitionError:
+    told = PartitionError(partition_index=index, error_code=NONE)
+    try:
+        log = await session.front.logs.get(name, index)
+        await log.begin_writing()
+        await log.topic.end_transaction(
+            marker.producer_id, marker.producer_epoch, committed=marker.transaction_result
+        )
+    except (BrokerError, Refused) as error:
+        told.error_code = code_of(error)
+    return told
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    27: on_write_txn_markers,
+    61: on_describe_producers,
+    65: on_describe_transactions,
+    66: on_list_transactions,
+}

@@ -1,0 +1,243 @@
+"""Transactions as Kafka's producers have them, on the coordinator of core.
+
+A producer takes a name (its transactional id) and gets a number and an epoch; whoever takes the
+same name later gets a higher epoch, and what was going on is aborted. Then it adds partitions and
+groups, writes, and ends.
+
+Waiting stands in place of "try again": who comes while the last transaction's end is on its way to
+the logs is answered when it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.transactions.coordinator import Place
+from magnetar.core.transactions.transaction import State, Transaction
+from magnetar.wire.kafka.errors import (
+    CONCURRENT_TRANSACTIONS,
+    INVALID_PRODUCER_EPOCH,
+    INVALID_PRODUCER_ID_MAPPING,
+    INVALID_REQUEST,
+    INVALID_TRANSACTION_TIMEOUT,
+    INVALID_TXN_STATE,
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    PRODUCER_FENCED,
+    Refused,
+)
+from magnetar.wire.kafka.groups.offsets import commit_code
+from magnetar.wire.kafka.messages.transactions import (
+    AddedPartition,
+    AddedTopic,
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+
+if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.wire import Asked
+
+NUMBERS: Final = "/magnetar/kafka/producer-ids"
+EPOCH_MAX: Final = 32_765
+"""Behind it comes another number: two more epochs are kept for fencing."""
+FENCED_VERSIONS: Final[Mapping[int, int]] = {22: 4, 24: 2, 25: 2, 26: 2}
+"""From which version on each request knows that its producer is fenced."""
+
+
+# -- a number and an epoch ------------------------------------------------------------------------
+
+
+async def on_init_producer_id(session: KafkaSession, asked: Asked) -> InitProducerIdResponse:
+    request = asked.request
+    assert isinstance(request, InitProducerIdRequest)
+    told = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
+    try:
+        if request.transactional_id is None:
+            told.producer_id = await session.broker.metadata.next(NUMBERS)
+        else:
+            found = await _taken(session, asked, request, request.transactional_id)
+            told.producer_id, told.producer_epoch = found.writer, found.epoch
+    except (BrokerError, Refused) as error:
+        told.error_code, told.producer_epoch = commit_code(error), -1
+    return told
+
+
+async def _taken(
+    session: KafkaSession, asked: Asked, request: InitProducerIdRequest, name: str
+) -> Transaction:
+    """The name is the caller's from now on."""
+    timeout_ms = request.transaction_timeout_ms
+    if not name:
+        raise Refused(INVALID_REQUEST, "a transactional id is not empty")
+    if not 0 < timeout_ms <= session.front.options.transaction_ms_max:
+        raise Refused(INVALID_TRANSACTION_TIMEOUT)
+    coordinator = session.front.coordinator
+    while True:
+        async with coordinator.alone_with(name, settled=True) as place:
+            found = place.transaction
+            if found is None:
+                writer = await session.broker.metadata.next(NUMBERS)
+                made = Transaction(name, writer, 0, timeout_ms)
+                return await coordinator.store(place, made)
+            if request.producer_id >= 0 and _is_repeated(found, asked, request):
+                return found
+            if found.state is not State.ONGOING:
+                return await _next_epoch(session, place, request)
+            await coordinator.decide(place, commit=False, epoch=found.epoch + 1)
+
+
+def _is_repeated(found: Transaction, asked: Asked, request: InitProducerIdRequest) -> bool:
+    """Whether a producer that knows its number asks again, not having heard; else it must be the
+    present one.
+    """
+    number, epoch = request.producer_id, request.producer_epoch
+    if number == found.writer and epoch == found.epoch_before and found.state is State.EMPTY:
+        return True
+    if number != found.writer or epoch != found.epoch:
+        raise Refused(_fenced(asked))
+    return False
+
+
+async def _next_epoch(
+    session: KafkaSession, place: Place, request: InitProducerIdRequest
+) -> Transaction:
+    found = place.transaction
+    assert found is not None
+    writer, epoch = found.writer, found.epoch + 1
+    if epoch > EPOCH_MAX:
+        writer, epoch = await session.broker.metadata.next(NUMBERS), 0
+    return await session.front.coordinator.store(
+        place,
+        found,
+        writer=writer,
+        epoch=epoch,
+        epoch_before=request.producer_epoch,
+        timeout_ms=request.transaction_timeout_ms,
+        state=State.EMPTY,
+    )
+
+
+def _fenced(asked: Asked) -> int:
+    newer = asked.version >= FENCED_VERSIONS[asked.key]
+    return PRODUCER_FENCED if newer else INVALID_PRODUCER_EPOCH
+
+
+def checked(place: Place, writer: int, epoch: int, fenced: int) -> Transaction:
+    """The transaction, if it is the caller's."""
+    found = place.transaction
+    if found is None or found.writer != writer:
+        raise Refused(INVALID_PRODUCER_ID_MAPPING)
+    if found.epoch != epoch:
+        raise Refused(fenced)
+    if found.decided:
+        raise Refused(CONCURRENT_TRANSACTIONS)
+    return found
+
+
+# -- what is in it --------------------------------------------------------------------------------
+
+
+async def on_add_partitions(session: KafkaSession, asked: Asked) -> AddPartitionsToTxnResponse:
+    request = asked.request
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    wanted = [(topic.name, index) for topic in request.topics for index in topic.partitions]
+    codes = dict.fromkeys(wanted, NONE)
+    try:
+        logs = await _logs(session, codes)
+        if any(codes.values()):
+            codes = {where: code or OPERATION_NOT_ATTEMPTED for where, code in codes.items()}
+        else:
+            await _add(session, asked, request, logs)
+    except (BrokerError, Refused) as error:
+        codes = dict.fromkeys(wanted, commit_code(error))
+    return AddPartitionsToTxnResponse(
+        results_by_topic=[
+            AddedTopic(
+                name=topic.name,
+                results_by_partition=[
+                    AddedPartition(
+                        partition_index=index, partition_error_code=codes[topic.name, index]
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+async def _logs(session: KafkaSession, codes: dict[tuple[str, int], int]) -> list[str]:
+    """Full names of the partitions, each ready for transactions; why others are not."""
+    logs = []
+    async for where in Resting(list(codes)):
+        try:
+            log = await session.front.logs.get(*where)
+            await log.begin_writing()
+            await log.topic.begin_transactions()
+            logs.append(log.topic.name.full)
+        except (BrokerError, Refused) as error:
+            codes[where] = commit_code(error)
+    return logs
+
+
+async def _add(
+    session: KafkaSession, asked: Asked, request: AddPartitionsToTxnRequest, logs: list[str]
+) -> None:
+    coordinator = session.front.coordinator
+    async with coordinator.alone_with(request.transactional_id, settled=True) as place:
+        found = checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
+        if found.state is not State.ONGOING or not place.logs.issuperset(logs):
+            await coordinator.extend(place, logs=logs)
+
+
+async def on_add_offsets(session: KafkaSession, asked: Asked) -> AddOffsetsToTxnResponse:
+    request = asked.request
+    assert isinstance(request, AddOffsetsToTxnRequest)
+    coordinator, name = session.front.coordinator, request.transactional_id
+    told = AddOffsetsToTxnResponse(error_code=NONE)
+    try:
+        async with coordinator.alone_with(name, settled=True) as place:
+            checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
+            await coordinator.extend(place, parties=[request.group_id])
+    except (BrokerError, Refused) as error:
+        told.error_code = commit_code(error)
+    return told
+
+
+# -- the end --------------------------------------------------------------------------------------
+
+
+async def on_end_txn(session: KafkaSession, asked: Asked) -> EndTxnResponse:
+    request = asked.request
+    assert isinstance(request, EndTxnRequest)
+    coordinator, name = session.front.coordinator, request.transactional_id
+    told = EndTxnResponse(error_code=NONE)
+    try:
+        async with coordinator.alone_with(name, settled=True) as place:
+            found = checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
+            wanted = State.COMMITTED if request.committed else State.ABORTED
+            if found.state is State.ONGOING:
+                await coordinator.decide(place, commit=request.committed)
+            elif found.state is not wanted:
+                raise Refused(INVALID_TXN_STATE)
+    except (BrokerError, Refused) as error:
+        told.error_code = commit_code(error)
+    return told
+
+
+HANDLERS: Final[Mapping[int, Any]] = {
+    22: on_init_producer_id,
+    24: on_add_partitions,
+    25: on_add_offsets,
+    26: on_end_txn,
+}
