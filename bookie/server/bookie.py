@@ -31,7 +31,7 @@ from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     Corrupted,
     EntryNotFound,
@@ -195,7 +195,7 @@ class Bookie:
         if not state.keyed:
             self._journal_key(ledger_id, state)
         self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, fenced=True)
-        waiting = Waiting[None]()
+        waiting = Completion[None]()
         if self._journal.append(journal_format.fence_note(ledger_id), waiting.done):
             self.wake()
         await waiting.told()

@@ -50,13 +50,13 @@ from magnetar.core.policy.policies import BrokerDefaults
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.environment import Environment
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 
 log = logging.getLogger(__name__)
 
-AnyTopic = Topic | VolatileTopic
+AnyTopic = Topic | NonPersistentTopic
 
 POLICIES_PER_REST = 10
 """Topics that are told new policies before the loop gets its turn: they are worked out for each."""
@@ -249,7 +249,7 @@ class Broker:
         if name.persistent:
             topic = Topic(self.env, name, policies)
         else:
-            topic = VolatileTopic(self.env, name, policies)
+            topic = NonPersistentTopic(self.env, name, policies)
         await topic.load()
         self.topics[name.full] = topic
         return topic

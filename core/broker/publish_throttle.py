@@ -28,7 +28,7 @@ class Paused(Protocol):
     def resume(self, reason: int) -> None: ...
 
 
-class Debts:
+class PublishThrottle:
     """See the module's docstring."""
 
     __slots__ = ("_clock", "_connection", "_meanwhile", "_owing", "_spawn")

@@ -29,13 +29,13 @@ from magnetar.core.compaction.judging import Judge, Outcomes, Standing, Terms, f
 from magnetar.core.compaction.latest import KEYS_MAX, Latest
 from magnetar.core.compaction.plan import Plan, groups
 from magnetar.core.entry import header
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger, State
-from magnetar.core.ledger.read.kept_entries import Kept, encoded
+from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
+from magnetar.core.ledger.read.kept_entries import KeptEntries, encoded
 from magnetar.core.ports.ledger_store import LedgerWriter
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class Rewriting:
         ledger, chain = self._ledger, self._ledger.chain
         position: Position = chain.normal((segment.ledger_id, 0))
         while position[0] == segment.ledger_id and chain.has(position):
-            if ledger.state is State.CLOSED:
+            if ledger.state is LogState.CLOSED:
                 raise Fenced("the topic is being unloaded")
             part = await ledger.read(position, READ_ENTRIES, READ_BYTES)
             for place, entry in enumerate(part.stored()):
@@ -183,7 +183,7 @@ class Rewriting:
         if not ids:
             return None
         await _stored(writer, waiting + await _encoded(ids))
-        kept = Kept(writer.ledger_id, first, ids)
+        kept = KeptEntries(writer.ledger_id, first, ids)
         return replace(segment, entries=ids[-1] + 1, size=size, kept=kept)
 
     async def _left_of(self, entry: bytes, judge: Judge) -> bytes | None:
@@ -202,6 +202,6 @@ async def _encoded(ids: list[int]) -> list[bytes]:
 
 async def _stored(writer: LedgerWriter, entries: list[bytes]) -> None:
     """Append them, and wait until they are stored."""
-    waiting = Waiting[None]()
+    waiting = Completion[None]()
     writer.append(entries, waiting.done)
     await waiting.told()

@@ -37,7 +37,7 @@ class Deal(Struct, Generic[C], frozen=True):
     turn: int
 
 
-class Purse(Generic[C]):
+class PermitBalance(Generic[C]):
     """What a consumer can still pay for within one deal."""
 
     __slots__ = ("consumer", "permits", "priority")
@@ -70,7 +70,7 @@ class ChunkOwners(Generic[C]):
         chunks: Mapping[int, Chunk],
     ) -> Deal[C]:
         """As `shared.choose`; `chunks` tells, by place, which entries are parts of a message."""
-        purses = [Purse(consumer) for consumer in consumers]
+        purses = [PermitBalance(consumer) for consumer in consumers]
         shares: list[Share[C]] = []
         orphans: list[int] = []
         start = 0
@@ -93,7 +93,9 @@ class ChunkOwners(Generic[C]):
             start = place + 1
         return Deal(shares, orphans, start, turn)
 
-    def _owner(self, chunk: Chunk, purses: list[Purse[C]], turn: int) -> tuple[C | None, int]:
+    def _owner(
+        self, chunk: Chunk, purses: list[PermitBalance[C]], turn: int
+    ) -> tuple[C | None, int]:
         """Who gets this chunk; a first chunk goes to whoever's turn it is."""
         owner = self._owners.get(chunk.uuid)
         if owner is None and chunk.first:

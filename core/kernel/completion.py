@@ -1,7 +1,7 @@
 """Waiting for what a plain call tells later.
 
 Whatever takes a `done` tells it once, a result or an error, and cannot be awaited. A task that
-wants to wait hands over `Waiting().done`, and awaits `told()`.
+wants to wait hands over `Completion().done`, and awaits `told()`.
 
 Invariant: what was told first is what everybody hears who asks.
 """
@@ -17,7 +17,7 @@ from magnetar.core.kernel.errors import BrokerError
 Result = TypeVar("Result")
 
 
-class Waiting(Generic[Result]):
+class Completion(Generic[Result]):
     """Somebody who waits for what `done` is told."""
 
     def __init__(self) -> None:

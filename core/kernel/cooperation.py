@@ -1,6 +1,6 @@
 """Long work on the one loop: whoever goes through many things lets everybody else have a turn.
 
-    async for topic in Resting(request.topics):
+    async for topic in Cooperative(request.topics):
         told.append(await described(topic))
 
 What is awaited on the way is mostly there already, so a task would go on without a rest for as long
@@ -20,7 +20,7 @@ WORK_SECONDS: Final = 0.005
 """Then it rests. Others may do likewise, and each has its turn."""
 
 
-class Resting(Generic[Item]):
+class Cooperative(Generic[Item]):
     """These things, one after the other, with a turn of the loop in between when it is time."""
 
     __slots__ = ("_items", "_until")
@@ -29,7 +29,7 @@ class Resting(Generic[Item]):
         self._items = iter(items)
         self._until = trio.current_time() + WORK_SECONDS
 
-    def __aiter__(self) -> Resting[Item]:
+    def __aiter__(self) -> Cooperative[Item]:
         return self
 
     async def __anext__(self) -> Item:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.non_persistent import VolatileSubscription, VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic, VolatileSubscription
 from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.core.topic.subscription.subscription import SubscriptionType
@@ -99,7 +99,7 @@ async def attached(
 
 
 def attached_volatile(
-    topic: VolatileTopic, kind: SubscriptionType, *, name: str = "c", permits: int = 1000
+    topic: NonPersistentTopic, kind: SubscriptionType, *, name: str = "c", permits: int = 1000
 ) -> ClientConsumer:
     """A consumer of a topic that stores nothing."""
     found: VolatileSubscription = topic.subscription("s")

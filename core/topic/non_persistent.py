@@ -57,7 +57,7 @@ class VolatileCursor:
 class VolatileSubscription:
     """Consumers that share what comes in while they are there."""
 
-    def __init__(self, name: str, topic: VolatileTopic, clock: Clock) -> None:
+    def __init__(self, name: str, topic: NonPersistentTopic, clock: Clock) -> None:
         self.name = name
         self.type: SubscriptionType | None = None
         self.consumers: list[Consumer] = []
@@ -188,7 +188,7 @@ class VolatileSubscription:
         return shares
 
 
-class VolatileTopic:
+class NonPersistentTopic:
     """See the module's docstring."""
 
     persistent = False

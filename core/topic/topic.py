@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import trio
 
 from magnetar.core.entry import kafka_batch, kafka_form
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     BrokerError,
     NotAllowed,
@@ -58,7 +58,7 @@ READER_KEPT_MS = 60_000
 """A reader that was sent away by its own seek may come back so much later."""
 
 
-class Attendant(Protocol):
+class TopicListener(Protocol):
     """Somebody who is told of a topic's end."""
 
     async def closed(self) -> None:
@@ -94,7 +94,7 @@ class Topic:
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
         self.deduplication = Deduplication(env.storage, self.ledger)
-        self.attendants: list[Attendant] = []
+        self.attendants: list[TopicListener] = []
         """Of fronts, who keep something of their own beside the topic."""
         self.transactions = TransactionBuffer(env.storage, self.ledger)
         self.looks_at_messages = False
@@ -139,7 +139,7 @@ class Topic:
         """Mark it as ended; stored when this returns."""
         if not self.transactions.present:
             return  # nothing of any was ever written
-        waiting = Waiting[Position]()
+        waiting = Completion[Position]()
 
         def done(result: Position | BrokerError) -> None:
             if not isinstance(result, BrokerError):

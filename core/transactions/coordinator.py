@@ -33,9 +33,9 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.topic import Topic
-from magnetar.core.transactions.transaction import AT_REST, Promise, State, Transaction
+from magnetar.core.transactions.transaction import AT_REST, Promise, Transaction, TransactionState
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +59,12 @@ class TopicHost(Protocol):
     ownership: Ownership
     clock: Clock
 
-    async def topic(self, name: TopicName, *, create: bool) -> Topic | VolatileTopic: ...
+    async def topic(self, name: TopicName, *, create: bool) -> Topic | NonPersistentTopic: ...
 
     def spawn(self, task: Callable[..., object], *args: object) -> None: ...
 
 
-class Place:
+class TransactionSlot:
     """A name, and its transaction if there is one."""
 
     __slots__ = ("lock", "logs", "lost", "name", "record", "rest", "transaction")
@@ -90,8 +90,8 @@ class Coordinator:
         self._broker = broker
         self._path = path
         self._keep = keep
-        self._places: dict[str, Place] = {}
-        self._writers: dict[int, Place] = {}
+        self._places: dict[str, TransactionSlot] = {}
+        self._writers: dict[int, TransactionSlot] = {}
 
     async def open(self) -> None:
         """Load the stored transactions that are ours; what was decided is carried out."""
@@ -114,9 +114,9 @@ class Coordinator:
                     continue
                 try:
                     idle_ms = now_ms - found.changed_ms
-                    if found.state is State.ONGOING and found.expires_ms() < now_ms:
+                    if found.state is TransactionState.ONGOING and found.expires_ms() < now_ms:
                         await self._time_out(place)
-                    elif found.state is not State.ONGOING and idle_ms > idle_ms_max:
+                    elif found.state is not TransactionState.ONGOING and idle_ms > idle_ms_max:
                         await self._forget(place)
                 except BrokerError as error:
                     log.warning("transaction %s: %s", found.name, error)
@@ -138,7 +138,9 @@ class Coordinator:
         if place is None or place.transaction is None:
             return False
         found = place.transaction
-        return found.epoch == epoch and found.state is State.ONGOING and log in place.logs
+        return (
+            found.epoch == epoch and found.state is TransactionState.ONGOING and log in place.logs
+        )
 
     def all(self) -> Iterator[Transaction]:
         for place in self._places.values():
@@ -148,7 +150,7 @@ class Coordinator:
     # -- changes ------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def alone_with(self, name: str, *, settled: bool) -> AsyncIterator[Place]:
+    async def alone_with(self, name: str, *, settled: bool) -> AsyncIterator[TransactionSlot]:
         """Nobody else changes that transaction; `settled` waits until a decision is everywhere.
 
         `NotCoordinator` if it is another broker's.
@@ -167,7 +169,7 @@ class Coordinator:
                 self._drop_unused(place)
 
     @staticmethod
-    async def _lock(place: Place, *, settled: bool) -> None:
+    async def _lock(place: TransactionSlot, *, settled: bool) -> None:
         while True:
             if settled:
                 await place.rest.wait()
@@ -176,20 +178,20 @@ class Coordinator:
                 return
             place.lock.release()
 
-    def _place(self, name: str) -> Place:
+    def _place(self, name: str) -> TransactionSlot:
         place = self._places.get(name)
         if place is None:
             path = f"{self._path}/{quote(name, safe='')}"
             record = OwnedRecord(self._broker.metadata, path, _encode, _decode)
-            place = self._places[name] = Place(name, record)
+            place = self._places[name] = TransactionSlot(name, record)
         return place
 
-    def _drop_unused(self, place: Place) -> None:
+    def _drop_unused(self, place: TransactionSlot) -> None:
         unused = place.transaction is None and not place.lock.statistics().tasks_waiting
         if unused and not place.lock.locked() and self._places.get(place.name) is place:
             del self._places[place.name]
 
-    async def _is_ready(self, place: Place, *, settled: bool) -> bool:
+    async def _is_ready(self, place: TransactionSlot, *, settled: bool) -> bool:
         """Whether the caller's turn begins: the record is known, and at rest if it is to be."""
         if place.record.state is RecordState.UNREAD:
             if await self._broker.ownership.transaction(place.name) is not None:
@@ -204,14 +206,14 @@ class Coordinator:
             self._finish_later(place)
         return place.rest.is_set() or not settled
 
-    async def _load(self, place: Place) -> None:
+    async def _load(self, place: TransactionSlot) -> None:
         """Alone with it."""
         if place.record.state is RecordState.UNREAD:
             await place.record.load()
             self._know(place)
             self._finish_later(place)
 
-    def _know(self, place: Place) -> None:
+    def _know(self, place: TransactionSlot) -> None:
         """Have at hand what the record says."""
         before, place.transaction = place.transaction, place.record.value
         if before is not None:
@@ -221,7 +223,7 @@ class Coordinator:
             place.logs = frozenset(place.transaction.logs)
             self._writers[place.transaction.writer] = place
 
-    def _lost(self, place: Place) -> NotCoordinator:
+    def _lost(self, place: TransactionSlot) -> NotCoordinator:
         """Another coordinator has written the record; returns what to raise."""
         log.warning("transaction %s: another broker coordinates it now", place.name)
         place.lost = True
@@ -232,7 +234,9 @@ class Coordinator:
         place.rest.set()
         return _not_coordinator(place.name)
 
-    async def store(self, place: Place, found: Transaction, **changes: Any) -> Transaction:
+    async def store(
+        self, place: TransactionSlot, found: Transaction, **changes: Any
+    ) -> Transaction:
         """Store what it is from now on; `NotCoordinator` if another broker has taken it over."""
         changed = replace(found, changed_ms=self._broker.clock.wall_ms(), **changes)
         try:
@@ -244,7 +248,7 @@ class Coordinator:
 
     async def extend(
         self,
-        place: Place,
+        place: TransactionSlot,
         *,
         logs: Iterable[str] = (),
         parties: Iterable[str] = (),
@@ -254,9 +258,9 @@ class Coordinator:
         found = place.transaction
         assert found is not None, "a transaction begins with its writer"
         assert not found.decided, "nothing new comes into what is decided"
-        if found.state is not State.ONGOING:
+        if found.state is not TransactionState.ONGOING:
             now_ms = self._broker.clock.wall_ms()
-            found = replace(found, state=State.ONGOING, began_ms=now_ms)
+            found = replace(found, state=TransactionState.ONGOING, began_ms=now_ms)
         await self.store(
             place,
             found,
@@ -265,27 +269,29 @@ class Coordinator:
             promises=(*found.promises, *promises),
         )
 
-    async def decide(self, place: Place, *, commit: bool, epoch: int | None = None) -> None:
+    async def decide(
+        self, place: TransactionSlot, *, commit: bool, epoch: int | None = None
+    ) -> None:
         """It is decided when this returns; the rest happens later."""
         found = place.transaction
         assert found is not None, "a transaction begins with its writer"
-        assert found.state is State.ONGOING, "only what goes on is decided"
-        state = State.COMMITTING if commit else State.ABORTING
+        assert found.state is TransactionState.ONGOING, "only what goes on is decided"
+        state = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         await self.store(place, found, state=state, epoch=found.epoch if epoch is None else epoch)
         self._finish_later(place)
 
-    async def _time_out(self, place: Place) -> None:
+    async def _time_out(self, place: TransactionSlot) -> None:
         async with self.alone_with(place.name, settled=False) as place:
             found = place.transaction
-            if found is not None and found.state is State.ONGOING:
+            if found is not None and found.state is TransactionState.ONGOING:
                 log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
                 # whoever is still at it is not to go on
                 await self.decide(place, commit=False, epoch=found.epoch + 1)
 
-    async def _forget(self, place: Place) -> None:
+    async def _forget(self, place: TransactionSlot) -> None:
         async with self.alone_with(place.name, settled=True) as place:
             found = place.transaction
-            if found is None or found.state is State.ONGOING:
+            if found is None or found.state is TransactionState.ONGOING:
                 return
             try:
                 await place.record.delete()
@@ -295,13 +301,13 @@ class Coordinator:
 
     # -- carrying out -------------------------------------------------------------------------
 
-    def _finish_later(self, place: Place) -> None:
+    def _finish_later(self, place: TransactionSlot) -> None:
         found = place.transaction
         if found is not None and found.decided and place.rest.is_set():
             place.rest = trio.Event()
             self._broker.spawn(self._finish, place)
 
-    async def _finish(self, place: Place) -> None:
+    async def _finish(self, place: TransactionSlot) -> None:
         """Tell every log, keep every promise, and store that it is done."""
         found = place.transaction
         assert found is not None
@@ -309,12 +315,12 @@ class Coordinator:
         async with trio.open_nursery() as nursery:
             for name in found.logs:
                 nursery.start_soon(self._mark, found, TopicName.parse(name), limiter)
-        if found.state is State.COMMITTING and found.promises:
+        if found.state is TransactionState.COMMITTING and found.promises:
             await _insist(found.name, lambda: self._keep(found.promises))
         await _insist(found.name, lambda: self._end(place, found))
         place.rest.set()
 
-    async def _end(self, place: Place, found: Transaction) -> None:
+    async def _end(self, place: TransactionSlot, found: Transaction) -> None:
         """All is done. Another coordinator that has the name now comes to the same end."""
         try:
             await self.store(
@@ -332,7 +338,7 @@ class Coordinator:
             except TopicNotFound:
                 return  # deleted, and with it what was written
             if isinstance(topic, Topic):
-                commit = found.state is State.COMMITTING
+                commit = found.state is TransactionState.COMMITTING
                 await topic.end_transaction(found.writer, found.epoch, committed=commit)
 
         async with limiter:

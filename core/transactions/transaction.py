@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 
-class State(enum.Enum):
+class TransactionState(enum.Enum):
     EMPTY = "empty"
     ONGOING = "ongoing"
     COMMITTING = "committing"
@@ -28,11 +28,11 @@ class State(enum.Enum):
     ABORTED = "aborted"
 
 
-DECIDED: Final = (State.COMMITTING, State.ABORTING)
+DECIDED: Final = (TransactionState.COMMITTING, TransactionState.ABORTING)
 """Nothing new comes in, and the end is not everywhere yet."""
-AT_REST: Final[Mapping[State, State]] = {
-    State.COMMITTING: State.COMMITTED,
-    State.ABORTING: State.ABORTED,
+AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
+    TransactionState.COMMITTING: TransactionState.COMMITTED,
+    TransactionState.ABORTING: TransactionState.ABORTED,
 }
 """What comes of those."""
 
@@ -54,7 +54,7 @@ class Transaction(Struct, frozen=True):
     timeout_ms: int
     epoch_before: int = -1
     """With which its writer asked for the present one: it may not have heard of it."""
-    state: State = State.EMPTY
+    state: TransactionState = TransactionState.EMPTY
     logs: tuple[str, ...] = ()
     """Full names of topics that have entries of it, or may have."""
     parties: tuple[str, ...] = ()

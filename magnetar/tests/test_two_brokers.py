@@ -16,7 +16,7 @@ from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker.broker import Broker, BrokerSettings
 from magnetar.core.kernel.clock import SystemClock
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START, Position
@@ -56,7 +56,7 @@ async def published(broker: Broker, payload: bytes) -> None:
     """As a producer does it: whoever is refused looks the topic up again."""
     for _ in range(TRIES_MAX):
         topic = await loaded(broker)
-        waiting = Waiting[Position]()
+        waiting = Completion[Position]()
         topic.publish([payload], None, waiting.done)
         try:
             await waiting.told()

@@ -28,10 +28,10 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import EXHAUSTED, Lend
+from magnetar.wire.http.connection_limit import ConnectionLimit
 from magnetar.wire.http.front import Front, HttpOptions
 from magnetar.wire.http.memory import Memory
 from magnetar.wire.http.metrics.exposition import Family
-from magnetar.wire.http.room import Room
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ async def serve_http(
     try:
         await _first_connection([sock for sock, _ in sockets])
         log.info("the first HTTP connection: loading the web server")
-        room = Room(options.connections_max)
+        room = ConnectionLimit(options.connections_max)
         memory = Memory(options.memory_bytes_max)
         front = Front(broker, options, extra_metrics, room=room, memory=memory)
         server = await _loaded(front, lend)

@@ -15,10 +15,10 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.wire.http.connection_limit import ConnectionLimit
 from magnetar.wire.http.memory import Memory
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.pauses import Pauses
-from magnetar.wire.http.room import Room
 from magnetar.wire.http.round_trip import HealthCheck
 from magnetar.wire.http.server.guard import HostNames
 
@@ -139,7 +139,7 @@ class Front(Struct, frozen=True):
     """Metrics of parts that HTTP does not know: the link, the storage tier."""
     health: HealthCheck = field(default_factory=HealthCheck)
     """Shared by all who ask."""
-    room: Room = field(default_factory=Room)
+    room: ConnectionLimit = field(default_factory=ConnectionLimit)
     """How many are served, and refused."""
     memory: Memory = field(default_factory=Memory)
     """For bodies and answers."""

@@ -3,7 +3,7 @@
 Hypercorn's own `serve` makes its sockets itself, has no limit of connections and wants TLS as file
 names; so its connection handler (`server/http1.py`) is run here under trio's own `serve_listeners`,
 on the sockets and contexts we were given. One connection costs one task; when `connections_max` are
-there, further ones are refused (`room.py`). Idle ones are closed.
+there, further ones are refused (`connection_limit.py`). Idle ones are closed.
 """
 
 from __future__ import annotations

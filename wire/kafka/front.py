@@ -26,7 +26,7 @@ from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise
 from magnetar.wire.kafka.addresses import Address, parsed
 from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
-from magnetar.wire.kafka.groups.classic.store import Keeper
+from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.lookups import Lookups
 from magnetar.wire.kafka.groups.coordinator import Groups
 from magnetar.wire.kafka.groups.expiry import Expiry, forget_if_unused
@@ -35,7 +35,7 @@ from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import Records
 from magnetar.wire.kafka.groups.stored_configs import Configured
 from magnetar.wire.kafka.groups.subscriptions import Subscriptions
-from magnetar.wire.kafka.groups.turns import Turns
+from magnetar.wire.kafka.groups.task_order import TaskOrder
 from magnetar.wire.kafka.partition.inspectors import Inspectors
 from magnetar.wire.kafka.partition.logs import Logs
 
@@ -123,7 +123,7 @@ class KafkaFront:
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
         self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
         self.records = Records(broker.metadata)
-        self.keeper = Keeper(broker.metadata, broker.ownership)
+        self.keeper = MemberStore(broker.metadata, broker.ownership)
         self.configured = Configured(broker.metadata, options.groups)
         self.groups = Groups(
             broker.clock,
@@ -136,7 +136,7 @@ class KafkaFront:
         self.lookups = Lookups(broker)
         self.subscriptions = Subscriptions(broker)
         self.offsets = Offsets(broker, self.logs, self.records)
-        self.commit_turns = Turns()
+        self.commit_turns = TaskOrder()
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
         self.one_list = trio.Lock()
         """Held while a long answer is made: that takes many times its size."""

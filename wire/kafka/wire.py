@@ -33,7 +33,7 @@ NOTHING: Final = memoryview(b"")
 _SIZE = Layout(">i").unpack_from
 
 
-class Asked:
+class KafkaRequest:
     """One request, and its place in line."""
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Asked:
         self._request = None
 
 
-class AskedAgain(Asked):
+class RepeatedProduce(KafkaRequest):
     """A request in words that have come before; it is made only if somebody asks for it."""
 
     __slots__ = ("body", "records", "shape")
@@ -127,8 +127,8 @@ class KafkaWire:
     def __init__(self) -> None:
         self.frame_bytes_wanted = 0
         self._closed = False
-        self._asked: list[Asked] = []
-        self._line: deque[Asked] = deque()
+        self._asked: list[KafkaRequest] = []
+        self._line: deque[KafkaRequest] = deque()
         """Requests whose responses have not left, in order."""
         self._outgoing: list[bytes] = []
         self._begun: tuple[Shape, bytes] | None = None
@@ -140,7 +140,7 @@ class KafkaWire:
         """Requests that are not answered yet."""
         return len(self._line)
 
-    def is_first(self, asked: Asked) -> bool:
+    def is_first(self, asked: KafkaRequest) -> bool:
         """Whether all that were asked before are answered."""
         return self._line[0] is asked
 
@@ -205,7 +205,7 @@ class KafkaWire:
             self.feed(b"".join((words, frame.view(), tail)))
             return
         (correlation_id,) = _SIZE(words, 8)
-        asked = AskedAgain(shape, correlation_id, frame.view(), frame)
+        asked = RepeatedProduce(shape, correlation_id, frame.view(), frame)
         self._line.append(asked)
         self._asked.append(asked)
 
@@ -214,29 +214,29 @@ class KafkaWire:
         if again is not None:
             shape, records = again
             (correlation_id,) = _SIZE(frame, at + 4)
-            asked: Asked = AskedAgain(shape, correlation_id, records)
+            asked: KafkaRequest = RepeatedProduce(shape, correlation_id, records)
         else:
             asked = self._read(frame, at)
         self._line.append(asked)
         self._asked.append(asked)
 
-    def _read(self, frame: bytes, begin: int) -> Asked:
+    def _read(self, frame: bytes, begin: int) -> KafkaRequest:
         key, version, correlation_id, client_id, at = apis.decode_header(frame, begin)
         request = apis.decode_request(key, version, frame, at)
         size = len(frame) - begin
-        asked = Asked(key, version, correlation_id, client_id, request, size)
+        asked = KafkaRequest(key, version, correlation_id, client_id, request, size)
         if isinstance(request, ProduceRequest):
             self.shapes.remember(frame, begin, version, client_id, request)
         return asked
 
-    def take_events(self) -> Sequence[Asked]:
+    def take_events(self) -> Sequence[KafkaRequest]:
         """What was asked since the last call."""
         taken, self._asked = self._asked, []
         return taken
 
     # -- out ----------------------------------------------------------------------------------
 
-    def answer(self, asked: Asked, response: Response | list[bytes] | None) -> None:
+    def answer(self, asked: KafkaRequest, response: Response | list[bytes] | None) -> None:
         """Pack a response that may be encoded already, or that there is none; it leaves when its
         turn comes.
         """
@@ -248,7 +248,7 @@ class KafkaWire:
             pieces = apis.encode_response(key, version, number, response)
         self.answer_packed(asked, pieces)
 
-    def answer_packed(self, asked: Asked, pieces: list[bytes]) -> None:
+    def answer_packed(self, asked: KafkaRequest, pieces: list[bytes]) -> None:
         """Likewise, a response that is packed."""
         asked.pieces = pieces
         line = self._line

@@ -29,7 +29,7 @@ from magnetar.wire.pulsar.frames import (
 )
 
 
-class State(Enum):
+class WireState(Enum):
     """How far the conversation is."""
 
     CONNECTING = "connecting"
@@ -42,10 +42,10 @@ class State(Enum):
 
 ONLY_FIRST: Final = (events.Connect,)
 
-ALLOWED: Final[Mapping[State, tuple[type, ...]]] = {
-    State.CONNECTING: ONLY_FIRST,
-    State.OPEN: tuple(kind for kind in events.ALL if kind not in ONLY_FIRST),
-    State.CLOSED: (),
+ALLOWED: Final[Mapping[WireState, tuple[type, ...]]] = {
+    WireState.CONNECTING: ONLY_FIRST,
+    WireState.OPEN: tuple(kind for kind in events.ALL if kind not in ONLY_FIRST),
+    WireState.CLOSED: (),
 }
 """Which events may happen when."""
 
@@ -82,7 +82,7 @@ class PulsarWire:
 
     def __init__(self, options: WireOptions = WireOptions()) -> None:  # noqa: B008 -- frozen
         self.options = options
-        self.state = State.CONNECTING
+        self.state = WireState.CONNECTING
         self.frame_bytes_wanted = 0
         self.exposes_broker_metadata = False
         """Messages keep the part that the broker put before them: the client asked, we allow."""
@@ -128,7 +128,7 @@ class PulsarWire:
         """Take one frame, whatever it is; the offset behind it, or where it begins if it is not
         whole.
         """
-        if self.state is State.CLOSED:
+        if self.state is WireState.CLOSED:
             raise WireError("bytes after the end")
         end = frame_end(data, offset, self._limits.frame_bytes_max)
         if end > size:
@@ -144,7 +144,7 @@ class PulsarWire:
             event = self._with_tail(event, data[behind:end])
         if not isinstance(event, ALLOWED[self.state]):
             raise WireError(f"{type(event).__name__} while {self.state.value}")
-        self.state = State.OPEN
+        self.state = WireState.OPEN
         self._hot = HOT
         self._events.append(event)
 
@@ -233,6 +233,6 @@ class PulsarWire:
 
     def close(self) -> None:
         """Hear nothing any more; what is packed may still be sent."""
-        self.state = State.CLOSED
+        self.state = WireState.CLOSED
         self._hot = {}
         self.frame_bytes_wanted = 0

@@ -13,13 +13,13 @@ from magnetar.core.kernel.errors import (
     TopicNotFound,
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
-from magnetar.core.ledger.log.managed_ledger import State
+from magnetar.core.ledger.log.managed_ledger import LogState
 from magnetar.core.policy.policies import AutoTopicCreation, NamespacePolicies
 from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.metadata import overwrite
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
 from magnetar.core.topic.topic import Topic
 
@@ -181,7 +181,7 @@ async def test_whoever_asks_during_an_unload_waits_for_its_end() -> None:
             stores.ledgers.sync()
         assert found == [broker.topics[A.full]]
         assert found != [old]
-        assert old.ledger.state is State.CLOSED
+        assert old.ledger.state is LogState.CLOSED
 
 
 async def test_what_was_left_half_closed_is_put_away_first() -> None:
@@ -193,7 +193,7 @@ async def test_what_was_left_half_closed_is_put_away_first() -> None:
         again = await broker.topic(A)
         assert again is not topic
         assert client.told == ["closed"]
-        assert topic.ledger.state is State.CLOSED
+        assert topic.ledger.state is LogState.CLOSED
 
 
 async def test_a_topic_taken_over_by_another_owner_is_let_go() -> None:
@@ -268,7 +268,7 @@ async def test_stopping_unloads_everything_and_loads_nothing_more() -> None:
 async def test_volatile_topics_are_there_while_they_are_loaded() -> None:
     async with running() as broker:
         topic = await broker.topic(VOLATILE)
-        assert isinstance(topic, VolatileTopic)
+        assert isinstance(topic, NonPersistentTopic)
         assert await broker.exists(VOLATILE)
         assert await topics_of(broker, DEFAULT) == [VOLATILE.full]
         await broker.delete(VOLATILE)

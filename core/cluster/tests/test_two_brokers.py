@@ -14,7 +14,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.chain import START, Position
@@ -27,7 +27,7 @@ from magnetar.core.testing.entries import entry
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.coordinator import Coordinator
-from magnetar.core.transactions.transaction import Promise, State, Transaction
+from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
 T = TopicName.parse("t")
 DEFAULT = NamespaceName.parse("public/default")
@@ -53,7 +53,7 @@ async def loaded(broker: Broker) -> Topic:
 
 async def published(topic: Topic, payload: bytes) -> None:
     """Raises what a producer hears."""
-    waiting = Waiting[Position]()
+    waiting = Completion[Position]()
     topic.publish([payload], None, waiting.done)
     await settled()
     await waiting.told()
@@ -187,12 +187,12 @@ async def test_deduplication_goes_on_with_what_the_new_owner_knows(stores: Store
         running(stores, deduplication=True) as other,
     ):
         before = await loaded(one)
-        waiting = Waiting[Position]()
+        waiting = Completion[Position]()
         before.publish_once("p", 5, [entry(sequence_id=5)], None, waiting.done)
         await waiting.told()
         after = await loaded(other)
         assert after.last_sequence_of("p") == 5
-        waiting = Waiting[Position]()
+        waiting = Completion[Position]()
         after.publish_once("p", 6, [entry(sequence_id=6)], None, waiting.done)
         await waiting.told()
         await one.unload(T)  # saves nothing over what is the other one's
@@ -228,7 +228,7 @@ async def test_a_transaction_is_decided_by_one(
     assert topic.ledger.chain.entries == 1, "marked"
     async with ours.alone_with("n", settled=True) as place:
         assert place.transaction is not None
-        assert place.transaction.state is State.ONGOING
+        assert place.transaction.state is TransactionState.ONGOING
         with pytest.raises(NotCoordinator):
             await ours.decide(place, commit=False)
     assert ours.find("n") is None
@@ -236,7 +236,7 @@ async def test_a_transaction_is_decided_by_one(
     assert not ours.admits(7, 0, T.full)
     async with ours.alone_with("n", settled=True) as place:
         assert place.transaction is not None
-        assert place.transaction.state is State.COMMITTED, "loaded anew"
+        assert place.transaction.state is TransactionState.COMMITTED, "loaded anew"
 
 
 async def test_a_transaction_is_begun_by_one(brokers: tuple[Broker, Broker]) -> None:
@@ -257,7 +257,7 @@ async def test_whoever_waits_for_a_lost_transaction_gets_the_new_one(
     ours, theirs = (Coordinator(broker, PATH, keep) for broker in brokers)
     await (await loaded(brokers[1])).begin_transactions()
     await begun(ours)
-    seen: list[State] = []
+    seen: list[TransactionState] = []
 
     async def wait() -> None:
         async with ours.alone_with("n", settled=True) as place:
@@ -271,7 +271,7 @@ async def test_whoever_waits_for_a_lost_transaction_gets_the_new_one(
         await settled()
         with pytest.raises(NotCoordinator):
             await ours.extend(place, parties=["g"])
-    assert seen == [State.ABORTED]
+    assert seen == [TransactionState.ABORTED]
 
 
 async def test_an_end_that_another_one_carries_out_ends_here(
@@ -283,7 +283,7 @@ async def test_an_end_that_another_one_carries_out_ends_here(
     await begun(first)
     async with first.alone_with("n", settled=True) as place:
         await place.record.write(
-            Transaction("n", 7, 0, 1000, state=State.COMMITTING, logs=(T.full,))
+            Transaction("n", 7, 0, 1000, state=TransactionState.COMMITTING, logs=(T.full,))
         )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ours.open)
@@ -292,7 +292,7 @@ async def test_an_end_that_another_one_carries_out_ends_here(
         for coordinator in (ours, theirs):
             async with coordinator.alone_with("n", settled=True) as place:
                 assert place.transaction is not None
-                assert place.transaction.state is State.COMMITTED
+                assert place.transaction.state is TransactionState.COMMITTED
 
 
 # -- what nobody owns --------------------------------------------------------------------------
@@ -349,7 +349,9 @@ async def test_a_start_touches_nothing_of_another_owner(stores: Stores) -> None:
         await (await loaded(owner)).begin_transactions()
         await begun(coordinator)
         async with coordinator.alone_with("n", settled=True) as place:
-            decided = Transaction("n", 7, 0, 1000, state=State.COMMITTING, logs=(T.full,))
+            decided = Transaction(
+                "n", 7, 0, 1000, state=TransactionState.COMMITTING, logs=(T.full,)
+            )
             await place.record.write(decided)
         before = dict(stores.metadata._values)
         async with running(stores, table) as other:

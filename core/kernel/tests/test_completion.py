@@ -6,12 +6,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import NotReady
 
 
 async def test_what_is_told_is_waited_for(autojump_clock: MockClock) -> None:
-    waiting = Waiting[int]()
+    waiting = Completion[int]()
     with trio.move_on_after(1) as still:
         await waiting.told()
     assert still.cancelled_caught
@@ -20,13 +20,13 @@ async def test_what_is_told_is_waited_for(autojump_clock: MockClock) -> None:
 
 
 async def test_what_was_told_before() -> None:
-    waiting = Waiting[None]()
+    waiting = Completion[None]()
     waiting.done(None)
     assert await waiting.told() is None
 
 
 async def test_an_error_is_raised() -> None:
-    waiting = Waiting[None]()
+    waiting = Completion[None]()
     error = NotReady("not yet")
     waiting.done(error)
     with pytest.raises(NotReady) as raised:
@@ -35,7 +35,7 @@ async def test_an_error_is_raised() -> None:
 
 
 async def test_the_first_counts() -> None:
-    waiting = Waiting[int]()
+    waiting = Completion[int]()
     waiting.done(1)
     waiting.done(2)
     assert await waiting.told() == 1

@@ -3,7 +3,7 @@
 import trio
 from trio.testing import MockClock
 
-from magnetar.core.kernel.cooperation import WORK_SECONDS, Resting
+from magnetar.core.kernel.cooperation import WORK_SECONDS, Cooperative
 
 
 class StepsOfThisTask(trio.abc.Instrument):
@@ -21,15 +21,15 @@ class StepsOfThisTask(trio.abc.Instrument):
 
 
 async def test_all_in_order() -> None:
-    assert [one async for one in Resting(range(1_000))] == list(range(1_000))
-    assert [one async for one in Resting(())] == []
+    assert [one async for one in Cooperative(range(1_000))] == list(range(1_000))
+    assert [one async for one in Cooperative(())] == []
 
 
 async def rests(clock: MockClock, seconds_each: float) -> int:
     """While ten things take so long each."""
     counted = StepsOfThisTask()
     trio.lowlevel.add_instrument(counted)
-    async for _ in Resting(range(10)):
+    async for _ in Cooperative(range(10)):
         clock.jump(seconds_each)
     return counted.steps
 

@@ -22,7 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from magnetar.core.ledger.log.chain import Chain, Position
-from magnetar.core.ledger.read.kept_entries import Kept
+from magnetar.core.ledger.read.kept_entries import KeptEntries
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last], as cursors are stored."""
@@ -101,7 +101,7 @@ class AckState:
         self._bits: dict[Position, int] = {}
         self._ended: Position = (-1, -1)
         """The last entry of the finished ledger asked about last."""
-        self._kept: Kept | None = None
+        self._kept: KeptEntries | None = None
         """What compaction left of that one."""
         self._rewritten = chain.rewritten
 
@@ -162,7 +162,7 @@ class AckState:
             return 0
         return self._ack_beyond(ledger_id, first, last)
 
-    def _ack_kept(self, kept: Kept, ledger_id: int, first: int, last: int) -> int:
+    def _ack_kept(self, kept: KeptEntries, ledger_id: int, first: int, last: int) -> int:
         """The same in a ledger of which not all is left."""
         marked_ledger, marked = self.mark_delete
         if ledger_id < marked_ledger:

@@ -24,7 +24,7 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor.acks import AckState, Range
@@ -261,7 +261,7 @@ class Cursor:
 
     async def saved(self) -> None:
         """Wait until all that is acknowledged now is stored; raises if it could not be."""
-        waiting = Waiting[None]()
+        waiting = Completion[None]()
         self.when_saved(waiting.done)
         await waiting.told()
 

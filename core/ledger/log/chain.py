@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.read.kept_entries import Kept
+from magnetar.core.ledger.read.kept_entries import KeptEntries
 
 Position = tuple[int, int]
 """(ledger id, entry id). (-1, -1) is before everything."""
@@ -38,7 +38,7 @@ class Segment(Struct):
     """Properties that somebody else gave it; they are kept as they are."""
     offload: bytes = b""
     """Where somebody else has moved it, likewise."""
-    kept: Kept | None = None
+    kept: KeptEntries | None = None
     """What compaction left of it; `entries` still counts up to the last."""
     begun_ms: int = 0
     """Nothing in it was written before; 0 where somebody else began it, who does not say so."""

@@ -58,7 +58,7 @@ from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
 log = logging.getLogger(__name__)
 
 
-class State(enum.Enum):
+class LogState(enum.Enum):
     IDLE = enum.auto()
     OPENING = enum.auto()
     WRITING = enum.auto()
@@ -68,16 +68,16 @@ class State(enum.Enum):
 
 
 LEAVES: Final = {
-    State.IDLE: (State.OPENING, State.TERMINATED, State.CLOSED),
-    State.OPENING: (State.WRITING, State.IDLE, State.CLOSED),
-    State.WRITING: (State.ROLLING, State.CLOSED),
-    State.ROLLING: (State.OPENING, State.IDLE, State.CLOSED),
-    State.TERMINATED: (State.CLOSED,),
-    State.CLOSED: (),
+    LogState.IDLE: (LogState.OPENING, LogState.TERMINATED, LogState.CLOSED),
+    LogState.OPENING: (LogState.WRITING, LogState.IDLE, LogState.CLOSED),
+    LogState.WRITING: (LogState.ROLLING, LogState.CLOSED),
+    LogState.ROLLING: (LogState.OPENING, LogState.IDLE, LogState.CLOSED),
+    LogState.TERMINATED: (LogState.CLOSED,),
+    LogState.CLOSED: (),
 }
 """Which state may follow which."""
 
-IDLE, WRITING, CLOSED = State.IDLE, State.WRITING, State.CLOSED
+IDLE, WRITING, CLOSED = LogState.IDLE, LogState.WRITING, LogState.CLOSED
 """Asking an enumeration for a member costs 75 ns, and each append does it thrice."""
 
 
@@ -97,7 +97,7 @@ class ManagedLedger:
     ) -> None:
         """`advanced` is called when more may be read, `lost` when another owner takes over."""
         self.name = name
-        self.state = State.IDLE
+        self.state = LogState.IDLE
         self.next_index = 0
         self.ledgers = LedgerList(storage, name, lambda: self.next_index, self.let_go)
         self.path, self.chain = self.ledgers.path, self.ledgers.chain
@@ -135,7 +135,7 @@ class ManagedLedger:
             return
         self.next_index = found.next_index
         if found.terminated is not None:
-            self._end(State.TERMINATED, Terminated("the topic is terminated"))
+            self._end(LogState.TERMINATED, Terminated("the topic is terminated"))
         if found.changed:
             await self.ledgers.save()
         await self.delete_ledgers(found.doomed)
@@ -156,7 +156,7 @@ class ManagedLedger:
     async def terminate(self) -> Position:
         """No entry will ever follow the last one; returns where that is."""
         async with self._ending_lock:
-            if self.state is State.TERMINATED:
+            if self.state is LogState.TERMINATED:
                 return self.chain.confirmed
             if self._refusal is not None:
                 raise Fenced("the topic is being unloaded")
@@ -165,31 +165,31 @@ class ManagedLedger:
                 await self._seal()
                 await self.ledgers.terminate(self.chain.confirmed)
             except BaseException:
-                if self.state is not State.CLOSED:
+                if self.state is not LogState.CLOSED:
                     self._refusal = None
                 raise
-            self._end(State.TERMINATED, self._refusal)
+            self._end(LogState.TERMINATED, self._refusal)
         return self.chain.confirmed
 
     def let_go(self, reason: Fenced) -> None:
         """Another owner has taken over: nothing more is written by this one."""
-        if self.state is not State.CLOSED:
+        if self.state is not LogState.CLOSED:
             log.error("%s: %s", self._said, reason)
             self._stop(reason)
             self._lost()
 
     def _stop(self, reason: BrokerError) -> None:
-        self._end(State.CLOSED, reason)
+        self._end(LogState.CLOSED, reason)
         self.ledgers.close()
         self._tail.clear()
         self._readers.clear()
         self._sparse.clear()
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: LogState) -> None:
         assert state in LEAVES[self.state], f"a log that is {self.state.name} becomes no {state}"
         self.state = state
 
-    def _end(self, state: State, reason: BrokerError) -> None:
+    def _end(self, state: LogState, reason: BrokerError) -> None:
         self._enter(state)
         self._refusal = reason
         self._fail(self._taken_waiting(), reason)
@@ -197,14 +197,14 @@ class ManagedLedger:
 
     async def _seal(self) -> None:
         """Wait for what is in flight and seal the ledger being written, if there is one."""
-        while self.state in (State.OPENING, State.WRITING, State.ROLLING):
-            if self.state is State.WRITING:
+        while self.state in (LogState.OPENING, LogState.WRITING, LogState.ROLLING):
+            if self.state is LogState.WRITING:
                 self._begin_roll()
             await self._changed.park()
 
     @property
     def terminated(self) -> bool:
-        return self.state is State.TERMINATED
+        return self.state is LogState.TERMINATED
 
     # -- appending ----------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class ManagedLedger:
         self.pending_bytes += append.size
         waiting.append(append)
         if self.state is IDLE:
-            self._enter(State.OPENING)
+            self._enter(LogState.OPENING)
             self._storage.spawn(self._open_writer)
         elif first and self.state is WRITING:
             if self._storage.gather is None:
@@ -316,7 +316,7 @@ class ManagedLedger:
         writer may be good for nothing more, so the ledger ends where it was confirmed.
         """
         behind = self._taken_waiting()
-        if self.state is State.WRITING:
+        if self.state is LogState.WRITING:
             self._trouble.began(self._said, "a write failed", error)
             self._begin_roll()
         else:
@@ -348,14 +348,14 @@ class ManagedLedger:
             writer = await self._new_ledger()
         except BrokerError as error:
             self._trouble.began(self._said, "cannot open a ledger", error)
-            if self.state is State.OPENING:
-                self._enter(State.IDLE)
+            if self.state is LogState.OPENING:
+                self._enter(LogState.IDLE)
             self._fail(self._taken_waiting(), error)
             self._changed.unpark_all()
             return
-        if self.state is State.OPENING:  # else it was let go meanwhile: its next owner seals it
+        if self.state is LogState.OPENING:  # else it was let go meanwhile: its next owner seals it
             self._writer = writer
-            self._enter(State.WRITING)
+            self._enter(LogState.WRITING)
         self._changed.unpark_all()
         self.write()
 
@@ -383,7 +383,7 @@ class ManagedLedger:
         )
 
     def _begin_roll(self) -> None:
-        self._enter(State.ROLLING)
+        self._enter(LogState.ROLLING)
         self._storage.spawn(self._roll)
 
     async def _roll(self) -> None:
@@ -397,8 +397,8 @@ class ManagedLedger:
         except BrokerError as error:
             # what the list does not say, opening the topic again will find out
             log.warning("%s: ledger %d has a ragged end: %s", self._said, writer.ledger_id, error)
-        if self.state is State.ROLLING:
-            self._enter(State.OPENING if self._waiting else State.IDLE)
+        if self.state is LogState.ROLLING:
+            self._enter(LogState.OPENING if self._waiting else LogState.IDLE)
             if self._waiting:
                 await self._open_writer()
         self._changed.unpark_all()
@@ -416,10 +416,10 @@ class ManagedLedger:
 
     async def roll_if_old(self) -> None:
         """Called now and then: a ledger may also end because of its age."""
-        if self.state in (State.IDLE, State.WRITING):
+        if self.state in (LogState.IDLE, LogState.WRITING):
             written = self.chain.segments[-1] if self._writer is not None else None
             await recovery.seal_ragged(self._storage, self.name, self.chain, written)
-        if self.state is State.WRITING and self.chain.segments[-1].entries:
+        if self.state is LogState.WRITING and self.chain.segments[-1].entries:
             segment = self.chain.segments[-1]
             age_ms = self._storage.clock.wall_ms() - segment.begun_ms
             if should_roll(self.roll_limits, segment.entries, segment.size, age_ms):
@@ -427,9 +427,9 @@ class ManagedLedger:
 
     async def roll(self) -> None:
         """End the ledger being written, so that it may be trimmed; the next append begins one."""
-        if self.state is State.WRITING and self.chain.segments[-1].entries:
+        if self.state is LogState.WRITING and self.chain.segments[-1].entries:
             self._begin_roll()
-            while self.state in (State.ROLLING,):
+            while self.state in (LogState.ROLLING,):
                 await self._changed.park()
 
     # -- metadata -----------------------------------------------------------------------------

@@ -20,7 +20,13 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import START, Chain, Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED, NEXT_INDEX, doomed_of, segments_of
 from magnetar.core.ledger.read import time_lookup
-from magnetar.core.ledger.read.kept_entries import KEPT, Kept, decoded, id_entries, place_said
+from magnetar.core.ledger.read.kept_entries import (
+    KEPT,
+    KeptEntries,
+    decoded,
+    id_entries,
+    place_said,
+)
 from magnetar.core.ledger.reports import said
 from magnetar.core.ports.metadata_store import Versioned
 
@@ -134,7 +140,7 @@ async def _find_kept(storage: Storage, name: str, segment: Segment) -> None:
         segment.entries = 0
 
 
-async def _kept(storage: Storage, said_kept: str) -> Kept:
+async def _kept(storage: Storage, said_kept: str) -> KeptEntries:
     """What compaction left of a ledger; its ids stand behind the entries."""
     ledger_id, first, count = place_said(said_kept)
     reader = await storage.ledgers.open(ledger_id, recover=False)
@@ -143,7 +149,7 @@ async def _kept(storage: Storage, said_kept: str) -> Kept:
     while at < end:
         entries += await reader.read(at, end - 1, IDS_BYTES)
         at = first + count + len(entries)
-    return Kept(ledger_id, first, decoded(entries, count))
+    return KeptEntries(ledger_id, first, decoded(entries, count))
 
 
 async def _index_at(storage: Storage, position: Position) -> int:

@@ -23,12 +23,12 @@ from typing import Final
 from magnetar.core.kernel.errors import Corrupted
 
 KEPT: Final = "magnetar.kept"
-"""Property of one ledger: where it is kept; the fields of `Kept.said`."""
+"""Property of one ledger: where it is kept; the fields of `KeptEntries.said`."""
 IDS_PER_ENTRY: Final = 100_000
 _WORD_BYTES: Final = 4
 
 
-class Kept:
+class KeptEntries:
     """See the module's docstring."""
 
     __slots__ = ("first", "ids", "ledger_id")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.entry import header, kafka_batch, kafka_form
-from magnetar.core.ledger.read.kept_entries import Kept
+from magnetar.core.ledger.read.kept_entries import KeptEntries
 from magnetar.core.ledger.read.tail_cache import Slice
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Sparse:
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
-        self._kept: Kept | None = None
+        self._kept: KeptEntries | None = None
         self._first = 0
         self._entries: list[bytes] = []
 
@@ -59,7 +59,7 @@ class Sparse:
             self.clear()  # who goes on wants others; a log that nobody reads keeps nothing
         return Slice(segment.ledger_id, entry_id, found, header.counts_of(found))
 
-    async def _read_ahead(self, kept: Kept, place: int) -> list[bytes]:
+    async def _read_ahead(self, kept: KeptEntries, place: int) -> list[bytes]:
         reader = await self._readers.get(kept.ledger_id)
         last = min(place + AHEAD_ENTRIES, kept.first + len(kept.ids)) - 1
         entries = await reader.read(place, last, AHEAD_BYTES)

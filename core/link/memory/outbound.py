@@ -34,7 +34,7 @@ OUTBOXES: Final = 8
 """One outbox has at most such a part of what is left."""
 
 
-class Waiting(Protocol):
+class BlockedPeer(Protocol):
     """Somebody who was told to wait."""
 
     @property
@@ -77,7 +77,7 @@ class Outgoing:
         self._small = min(SMALL_BYTES, self.high_max)
         self._easy = limit - self._kept - OUTBOXES * self.high_max
         """Up to here nobody needs to hold back for others."""
-        self._waiting: dict[bool, dict[Waiting, None]] = {True: {}, False: {}}
+        self._waiting: dict[bool, dict[BlockedPeer, None]] = {True: {}, False: {}}
         """Those that read, and the others."""
 
     def add(self, size: int) -> None:
@@ -113,12 +113,12 @@ class Outgoing:
 
     # -- waiting --------------------------------------------------------------------------------
 
-    def wait(self, who: Waiting) -> None:
+    def wait(self, who: BlockedPeer) -> None:
         """Tell them when there is room."""
         self.forget(who)
         self._waiting[who.reads][who] = None
 
-    def forget(self, who: Waiting) -> None:
+    def forget(self, who: BlockedPeer) -> None:
         for waiting in self._waiting.values():
             waiting.pop(who, None)
 

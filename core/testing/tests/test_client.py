@@ -9,7 +9,7 @@ from magnetar.core.policy.policies import (
 )
 from magnetar.core.testing.bench import bench
 from magnetar.core.testing.client import ClientProducer, attached, attached_volatile
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import AccessMode
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
@@ -51,7 +51,7 @@ async def test_a_producer_is_told_what_becomes_of_it() -> None:
 async def test_where_nothing_is_stored() -> None:
     async with bench() as desk:
         policies = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
-        topic = VolatileTopic(desk.env, TopicName.parse("non-persistent://a/b/t"), policies)
+        topic = NonPersistentTopic(desk.env, TopicName.parse("non-persistent://a/b/t"), policies)
         client = attached_volatile(topic, SubscriptionType.SHARED, permits=1)
         topic.publish([b"x", b"y"], None, lambda _result: None)
         assert client.payloads == [b"x"]

@@ -19,7 +19,7 @@ from magnetar.core.ports.ledger_store import Done
 from magnetar.core.topic.subscription.chunk_counts import ChunksOut
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.subscription.dispatch_limit import Toll
+    from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 
 PartialAck = tuple[int, int, int, int]
 """(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
@@ -168,7 +168,7 @@ class Consumer:
         self.request = request
         self.sink = sink
         self.subscription: Attachment | None = None
-        self.toll: Toll | None = None
+        self.toll: DispatchLimit | None = None
         """What its subscription's dispatch rates are counted by, if there are any."""
         self.epoch = request.epoch
         self.permits = 0

@@ -17,7 +17,7 @@ from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.environment import Environment
 
 
-class Toll:
+class DispatchLimit:
     """See the module's docstring."""
 
     __slots__ = ("_env", "_look", "_waiting", "throttles")

@@ -41,7 +41,7 @@ class _Queue:
         self.live = len(places)
 
 
-class Held(Generic[C]):
+class KeyQueues(Generic[C]):
     """See the module's docstring."""
 
     __slots__ = ("_hash_of", "_in_line", "_keys", "_lines", "_live", "_places", "_queues", "unread")

@@ -26,8 +26,8 @@ from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.end_of_topic import EndOfTopic
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.dispatch_limit import Toll
-from magnetar.core.topic.subscription.key_queues import Held
+from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
+from magnetar.core.topic.subscription.key_queues import KeyQueues
 from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
 from magnetar.core.topic.subscription.single_active import affordable
 from magnetar.core.topic.subscription.source import EntrySource
@@ -52,11 +52,11 @@ class KeyedDispatcher:
         mode: Mode,
     ) -> None:
         self.consumers: list[Consumer] = []
-        self.toll: Toll | None = None
+        self.toll: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
         self._hashes: dict[Position, int] = {}
-        self._held = Held(self.keys, self._hashes)
+        self._held = KeyQueues(self.keys, self._hashes)
         self.out = Outstanding(cursor, env, limits, look, self._held, self._left)
         self._cursor = cursor
         self._ledger = ledger

@@ -30,7 +30,7 @@ from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.core.topic.subscription.delayed import Delayed
-from magnetar.core.topic.subscription.replay import Waiting
+from magnetar.core.topic.subscription.replay import ReplaySet
 
 DELAY_TICK_SECONDS: Final = 1.0
 """A clock that is set back makes delayed entries at most so much late."""
@@ -73,7 +73,7 @@ class Outstanding:
         env: Environment,
         limits: SharedLimits,
         look: Callable[[], None],
-        replay: Waiting,
+        replay: ReplaySet,
         left: Left | None = None,
     ) -> None:
         self.pending: dict[Position, Consumer] = {}

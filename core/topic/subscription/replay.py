@@ -14,7 +14,7 @@ STALE_MAX: Final = 64
 """Beyond as many entries as are alive, a heap may have so many that are not."""
 
 
-class Waiting(Protocol):
+class ReplaySet(Protocol):
     """What waits to be delivered again, in whatever order it goes."""
 
     def __len__(self) -> int: ...

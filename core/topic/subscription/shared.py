@@ -21,7 +21,7 @@ from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.end_of_topic import EndOfTopic
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
 from magnetar.core.topic.subscription.replay import Replay
 from magnetar.core.topic.subscription.source import EntrySource
@@ -44,7 +44,7 @@ class SharedDispatcher:
         look: Callable[[], None],
     ) -> None:
         self.consumers: list[Consumer] = []
-        self.toll: Toll | None = None
+        self.toll: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._replay = Replay()
         self.out = Outstanding(cursor, env, limits, look, self._replay)

@@ -20,7 +20,7 @@ from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.end_of_topic import EndOfTopic
 from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.outstanding import SharedLimits
 from magnetar.core.topic.subscription.source import EntrySource
 
@@ -43,7 +43,7 @@ class SingleDispatcher:
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
         self.failover = failover
-        self.toll: Toll | None = None
+        self.toll: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._cursor = cursor
         self._ledger = ledger

@@ -26,7 +26,7 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer, PartialAck
-from magnetar.core.topic.subscription.dispatch_limit import Toll
+from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.key_shared import KeyedDispatcher, mode_of
 from magnetar.core.topic.subscription.outstanding import SharedLimits
 from magnetar.core.topic.subscription.shared import SharedDispatcher
@@ -50,7 +50,7 @@ class Dispatcher(Protocol):
     """How consumers are served; see `single_active.py` and `shared.py`."""
 
     consumers: list[Consumer]
-    toll: Toll | None
+    toll: DispatchLimit | None
 
     @property
     def unacked(self) -> int: ...
@@ -105,7 +105,7 @@ class Subscription:
         self._ledger = ledger
         self._limits = limits
         self._throttle: Throttle | None = None
-        self._toll: Toll | None = None
+        self._toll: DispatchLimit | None = None
 
     @property
     def kind(self) -> str:
@@ -218,7 +218,7 @@ class Subscription:
         throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
         if throttles == (self._toll.throttles if self._toll is not None else ()):
             return
-        self._toll = Toll(throttles, self._env, self.look) if throttles else None
+        self._toll = DispatchLimit(throttles, self._env, self.look) if throttles else None
         if self.dispatcher is not None:
             self.dispatcher.toll = self._toll
             for consumer in self.consumers:

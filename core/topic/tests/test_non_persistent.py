@@ -7,18 +7,22 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import Bench, Told
 from magnetar.core.testing.client import ClientProducer, attached_volatile
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEYED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
 
 
-async def volatile(desk: Bench, name: str = "non-persistent://public/default/t") -> VolatileTopic:
-    return VolatileTopic(desk.env, TopicName.parse(name), (await desk.topic("policies")).policies)
+async def volatile(
+    desk: Bench, name: str = "non-persistent://public/default/t"
+) -> NonPersistentTopic:
+    return NonPersistentTopic(
+        desk.env, TopicName.parse(name), (await desk.topic("policies")).policies
+    )
 
 
-def publish(topic: VolatileTopic, *payloads: bytes) -> object:
+def publish(topic: NonPersistentTopic, *payloads: bytes) -> object:
     told = Told()
     topic.publish(list(payloads), None, told)
     return told.result

@@ -14,7 +14,7 @@ from magnetar.core.kernel.errors import (
     Terminated,
 )
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.ledger.log.managed_ledger import State
+from magnetar.core.ledger.log.managed_ledger import LogState
 from magnetar.core.testing.bench import Bench, Told, settled
 from magnetar.core.testing.client import ClientConsumer, ClientProducer, attached
 from magnetar.core.topic.backlog import slowest
@@ -230,7 +230,7 @@ async def test_a_topic_lost_to_another_owner_is_fenced(desk: Bench) -> None:
     with pytest.raises(Exception, match="another owner"):
         await topic.ledger.set_property("a", "b")
     assert topic.fenced
-    assert topic.ledger.state is State.CLOSED
+    assert topic.ledger.state is LogState.CLOSED
     with pytest.raises(NotReady):
         topic.check_producer()
 
@@ -279,7 +279,7 @@ async def test_a_subscription_that_is_just_being_created_is_not_overlooked(
         nursery.start_soon(getattr(topic, ending))
         await settled()
         assert topic.fenced
-        assert topic.ledger.state is not State.CLOSED
+        assert topic.ledger.state is not LogState.CLOSED
         may_put.set()
     desk.metadata.put = put  # type: ignore[method-assign]
     left = await desk.metadata.children(topic.ledger.path)

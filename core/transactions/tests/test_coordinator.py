@@ -15,7 +15,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.coordinator import Coordinator
-from magnetar.core.transactions.transaction import Promise, State, Transaction
+from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
 PATH = "/transactions"
 NAMES = [TopicName.parse(f"t{number}") for number in range(3)]
@@ -58,7 +58,7 @@ async def decide(coordinator: Coordinator, *, commit: bool, name: str = "n") -> 
         await coordinator.decide(place, commit=commit)
 
 
-def state_of(coordinator: Coordinator, name: str = "n") -> State | None:
+def state_of(coordinator: Coordinator, name: str = "n") -> TransactionState | None:
     found = coordinator.find(name)
     return found.state if found is not None else None
 
@@ -70,10 +70,12 @@ async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> N
         coordinator = Coordinator(broker, PATH, keeper)
         topics = await topics_of(broker)
         await begun(coordinator)
-        assert state_of(coordinator) is State.ONGOING
+        assert state_of(coordinator) is TransactionState.ONGOING
         await decide(coordinator, commit=commit)
         await settled()
-        assert state_of(coordinator) is (State.COMMITTED if commit else State.ABORTED)
+        assert state_of(coordinator) is (
+            TransactionState.COMMITTED if commit else TransactionState.ABORTED
+        )
         assert [topic.ledger.chain.entries for topic in topics] == [1, 1, 1]
         assert keeper.kept == (["g"] if commit else [])
         found = coordinator.find("n")
@@ -103,13 +105,15 @@ async def test_what_was_decided_before_a_crash_is_carried_out_after_it(commit: b
         await begun(coordinator)
         await decide(coordinator, commit=commit)
         await settled()
-        assert state_of(coordinator) in (State.COMMITTING, State.ABORTING)
+        assert state_of(coordinator) in (TransactionState.COMMITTING, TransactionState.ABORTING)
     stores = _after_a_crash(stores)
     async with running(stores) as broker:
         coordinator = Coordinator(broker, PATH, keeper)
         await coordinator.open()
         await settled()
-        assert state_of(coordinator) is (State.COMMITTED if commit else State.ABORTED)
+        assert state_of(coordinator) is (
+            TransactionState.COMMITTED if commit else TransactionState.ABORTED
+        )
         topics = await topics_of(broker)
         assert [topic.ledger.chain.entries for topic in topics] == [1, 1, 1]
         assert keeper.kept == (["g"] if commit else [])
@@ -131,7 +135,7 @@ async def test_a_transaction_that_goes_on_is_there_after_a_crash() -> None:
     async with running(stores) as broker:
         coordinator = Coordinator(broker, PATH, Keeper())
         await coordinator.open()
-        assert state_of(coordinator) is State.ONGOING
+        assert state_of(coordinator) is TransactionState.ONGOING
         assert coordinator.admits(7, 0, LOGS[2])
 
 
@@ -146,7 +150,7 @@ async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> N
         with trio.fail_after(60):
             await begun(coordinator)
         assert keeper.kept == ["g"]
-        assert state_of(coordinator) is State.ONGOING
+        assert state_of(coordinator) is TransactionState.ONGOING
 
 
 async def test_a_topic_that_is_gone_holds_nobody_up() -> None:
@@ -157,7 +161,7 @@ async def test_a_topic_that_is_gone_holds_nobody_up() -> None:
         await broker.delete(NAMES[1], force=True)
         await decide(coordinator, commit=True)
         await settled()
-        assert state_of(coordinator) is State.COMMITTED
+        assert state_of(coordinator) is TransactionState.COMMITTED
 
 
 async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
@@ -170,10 +174,10 @@ async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
         await begun(coordinator)
         nursery.start_soon(coordinator.run, 3_600_000)
         await trio.sleep(5)
-        assert state_of(coordinator) is State.ONGOING
+        assert state_of(coordinator) is TransactionState.ONGOING
         stores.clock.forward(1.1)
         await trio.sleep(5)
-        assert state_of(coordinator) is State.ABORTED
+        assert state_of(coordinator) is TransactionState.ABORTED
         found = coordinator.find("n")
         assert found is not None
         assert found.epoch == 1
@@ -189,7 +193,7 @@ async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -
         await decide(coordinator, commit=True, name="old")
         nursery.start_soon(coordinator.run, 10_000)
         await trio.sleep(5)
-        assert state_of(coordinator, "old") is State.COMMITTED
+        assert state_of(coordinator, "old") is TransactionState.COMMITTED
         stores.clock.forward(11)
         await trio.sleep(5)
         assert coordinator.find("old") is None
@@ -212,10 +216,10 @@ async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPa
             patch.setattr(stores.metadata, "put", failing)
             with pytest.raises(StorageFailed):
                 await decide(coordinator, commit=True)
-        assert state_of(coordinator) is State.ONGOING
+        assert state_of(coordinator) is TransactionState.ONGOING
         await decide(coordinator, commit=False)
         await settled()
-        assert state_of(coordinator) is State.ABORTED
+        assert state_of(coordinator) is TransactionState.ABORTED
 
 
 async def test_a_decision_of_which_nobody_heard_is_not_changed(
@@ -242,5 +246,5 @@ async def test_a_decision_of_which_nobody_heard_is_not_changed(
             assert place.transaction.decided
         async with coordinator.alone_with("n", settled=True) as place:
             assert place.transaction is not None
-            assert place.transaction.state is State.COMMITTED
+            assert place.transaction.state is TransactionState.COMMITTED
         assert keeper.kept == ["g"]

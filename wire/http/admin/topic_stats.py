@@ -20,7 +20,7 @@ from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.cursor.acks import AckState
 from magnetar.core.ledger.formats import CursorSnapshot, encode_snapshot
 from magnetar.core.topic.backlog import backlog_bytes
-from magnetar.core.topic.non_persistent import VolatileSubscription, VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic, VolatileSubscription
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics, statistics
@@ -147,7 +147,7 @@ def _storage(topic: Topic) -> Json:
     }
 
 
-def _nothing_stored(topic: VolatileTopic) -> Json:
+def _nothing_stored(topic: NonPersistentTopic) -> Json:
     dropped = sum(each.dropped for each in topic.subscriptions.values())
     rate = sum(each.rates.per_second.dropped for each in topic.subscriptions.values())
     return {

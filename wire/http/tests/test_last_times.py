@@ -1,7 +1,7 @@
 """What consumers did last."""
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.wire.http.last_times import LastTimes
 from magnetar.wire.http.tests.visitor import Visitor
@@ -21,7 +21,7 @@ async def test_those_who_have_left_count(visitor: Visitor) -> None:
 
 async def test_the_latest_counts_of_those_who_are_here(visitor: Visitor) -> None:
     topic = await visitor.broker.topic(TopicName.parse("non-persistent://public/default/v"))
-    assert isinstance(topic, VolatileTopic)
+    assert isinstance(topic, NonPersistentTopic)
     subscription = topic.subscription("s")
     for number in (3, 9, 6):
         consumer = Consumer(number, ConsumerRequest(name="c"), None, 0, 0)  # type: ignore[arg-type]  # it is told nothing

@@ -25,7 +25,7 @@ from typing import Final, TypeVar
 import trio
 
 from magnetar.core.kernel.clock import Clock
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, NotCoordinator
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
@@ -40,11 +40,11 @@ from magnetar.wire.kafka.errors import (
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, resumed
 from magnetar.wire.kafka.groups.classic.rounds import Rules
-from magnetar.wire.kafka.groups.classic.store import Keeper
-from magnetar.wire.kafka.groups.classic.stored import AnyKept, Done, Kept, unheard
+from magnetar.wire.kafka.groups.classic.store import MemberStore
+from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
 from magnetar.wire.kafka.groups.consumer.words import Topics
-from magnetar.wire.kafka.groups.memory_budget import GROUP_BYTES, Room
+from magnetar.wire.kafka.groups.memory_budget import GROUP_BYTES, GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
 from magnetar.wire.kafka.groups.stored_configs import Configured
@@ -69,7 +69,7 @@ class Groups:
         clock: Clock,
         options: GroupOptions,
         records: Records,
-        keeper: Keeper,
+        keeper: MemberStore,
         configured: Configured,
         emptied: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -82,7 +82,7 @@ class Groups:
         self._rules = Rules(
             options.size_max, options.first_delay_seconds, new_id, self._store, soon
         )
-        self._room = Room()
+        self._room = GroupMemory()
         self._groups: dict[str, AnyGroup] = {}
         self._noted: dict[str, bool] = {}
         """Of groups that are here: whether their records say that they are in use."""
@@ -90,7 +90,7 @@ class Groups:
         """How many are about to join each group by the newer protocol."""
         self._loading: dict[str, trio.Lock] = {}
         """Of the groups being loaded just now."""
-        self._keeping: dict[str, Waiting[None]] = {}
+        self._keeping: dict[str, Completion[None]] = {}
         """Groups of the newer protocol of which something is on its way to the disk."""
         self._news = trio.Event()
 
@@ -124,15 +124,15 @@ class Groups:
             if not lock.locked():
                 self._loading.pop(group_id, None)
 
-    def _resume(self, group_id: str, kept: AnyKept) -> None:
-        if isinstance(kept, Kept):
+    def _resume(self, group_id: str, kept: AnyStoredGroup) -> None:
+        if isinstance(kept, StoredGroup):
             classic = self._begin(Group(group_id, self._rules, self._room))
             classic.resume(kept, self.now())
         else:
             self._begin(self._consumers(group_id)).resume(kept, self.now())
         self._noted[group_id] = True
 
-    def _store(self, group_id: str, kept: AnyKept | None, done: Done) -> None:
+    def _store(self, group_id: str, kept: AnyStoredGroup | None, done: Done) -> None:
         """Have the members stored; a group that is another coordinator's is dropped here."""
 
         def stored(error: BrokerError | None) -> None:
@@ -278,7 +278,7 @@ class Groups:
         """What a member is about to be told is on the disk when this returns."""
         waiting = self._keeping.get(group.id)
         if group.unkept:
-            waiting = self._keeping[group.id] = Waiting[None]()
+            waiting = self._keeping[group.id] = Completion[None]()
             self._store(group.id, group.kept(), waiting.done)
         if waiting is None:
             return

@@ -19,7 +19,7 @@ ID_BYTES: Final = 500
 """Of an id that its owner has not come back with."""
 
 
-class Room:
+class GroupMemory:
     """See the module's docstring."""
 
     __slots__ = ("bytes_max", "used_bytes")

@@ -10,7 +10,12 @@ from __future__ import annotations
 from magnetar.wire.kafka.groups.classic import embedded
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Member
-from magnetar.wire.kafka.groups.classic.stored import Kept, KeptMember, KeptReader, KeptReaders
+from magnetar.wire.kafka.groups.classic.stored import (
+    KeptMember,
+    KeptReader,
+    KeptReaders,
+    StoredGroup,
+)
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.classic import (
     assignment_of,
@@ -67,7 +72,7 @@ def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -
     )
 
 
-def moved_back(group: ConsumerGroup) -> Kept:
+def moved_back(group: ConsumerGroup) -> StoredGroup:
     """A group in which all members are classic as one of theirs.
 
     They are not of one mind about the epoch; the highest that one of them knows is the generation.
@@ -89,7 +94,7 @@ def moved_back(group: ConsumerGroup) -> Kept:
                 assignment=assignment_of(group, member.assigned, classic),
             )
         )
-    return Kept(
+    return StoredGroup(
         generation=max(member.epoch for member, _ in classics),
         protocol_type=embedded.CONSUMER,
         protocol=classics[0][1].protocols[0],

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from magnetar.core.transactions.coordinator import Coordinator
-from magnetar.core.transactions.transaction import State
+from magnetar.core.transactions.transaction import TransactionState
 from magnetar.wire.kafka.groups.commit import Commit
 from magnetar.wire.kafka.groups.subscriptions import Partition
 
@@ -22,7 +22,7 @@ def unstable(coordinator: Coordinator, group: str) -> set[Partition]:
     """Of which something is promised and not decided, or decided and not kept yet."""
     found: set[Partition] = set()
     for transaction in coordinator.all():
-        if group not in transaction.parties or transaction.state is State.ABORTING:
+        if group not in transaction.parties or transaction.state is TransactionState.ABORTING:
             continue
         for promise in transaction.promises:
             if promise.to == group:

@@ -25,7 +25,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.wire.kafka.errors import POLICY_VIOLATION, Refused
 from magnetar.wire.kafka.groups import configs
 from magnetar.wire.kafka.groups.consumer.words import Timing
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
 
 CONFIGS: Final = "/magnetar/kafka/group-configs"
@@ -50,7 +50,7 @@ class Configured:
     ) -> None:
         self.options = options
         self._metadata = metadata
-        self._room = Room(bytes_max)
+        self._room = GroupMemory(bytes_max)
         self._records: dict[str, OwnedRecord[Configs]] = {}
         """Of groups that have configs of their own."""
         self._lock = trio.Lock()

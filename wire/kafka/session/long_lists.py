@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.wire.kafka.apis import encode_listed, encode_parts
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.codec.declare import Message, Response
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 Thing = TypeVar("Thing")
 
@@ -23,7 +23,7 @@ FEW: Final = 100
 
 
 async def long_list(
-    asked: Asked,
+    asked: KafkaRequest,
     response: Response,
     things: Sequence[Thing],
     make: Callable[[Thing], Awaitable[Message]],
@@ -31,7 +31,7 @@ async def long_list(
     """The whole response, encoded: `response` with its last field, an empty list, filled."""
     parts: list[bytes] = []
     made: list[Message] = []
-    async for thing in Resting(things):
+    async for thing in Cooperative(things):
         made.append(await make(thing))
         if len(made) == FEW:
             parts.append(encode_parts(asked.key, asked.version, made))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from magnetar.wire.kafka import hot
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 
 class Pending:
@@ -20,7 +20,7 @@ class Pending:
     __slots__ = ("_others", "requests")
 
     def __init__(self) -> None:
-        self.requests: deque[Asked] = deque()
+        self.requests: deque[KafkaRequest] = deque()
         """To be looked at: whether there are any is asked for each request that comes or goes."""
         self._others = 0
 
@@ -28,11 +28,11 @@ class Pending:
     def only_produces(self) -> bool:
         return not self._others
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: KafkaRequest) -> None:
         self.requests.append(asked)
         self._others += asked.key != hot.KEY
 
-    def take(self) -> Asked:
+    def take(self) -> KafkaRequest:
         """The first one: its turn has come."""
         asked = self.requests.popleft()
         self._others -= asked.key != hot.KEY

@@ -25,10 +25,10 @@ from magnetar.wire.kafka.messages.sasl import (
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 
-async def on_sasl_handshake(session: KafkaSession, asked: Asked) -> SaslHandshakeResponse:
+async def on_sasl_handshake(session: KafkaSession, asked: KafkaRequest) -> SaslHandshakeResponse:
     request = asked.request
     assert isinstance(request, SaslHandshakeRequest)
     mechanisms = session.broker.access.mechanisms
@@ -40,7 +40,9 @@ async def on_sasl_handshake(session: KafkaSession, asked: Asked) -> SaslHandshak
     return SaslHandshakeResponse(error_code=code, mechanisms=sorted(mechanisms))
 
 
-async def on_sasl_authenticate(session: KafkaSession, asked: Asked) -> SaslAuthenticateResponse:
+async def on_sasl_authenticate(
+    session: KafkaSession, asked: KafkaRequest
+) -> SaslAuthenticateResponse:
     request = asked.request
     assert isinstance(request, SaslAuthenticateRequest)
     told = SaslAuthenticateResponse(error_code=NONE, error_message=None, auth_bytes=b"")

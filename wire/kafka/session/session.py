@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.broker.access import ANYBODY, Conversation
-from magnetar.core.broker.publish_throttle import Debts
+from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.memory.pauses import PAUSE_LATER, PAUSE_PUBLISHES
@@ -30,13 +30,13 @@ from magnetar.wire.kafka.partition.inspectors import Account
 from magnetar.wire.kafka.session import rights, sasl, versions
 from magnetar.wire.kafka.session.configs import acls, configs
 from magnetar.wire.kafka.session.fetch import delete_records, fetch, list_offsets
-from magnetar.wire.kafka.session.fetch.news import News
+from magnetar.wire.kafka.session.fetch.wakeup import Wakeup
 from magnetar.wire.kafka.session.groups import classic, consumer, group_tools, offsets
 from magnetar.wire.kafka.session.pending import Pending
 from magnetar.wire.kafka.session.produce import produce, single_batch
 from magnetar.wire.kafka.session.topics import log_dirs, metadata, quorum, topic_changes
 from magnetar.wire.kafka.session.transactions import promises, transaction_tools, transactions
-from magnetar.wire.kafka.wire import Asked, AskedAgain, KafkaWire
+from magnetar.wire.kafka.wire import KafkaRequest, KafkaWire, RepeatedProduce
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.addresses import Address
@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 Told = Response | list[bytes] | None
 """A response, or the pieces of one that is encoded already."""
-Handler = Callable[["KafkaSession", Asked], Awaitable[Told]]
+Handler = Callable[["KafkaSession", KafkaRequest], Awaitable[Told]]
 
 HANDLERS: Final[Mapping[int, Handler]] = {
     **versions.HANDLERS,
@@ -138,10 +138,12 @@ class KafkaSession:
         self.who = ANYBODY
         self.proof: Conversation | None = None
         """Who it is, in the course of being proved."""
-        self.debts = Debts(front.broker.clock, front.broker.spawn, connection, self._still_here)
+        self.debts = PublishThrottle(
+            front.broker.clock, front.broker.spawn, connection, self._still_here
+        )
         self._weight = [0, 0]
         """Of the large requests that are not answered, and of produces that wait: see `_weigh`."""
-        self._told_of_end: set[News] = set()
+        self._told_of_end: set[Wakeup] = set()
         self._busy = False
         """A task answers a request, or loads the topics of a produce: what comes later waits."""
         self._busy_at = -1
@@ -151,7 +153,7 @@ class KafkaSession:
 
     # -- requests -----------------------------------------------------------------------------
 
-    def handle(self, asked: Asked) -> None:
+    def handle(self, asked: KafkaRequest) -> None:
         """Act on one request, or do so later."""
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
@@ -164,7 +166,7 @@ class KafkaSession:
         else:
             self._begin(asked)
 
-    def weigh(self, asked: Asked) -> bool:
+    def weigh(self, asked: KafkaRequest) -> bool:
         """Count a request that is not done with at once, until it is answered. False: there is no
         memory for it, and its connection ends, since nobody would wait less for being asked to.
 
@@ -194,7 +196,7 @@ class KafkaSession:
         at_one = self._busy and self._busy_at == hot.KEY
         return (at_one or not self._busy) and self._later.only_produces
 
-    def _relieve(self, asked: Asked) -> None:
+    def _relieve(self, asked: KafkaRequest) -> None:
         """It is answered."""
         self._weight[asked.storing] -= asked.weight
         if asked.storing:  # it may have been refused
@@ -204,13 +206,13 @@ class KafkaSession:
         if self.connection.paused & PAUSE_LATER and 2 * self._weight[True] <= LATER_BYTES_MAX:
             self.connection.resume(PAUSE_LATER)
 
-    def _may_begin(self, asked: Asked) -> bool:
+    def _may_begin(self, asked: KafkaRequest) -> bool:
         return not self._busy and (asked.key == hot.KEY or self.wire.is_first(asked))
 
-    def _begin(self, asked: Asked) -> None:
+    def _begin(self, asked: KafkaRequest) -> None:
         self._busy_at = asked.key
         try:
-            if isinstance(asked, AskedAgain):
+            if isinstance(asked, RepeatedProduce):
                 rights.check_named(self.broker.access, self.who, asked.key, asked.shape.asked_of)
                 if single_batch.begin(self, asked):
                     return
@@ -245,7 +247,7 @@ class KafkaSession:
             self._busy = False
             self._act_on_later()
 
-    async def _answer_with(self, asked: Asked, response: Awaitable[Told]) -> None:
+    async def _answer_with(self, asked: KafkaRequest, response: Awaitable[Told]) -> None:
         made = await response
         self.connection.begin()
         try:
@@ -273,7 +275,7 @@ class KafkaSession:
         self._later.clear()
         self.connection.end("this server failed")
 
-    def answer(self, asked: Asked, response: Told) -> None:
+    def answer(self, asked: KafkaRequest, response: Told) -> None:
         """Pack the response, or that there is none."""
         if not self.gone:
             if asked.weight:
@@ -281,7 +283,7 @@ class KafkaSession:
             self.wire.answer(asked, response)
             self._answered()
 
-    def answer_packed(self, asked: Asked, packed: bytes) -> None:
+    def answer_packed(self, asked: KafkaRequest, packed: bytes) -> None:
         """Likewise, a response that is packed."""
         if not self.gone:
             if asked.weight:
@@ -333,9 +335,9 @@ class KafkaSession:
             news.wake()
 
     @contextmanager
-    def told_of_end(self) -> Iterator[News]:
+    def told_of_end(self) -> Iterator[Wakeup]:
         """Somebody who waits, and need not any more when the connection is gone, or has room."""
-        news = News()
+        news = Wakeup()
         self._told_of_end.add(news)
         try:
             yield news

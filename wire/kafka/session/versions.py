@@ -15,7 +15,7 @@ from magnetar.wire.kafka.messages.basics import (
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 NAMED_VERSION: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII)
@@ -74,7 +74,7 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
 """What we say that we serve; nothing without a handler is among it."""
 
 
-async def on_api_versions(_session: KafkaSession, asked: Asked) -> ApiVersionsResponse:
+async def on_api_versions(_session: KafkaSession, asked: KafkaRequest) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         error_code=_refusal(asked),
         api_keys=[
@@ -84,7 +84,7 @@ async def on_api_versions(_session: KafkaSession, asked: Asked) -> ApiVersionsRe
     )
 
 
-def _refusal(asked: Asked) -> int:
+def _refusal(asked: KafkaRequest) -> int:
     """A version that we do not know is answered all the same; from 3 on a client has a name."""
     request = asked.request
     if request is None:

@@ -10,7 +10,7 @@ import trio
 from magnetar.core.kernel.errors import NotAllowed
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.errors import code_of
-from magnetar.wire.pulsar.wire import State
+from magnetar.wire.pulsar.wire import WireState
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.session import PulsarSession
@@ -61,7 +61,7 @@ def on_auth_response(_session: PulsarSession, _event: events.AuthResponse) -> No
 
 def on_quiet(session: PulsarSession) -> None:
     """Ping a silent client; one that never introduced itself has had its time."""
-    if session.wire.state is State.CONNECTING:
+    if session.wire.state is WireState.CONNECTING:
         session.connection.end("it did not introduce itself")
         return
     session.wire.ping()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -54,7 +54,7 @@ class Attached:
     )
 
     def __init__(
-        self, session: PulsarSession, event: events.Subscribe, topic: Topic | VolatileTopic
+        self, session: PulsarSession, event: events.Subscribe, topic: Topic | NonPersistentTopic
     ) -> None:
         self.session = session
         self.id = event.consumer_id

@@ -18,7 +18,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import check_length
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
 from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.topic import Topic
@@ -78,7 +78,7 @@ async def _produce(session: PulsarSession, event: events.Producer) -> None:
 
 
 async def _enter(
-    session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic
+    session: PulsarSession, event: events.Producer, topic: Topic | NonPersistentTopic
 ) -> None:
     """Unless the client has given up."""
     producer_id, coming = event.producer_id, session.producers_coming
@@ -91,7 +91,7 @@ async def _enter(
         await _attach(session, event, topic, name)
 
 
-async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None:
+async def _prepare(event: events.Producer, topic: Topic | NonPersistentTopic) -> None:
     """What must be so before a producer may attach."""
     topic.check_producer()
     if topic.policies.encryption_required and not event.encrypted:
@@ -106,7 +106,7 @@ async def _prepare(event: events.Producer, topic: Topic | VolatileTopic) -> None
 
 
 async def _attach(
-    session: PulsarSession, event: events.Producer, topic: Topic | VolatileTopic, name: str
+    session: PulsarSession, event: events.Producer, topic: Topic | NonPersistentTopic, name: str
 ) -> None:
     """Into the session first: whoever detaches it while the topic is being taken finds it there."""
     attached = Attached(session, event, topic)

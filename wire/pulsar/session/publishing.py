@@ -19,7 +19,7 @@ import msgspec
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic import restrictions
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.publishing.sequences import Verdict, counts
 from magnetar.core.topic.topic import Topic
@@ -65,7 +65,7 @@ class Attached:
         self,
         session: PulsarSession,
         event: events.Producer,
-        topic: Topic | VolatileTopic,
+        topic: Topic | NonPersistentTopic,
     ) -> None:
         self.session = session
         self.id = event.producer_id

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
 from magnetar.wire.pulsar import events, refusals, replies
-from magnetar.wire.pulsar.session.away import ask
+from magnetar.wire.pulsar.session.absent_consumers import ask
 from magnetar.wire.pulsar.session.consume import Attached
 
 if TYPE_CHECKING:

@@ -16,9 +16,10 @@ Limits:
 - `BEGIN_MAX` requests begin in one turn of the loop, which then serves other protocols.
 - A connection that does not take its answers gets no more of them: nothing of it begins meanwhile.
 
-Invariants: what waits is dropped when its connection goes, before it does anything; `Turns` knows
-every connection whose next request may begin; whoever is held has a request under way; while
-something has begun, or may, a task looks again in the next turn of the loop.
+Invariants: what waits is dropped when its connection goes, before it does anything;
+`RequestSchedule` knows every connection whose next request may begin; a connection that is held has
+a request under way; while something has begun, or may, a task looks again in the next turn of the
+loop.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _size_of_value(value: object) -> int:
     return _size_of_fields(value) if isinstance(value, Struct) else 0
 
 
-class Turns:
+class RequestSchedule:
     """Which connection begins its next request. One for all connections of a front."""
 
     __slots__ = ("_held", "_left", "_looking", "_ready", "_spawn", "under_way")
@@ -154,7 +155,7 @@ class Requests:
 
     __slots__ = ("_later", "_session", "_turns", "one_list", "under_way")
 
-    def __init__(self, session: PulsarSession, turns: Turns) -> None:
+    def __init__(self, session: PulsarSession, turns: RequestSchedule) -> None:
         self._session = session
         self._turns = turns
         self._later: deque[Request] = deque()

@@ -15,7 +15,7 @@ from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
-from magnetar.wire.pulsar.session.away import ask
+from magnetar.wire.pulsar.session.absent_consumers import ask
 from magnetar.wire.pulsar.session.consume import Attached
 
 if TYPE_CHECKING:

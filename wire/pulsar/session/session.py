@@ -19,17 +19,17 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.broker.broker import Broker
-from magnetar.core.broker.publish_throttle import Debts
+from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.kernel.errors import BrokerError, Invalid
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.pulsar import events, refusals, replies
 from magnetar.wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
-from magnetar.wire.pulsar.session.away import Away
+from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
 from magnetar.wire.pulsar.session.produce import HANDLERS as PRODUCE
 from magnetar.wire.pulsar.session.produce import detach_all as detach_producers
 from magnetar.wire.pulsar.session.publishing import Attached as AttachedProducer
-from magnetar.wire.pulsar.session.requests import Answer, Requests, Turns
+from magnetar.wire.pulsar.session.requests import Answer, Requests, RequestSchedule
 from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Front:
         self.broker = broker
         self.options = options
         self.lookups = lookup.UnderWay(options.lookups_max)
-        self.turns = Turns(broker.spawn)
+        self.turns = RequestSchedule(broker.spawn)
 
     def __call__(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
         wire = PulsarWire(self.options.wire)
@@ -138,16 +138,16 @@ class PulsarSession:
         """When these were closed: what they had sent may still be on its way."""
         self.consumers: dict[int, consume.Attached] = {}
         self.consumers_coming: dict[int, int] = {}
-        self.away = Away()
+        self.away = AbsentConsumers()
         """Consumers that were sent away and are expected back."""
         self.gone = False
         self.pong = trio.Event()
         """Set, and replaced, with each answer to a ping."""
         self.pending_messages = 0
-        self.debts = Debts(broker.clock, broker.spawn, connection, self._reassure)
+        self.debts = PublishThrottle(broker.clock, broker.spawn, connection, self._reassure)
         self.lookups = lookup.UnderWay(options.lookups_max)
         """Shared by all connections of a front."""
-        self.requests = Requests(self, Turns(broker.spawn))
+        self.requests = Requests(self, RequestSchedule(broker.spawn))
         """Those that need time; who begins is shared likewise."""
         self.room = trio.Event()
         """Set, and replaced, when the client has taken what was sent, or has gone."""

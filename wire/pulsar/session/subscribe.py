@@ -17,7 +17,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import check_length, check_subscription
 from magnetar.core.ledger.log.chain import START, Position
-from magnetar.core.topic.non_persistent import VolatileTopic
+from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import Attachment, ConsumerRequest
@@ -75,7 +75,7 @@ async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
 
 
 async def _take_place(
-    session: PulsarSession, event: events.Subscribe, topic: Topic | VolatileTopic
+    session: PulsarSession, event: events.Subscribe, topic: Topic | NonPersistentTopic
 ) -> None:
     """Unless the client has given up; once more if who was in the way turns out to be dead."""
     consumer_id, coming = event.consumer_id, session.consumers_coming
@@ -108,7 +108,7 @@ async def _holder_is_gone(
 def _attach(
     session: PulsarSession,
     event: events.Subscribe,
-    topic: Topic | VolatileTopic,
+    topic: Topic | NonPersistentTopic,
     subscription: Attachment,
 ) -> None:
     """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
@@ -140,8 +140,8 @@ def _attach(
     attached.welcome(event.request_id)
 
 
-async def _subscription(event: events.Subscribe, topic: Topic | VolatileTopic) -> Attachment:
-    if isinstance(topic, VolatileTopic):
+async def _subscription(event: events.Subscribe, topic: Topic | NonPersistentTopic) -> Attachment:
+    if isinstance(topic, NonPersistentTopic):
         return topic.subscription(event.subscription)
     if not event.durable:
         return topic.reader(event.subscription, await _reader_start(event, topic))
@@ -207,7 +207,7 @@ async def on_unsubscribe(session: PulsarSession, event: events.Unsubscribe) -> N
     session.reply(replies.success(event.request_id))
 
 
-async def _delete(name: str, force: bool, topic: Topic | VolatileTopic) -> None:
+async def _delete(name: str, force: bool, topic: Topic | NonPersistentTopic) -> None:
     await topic.unsubscribe(name, force=force)
 
 

@@ -14,7 +14,7 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.hot import sequence_of
 from magnetar.wire.pulsar.tests import peer
-from magnetar.wire.pulsar.wire import ALLOWED, PulsarWire, Recipient, State, WireOptions
+from magnetar.wire.pulsar.wire import ALLOWED, PulsarWire, Recipient, WireOptions, WireState
 
 EVERYDAY = [
     peer.connect(),
@@ -89,7 +89,7 @@ def connected(**options) -> PulsarWire:
 
 
 def test_every_event_has_its_time():
-    assert set(ALLOWED) == set(State)
+    assert set(ALLOWED) == set(WireState)
     assert {kind for allowed in ALLOWED.values() for kind in allowed} == set(events.ALL)
 
 
@@ -98,7 +98,7 @@ def test_the_first_word_is_connect(frame):
     wire = PulsarWire()
     with pytest.raises(WireError, match="connecting"):
         wire.feed(frame)
-    assert wire.state is State.CLOSED
+    assert wire.state is WireState.CLOSED
 
 
 def test_nobody_connects_twice():

@@ -11,7 +11,7 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor import cursor as module
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import START, Position
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger, State
+from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.testing.bench import Bench, Told, bench, settled, stored
@@ -272,7 +272,7 @@ async def test_another_owner_fences_cursor_and_log(bench_: Bench) -> None:
     former.when_saved(told)
     await settled()
     assert isinstance(told.result, Fenced)
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
     await former.close()
     again = await opened(bench_, ledger)
     assert state(again) == ((0, 0), [], []), "nothing of the former owner's got through"

@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.kernel.errors import Fenced, NotFound, StorageFailed
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor.cursor_store import CursorPlace
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger, State
+from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.testing.bench import Bench, bench, settled
 
 
@@ -75,7 +75,7 @@ async def test_another_owners_is_not_written_over(desk: Bench) -> None:
     with pytest.raises(Fenced) as refused:
         await named(place)
     assert isinstance(refused.value.__cause__, Fenced), "the record says which"
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
     assert list(desk.ledgers.ledgers) == [theirs]
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from magnetar.core.entry import kafka_form
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
 from magnetar.core.ledger.fold.fold import NEVER, Fold, FoldState
-from magnetar.core.ledger.log.managed_ledger import State
+from magnetar.core.ledger.log.managed_ledger import LogState
 from magnetar.core.ledger.tests.folds import (
     CASES,
     Case,
@@ -342,7 +342,7 @@ async def test_of_two_owners_the_former_one_is_fenced(desk: Bench, case: Case) -
     await history.load()
     with pytest.raises(Fenced):
         await fold.save()
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
     await fold.close()
     await history.write(*FEW[5:])
     await history.subject.fold.save()

@@ -10,7 +10,7 @@ import pytest
 from magnetar.core.kernel.errors import Corrupted, Fenced, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot, SnapshotStore
 from magnetar.core.ledger.fold.snapshots import CursorSnapshots, MetadataSnapshots, Numbers
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger, State
+from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.testing.bench import Bench, bench, stored
 from magnetar.core.testing.metadata import overwrite
 
@@ -122,7 +122,7 @@ async def test_another_owners_is_not_written_over(
         await ours.write(Snapshot((-1, -1), {"p": 3}, 5))
     with pytest.raises(Fenced):
         await ours.write(Snapshot((-1, -1), {"p": 4}, 5))
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
     found = await store(desk, theirs).read()
     assert found is not None
     assert found.image == {"p": 2}

@@ -12,7 +12,7 @@ from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed, Term
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log import managed_ledger
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.ledger.log.managed_ledger import LEAVES, ManagedLedger, State
+from magnetar.core.ledger.log.managed_ledger import LEAVES, LogState, ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.testing.bench import NAME, Bench, Told, bench, settled, stored
 
@@ -46,13 +46,13 @@ async def indexes(ledger: ManagedLedger) -> list[int]:
 
 async def test_the_first_append_opens_a_ledger_and_others_wait_for_it(slow: Bench) -> None:
     ledger = await slow.ledger()
-    assert ledger.state is State.IDLE
+    assert ledger.state is LogState.IDLE
     a, b = Told(), Told()
     ledger.append([b"a"], None, a)
-    assert ledger.state is State.OPENING
+    assert ledger.state is LogState.OPENING
     ledger.append([b"b"], None, b)
     await settled()
-    assert ledger.state is State.WRITING
+    assert ledger.state is LogState.WRITING
     assert (a.times, b.times) == (0, 0), "nothing is confirmed before storage says so"
     assert ledger.chain.confirmed == START
     slow.ledgers.sync()
@@ -91,7 +91,7 @@ async def test_a_ledger_that_cannot_be_created_fails_all_who_wait(at_once: Bench
     await settled()
     assert log == [0, 1, 2]
     assert all(isinstance(each.result, StorageFailed) for each in told)
-    assert (ledger.state, ledger.pending_bytes) == (State.IDLE, 0)
+    assert (ledger.state, ledger.pending_bytes) == (LogState.IDLE, 0)
     at_once.ledgers.create_failure = None
     assert await stored(ledger, b"b") == [(0, 0)]
 
@@ -109,7 +109,7 @@ async def test_a_failed_write_fails_what_is_behind_it_and_the_next_append_goes_o
         ledger.append([b"x"], None, each)
     slow.ledgers.ledgers[0].fail(StorageFailed("disk"))
     assert log == [0, 1, 2]
-    assert ledger.state is State.ROLLING
+    assert ledger.state is LogState.ROLLING
     ledger.append([b"3"], None, told[3])
     await settled()
     slow.ledgers.sync()
@@ -135,7 +135,7 @@ async def test_what_comes_between_two_failures_fails_too(slow: Bench) -> None:
     assert log == ["first", "second", "late"]
     assert isinstance(late.result, StorageFailed)
     await settled()
-    assert ledger.state is State.IDLE
+    assert ledger.state is LogState.IDLE
 
 
 async def test_a_write_that_fails_while_the_ledger_rolls(slow: Bench) -> None:
@@ -150,7 +150,7 @@ async def test_a_write_that_fails_while_the_ledger_rolls(slow: Bench) -> None:
     ledger.append([b"tail"], None, tail)
     full._waiting, behind = type(full._waiting)(list(full._waiting)[:3]), full._waiting[3]
     slow.ledgers.sync()
-    assert ledger.state is State.ROLLING
+    assert ledger.state is LogState.ROLLING
     after = Told()
     behind[1](StorageFailed("disk"))
     ledger.append([b"after"], None, after)
@@ -158,7 +158,7 @@ async def test_a_write_that_fails_while_the_ledger_rolls(slow: Bench) -> None:
     slow.ledgers.sync()
     assert isinstance(tail.result, StorageFailed)
     assert after.result == (1, 0)
-    assert ledger.state is State.WRITING
+    assert ledger.state is LogState.WRITING
 
 
 # -- rolling ---------------------------------------------------------------------------------
@@ -199,10 +199,10 @@ async def test_roll_by_age() -> None:
         await stored(ledger, b"x")
         begun_ms = made.clock.wall_ms()
         await ledger.roll_if_old()
-        assert ledger.state is State.WRITING
+        assert ledger.state is LogState.WRITING
         made.clock.forward(1)
         await ledger.roll_if_old()
-        assert ledger.state is State.IDLE
+        assert ledger.state is LogState.IDLE
         assert ledger.chain.segments[0].closed_ms == made.clock.wall_ms()
         assert (await made.ledger()).chain.segments[0].begun_ms == begun_ms
 
@@ -216,7 +216,7 @@ async def test_a_roll_waits_for_what_is_in_flight(slow: Bench) -> None:
     slow.ledgers.sync()
     await settled()
     assert [each.result for each in told] == [(0, i) for i in range(5)], "none is cut off"
-    assert ledger.state is State.IDLE
+    assert ledger.state is LogState.IDLE
 
 
 async def test_a_ledger_that_cannot_be_sealed_is_sealed_later(at_once: Bench) -> None:
@@ -229,7 +229,7 @@ async def test_a_ledger_that_cannot_be_sealed_is_sealed_later(at_once: Bench) ->
 
     close, first.close = first.close, fail  # type: ignore[method-assign, assignment]
     await ledger.roll()
-    assert ledger.state is State.IDLE
+    assert ledger.state is LogState.IDLE
     assert not ledger.chain.segments[0].closed_ms
     first.close = close  # type: ignore[method-assign]
     assert await stored(ledger, b"y") == [(1, 0)]
@@ -287,7 +287,7 @@ async def test_the_former_owner_lets_go(at_once: Bench) -> None:
     former.append([b"x"], None, told[1])
     await settled()
     assert isinstance(told[1].result, BrokerError)
-    assert former.state is State.CLOSED
+    assert former.state is LogState.CLOSED
     assert lost == [True]
     third = await at_once.ledger()
     assert third.chain.entries == 2
@@ -329,12 +329,12 @@ async def test_close_waits_for_what_is_in_flight(slow: Bench) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ledger.close)  # while it is being opened
         await settled()
-        assert ledger.state is State.ROLLING
+        assert ledger.state is LogState.ROLLING
         ledger.append([b"late"], None, late)
         assert isinstance(late.result, Fenced)
         slow.ledgers.sync()
     assert told.result == (0, 0)
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
     assert slow.ledgers.ledgers[0].closed
 
 
@@ -349,7 +349,7 @@ async def test_a_closer_who_is_cancelled_leaves_nothing_stuck(slow: Bench) -> No
     await settled()
     assert told.result == (0, 0)
     await ledger.close()
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
 
 
 async def test_terminate_is_for_ever(at_once: Bench) -> None:
@@ -512,7 +512,7 @@ async def test_gathered_appends_wait_for_the_next_ledger_if_this_one_ends(slow: 
     late = Told()
     ledger.append([b"late"], None, late)
     slow.ledgers.sync()  # three entries fill it
-    assert ledger.state is State.ROLLING
+    assert ledger.state is LogState.ROLLING
     ledger.write()
     await settled()
     slow.ledgers.sync()
@@ -562,7 +562,7 @@ async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
     ledger.append([b"x"], None, told)
     await settled()
     assert isinstance(told.result, Fenced)
-    assert ledger.state is State.CLOSED
+    assert ledger.state is LogState.CLOSED
     assert ledger.statistics().open_entries == 0
     with trio.fail_after(1):
         await ledger.close()
@@ -571,9 +571,11 @@ async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
 async def test_the_table_of_states_is_enforced(at_once: Bench) -> None:
     ledger = await at_once.ledger()
     with pytest.raises(AssertionError):
-        ledger._enter(State.WRITING)
+        ledger._enter(LogState.WRITING)
     for state, following in LEAVES.items():
-        assert State.CLOSED in following or state is State.CLOSED, "it may be taken over any time"
+        assert LogState.CLOSED in following or state is LogState.CLOSED, (
+            "it may be taken over any time"
+        )
 
 
 def test_the_table_of_states_is_the_one_in_the_docstring() -> None:

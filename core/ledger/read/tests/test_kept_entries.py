@@ -9,14 +9,20 @@ from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.read import kept_entries
-from magnetar.core.ledger.read.kept_entries import Kept, decoded, encoded, id_entries, place_said
+from magnetar.core.ledger.read.kept_entries import (
+    KeptEntries,
+    decoded,
+    encoded,
+    id_entries,
+    place_said,
+)
 
 IDS = st.sets(st.integers(0, 60), min_size=1).map(sorted)
 
 
 @given(IDS, st.integers(-2, 62), st.integers(-2, 62))
 def test_questions(ids: list[int], first: int, last: int) -> None:
-    left = Kept(9, 100, ids)
+    left = KeptEntries(9, 100, ids)
     assert left.next(first) == next((one for one in ids if one >= first), None)
     assert left.count(first, last) == sum(first <= one <= last for one in ids)
     runs = list(left.runs(first, last))
@@ -63,7 +69,7 @@ def test_what_are_no_ids(entries: list[bytes], count: int) -> None:
 
 
 def test_where_it_is_kept_is_said() -> None:
-    assert place_said(Kept(9, 100, [3, 4]).said) == (9, 100, 2)
+    assert place_said(KeptEntries(9, 100, [3, 4]).said) == (9, 100, 2)
     for said in ("", "1 2", "x y z"):
         with pytest.raises(Corrupted):
             place_said(said)

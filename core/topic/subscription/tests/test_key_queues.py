@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from magnetar.core.dispatch.key_shared import KeyShared, Mode
 from magnetar.core.dispatch.selectors import Division
-from magnetar.core.topic.subscription.key_queues import Held
+from magnetar.core.topic.subscription.key_queues import KeyQueues
 
 Position = tuple[int, int]
 
@@ -25,15 +25,15 @@ A, B = Someone("a"), Someone("b")
 
 def held(
     out_of_order: bool = False,
-) -> tuple[Held[Someone], KeyShared[Someone], dict[Position, int]]:
+) -> tuple[KeyQueues[Someone], KeyShared[Someone], dict[Position, int]]:
     mode = Mode(out_of_order=out_of_order)
     keys: KeyShared[Someone] = KeyShared(mode, Division(ring=False))
     keys.attach(A, mode)
     hashes: dict[Position, int] = {}
-    return Held(keys, hashes), keys, hashes
+    return KeyQueues(keys, hashes), keys, hashes
 
 
-def wait(waiting: Held[Someone], hashes: dict[Position, int], **of: int) -> None:
+def wait(waiting: KeyQueues[Someone], hashes: dict[Position, int], **of: int) -> None:
     """`e3=7`: entry 3, of hash 7, waits."""
     for name, hash_ in of.items():
         hashes[(0, int(name[1:]))] = hash_

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from magnetar.wire.kafka.groups.classic.member import NEVER, Joining, Member, size_of_member
-from magnetar.wire.kafka.groups.memory_budget import ID_BYTES, Room
+from magnetar.wire.kafka.groups.memory_budget import ID_BYTES, GroupMemory
 
 
 class Roster:
@@ -18,7 +18,7 @@ class Roster:
 
     __slots__ = ("_expected", "_knowing", "_members", "_room", "_static")
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: GroupMemory) -> None:
         self._room = room
         self._members: dict[str, Member] = {}
         self._static: dict[str, str] = {}

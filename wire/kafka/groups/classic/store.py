@@ -21,10 +21,10 @@ import trio
 
 from magnetar.core.cluster.owned import OwnedRecord
 from magnetar.core.cluster.ownership import Ownership
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.wire.kafka.groups.classic.stored import AnyKept, Done, decode, encode
+from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, Done, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -37,18 +37,18 @@ class PendingWrite:
     __slots__ = ("dones", "kept")
 
     def __init__(self) -> None:
-        self.kept: AnyKept | None = None
+        self.kept: AnyStoredGroup | None = None
         """None deletes."""
         self.dones: list[Done] = []
 
 
-class Keeper:
+class MemberStore:
     """See the module's docstring."""
 
     def __init__(self, metadata: MetadataStore, ownership: Ownership) -> None:
         self._metadata = metadata
         self._ownership = ownership
-        self._held: dict[str, OwnedRecord[AnyKept]] = {}
+        self._held: dict[str, OwnedRecord[AnyStoredGroup]] = {}
         self._pending: dict[str, PendingWrite] = {}
         self._busy: set[str] = set()
         """Groups of which something is being written."""
@@ -59,7 +59,7 @@ class Keeper:
         names = map(unquote, await self._metadata.children(MEMBERS))
         return [name for name in names if await self._ownership.group(name) is None]
 
-    async def claim(self, group: str) -> AnyKept | None:
+    async def claim(self, group: str) -> AnyStoredGroup | None:
         """Take over what is stored of a group; None if nothing is, or it is held here already.
 
         `NotCoordinator` if the group is another broker's.
@@ -83,7 +83,7 @@ class Keeper:
         """Another broker coordinates the group: what is stored is not ours any more."""
         self._held.pop(group, None)
 
-    def keep(self, group: str, kept: AnyKept | None, done: Done) -> None:
+    def keep(self, group: str, kept: AnyStoredGroup | None, done: Done) -> None:
         """Write this, or delete what there is."""
         pending = self._pending.setdefault(group, PendingWrite())
         pending.kept = kept
@@ -92,7 +92,7 @@ class Keeper:
 
     async def forget(self, group: str) -> None:
         """The group has no members any more."""
-        waiting = Waiting[None]()
+        waiting = Completion[None]()
         self.keep(group, None, waiting.done)
         await waiting.told()
 
@@ -122,7 +122,7 @@ class Keeper:
                 done(error)
         self._busy.discard(group)
 
-    async def _write(self, group: str, kept: AnyKept | None) -> None:
+    async def _write(self, group: str, kept: AnyStoredGroup | None) -> None:
         record = self._held.get(group)
         if record is None:
             record = self._record(group)
@@ -137,7 +137,7 @@ class Keeper:
         self._held[group] = record
         await record.write(kept)
 
-    def _record(self, group: str) -> OwnedRecord[AnyKept]:
+    def _record(self, group: str) -> OwnedRecord[AnyStoredGroup]:
         return OwnedRecord(self._metadata, _path(group), encode, decode)
 
 

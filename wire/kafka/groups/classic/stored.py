@@ -29,7 +29,7 @@ class KeptMember(Struct, frozen=True, array_like=True):
     assignment: bytes
 
 
-class Kept(Struct, frozen=True, array_like=True, tag="classic"):
+class StoredGroup(Struct, frozen=True, array_like=True, tag="classic"):
     """A group of the classic protocol."""
 
     generation: int
@@ -78,9 +78,9 @@ class KeptReaders(Struct, frozen=True, array_like=True, tag="consumer"):
     members: tuple[KeptReader, ...]
 
 
-AnyKept = Kept | KeptReaders
+AnyStoredGroup = StoredGroup | KeptReaders
 Done = Callable[[BrokerError | None], None]
-Keep = Callable[[str, AnyKept | None, Done], None]
+Keep = Callable[[str, AnyStoredGroup | None, Done], None]
 """Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""
 
 
@@ -89,4 +89,4 @@ def unheard(_: BrokerError | None) -> None:
 
 
 encode: Final = msgspec.msgpack.encode
-decode: Final = msgspec.msgpack.Decoder(AnyKept).decode
+decode: Final = msgspec.msgpack.Decoder(AnyStoredGroup).decode

@@ -26,7 +26,7 @@ class TooLarge(Exception):
     """A pattern would need too many states."""
 
 
-class Letters(Struct, frozen=True):
+class Alphabet(Struct, frozen=True):
     """Some letters: those in the ranges, or all others."""
 
     ranges: tuple[tuple[str, str], ...]
@@ -36,7 +36,7 @@ class Letters(Struct, frozen=True):
         return self.negated is not any(low <= letter <= high for low, high in self.ranges)
 
 
-ANY: Final = Letters((("\n", "\n"),), negated=True)
+ANY: Final = Alphabet((("\n", "\n"),), negated=True)
 
 
 class When(Enum):
@@ -47,10 +47,10 @@ class When(Enum):
     AT_END = 2
 
 
-class State(Struct):
+class AutomatonState(Struct):
     """See the module's docstring."""
 
-    letters: Letters | None = None
+    letters: Alphabet | None = None
     """What it waits for; None if it leads on at once."""
     next: list[int] = []
     when: When = When.ALWAYS
@@ -70,36 +70,36 @@ class Automaton:
     """See the module's docstring."""
 
     def __init__(self) -> None:
-        self._states: list[State] = []
+        self._states: list[AutomatonState] = []
         self._end = -1
         self._start: frozenset[int] = frozenset()
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
 
     # -- building -----------------------------------------------------------------------------
 
-    def _add(self, state: State) -> int:
+    def _add(self, state: AutomatonState) -> int:
         if len(self._states) >= STATES_MAX:
             raise TooLarge(f"the pattern needs more than {STATES_MAX} states")
         self._states.append(state)
         return len(self._states) - 1
 
-    def letter(self, letters: Letters) -> Piece:
-        return self._single(State(letters))
+    def letter(self, letters: Alphabet) -> Piece:
+        return self._single(AutomatonState(letters))
 
     def border(self, *, at_start: bool) -> Piece:
         """Passed only at the beginning of a name, or at its end."""
-        return self._single(State(when=When.AT_START if at_start else When.AT_END))
+        return self._single(AutomatonState(when=When.AT_START if at_start else When.AT_END))
 
-    def _single(self, state: State) -> Piece:
+    def _single(self, state: AutomatonState) -> Piece:
         first = self._add(state)
-        last = self._add(State())
+        last = self._add(AutomatonState())
         state.next = [last]
         return Piece(first, last, first, last + 1)
 
     def row(self, pieces: Sequence[Piece]) -> Piece:
         """One after the other."""
         if not pieces:
-            empty = self._add(State())
+            empty = self._add(AutomatonState())
             return Piece(empty, empty, empty, empty + 1)
         for before, after in pairwise(pieces):
             self._states[before.last].next.append(after.first)
@@ -108,8 +108,8 @@ class Automaton:
     def any_of(self, pieces: Sequence[Piece]) -> Piece:
         if len(pieces) == 1:
             return pieces[0]
-        first = self._add(State(next=[piece.first for piece in pieces]))
-        last = self._add(State())
+        first = self._add(AutomatonState(next=[piece.first for piece in pieces]))
+        last = self._add(AutomatonState())
         for piece in pieces:
             self._states[piece.last].next.append(last)
         return Piece(first, last, pieces[0].begin, last + 1)
@@ -118,8 +118,8 @@ class Automaton:
         """At least `low` times, at most `high`; None for as often as there is."""
         count = max(low, 1 if high is None else high, 1)
         copies = [piece, *(self._copy(piece) for _ in range(count - 1))]
-        first = self._add(State(next=[copies[0].first]))
-        last = self._add(State())
+        first = self._add(AutomatonState(next=[copies[0].first]))
+        last = self._add(AutomatonState())
         for before, after in pairwise(copies):
             self._states[before.last].next.append(after.first)
         self._states[copies[-1].last].next.append(last)
@@ -140,7 +140,7 @@ class Automaton:
         for number in range(piece.begin, piece.end):
             state = self._states[number]
             inner = [one + moved for one in state.next if piece.begin <= one < piece.end]
-            self._add(State(state.letters, inner, state.when))
+            self._add(AutomatonState(state.letters, inner, state.when))
         return Piece(
             piece.first + moved, piece.last + moved, piece.begin + moved, piece.end + moved
         )

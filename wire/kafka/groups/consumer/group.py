@@ -55,13 +55,13 @@ from magnetar.wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, Room
+from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, GroupMemory
 
 PARTITION_BYTES: Final = 250
 """Of one partition that is given to somebody."""
 
 
-class State(enum.Enum):
+class ConsumerState(enum.Enum):
     """Called by the names that tools show."""
 
     EMPTY = "Empty"
@@ -73,7 +73,7 @@ class State(enum.Enum):
 class ConsumerGroup:
     """See the module's docstring."""
 
-    def __init__(self, group_id: str, size_max: int, timing: Timing, room: Room) -> None:
+    def __init__(self, group_id: str, size_max: int, timing: Timing, room: GroupMemory) -> None:
         self.id = group_id
         self.epoch = 0
         self.members: dict[str, Member] = {}
@@ -125,16 +125,16 @@ class ConsumerGroup:
         return not self.members
 
     @property
-    def state(self) -> State:
+    def state(self) -> ConsumerState:
         if self.is_dead:
-            return State.DEAD
+            return ConsumerState.DEAD
         if not self.members:
-            return State.EMPTY
+            return ConsumerState.EMPTY
         there = all(
             one.is_away or (one.step is Step.STABLE and one.epoch == self.epoch)
             for one in self.members.values()
         )
-        return State.STABLE if there else State.RECONCILING
+        return ConsumerState.STABLE if there else ConsumerState.RECONCILING
 
     @property
     def assignor(self) -> str:

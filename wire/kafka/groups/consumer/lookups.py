@@ -13,7 +13,7 @@ from typing import Final
 
 from magnetar.core.broker import topic_list
 from magnetar.core.broker.broker import Broker
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
 from magnetar.wire.kafka.groups.consumer.patterns import compiled
@@ -41,7 +41,7 @@ class Lookups:
         matches = {pattern: await self._matching(pattern) for pattern in patterns}
         ids: dict[str, bytes] = {}
         sizes: dict[bytes, int] = {}
-        async for name in Resting(sorted(set(names).union(*matches.values()))):
+        async for name in Cooperative(sorted(set(names).union(*matches.values()))):
             try:
                 topic = topic_of(name)
             except InvalidName:
@@ -57,7 +57,7 @@ class Lookups:
         known = self._matches.get(pattern)
         if known is not None:
             return known
-        found = [name async for name in Resting(names) if machine.matches(name)]
+        found = [name async for name in Cooperative(names) if machine.matches(name)]
         if names is self._listed:  # it has not been taken anew meanwhile
             while len(self._matches) >= PATTERNS_MAX:
                 del self._matches[next(iter(self._matches))]

@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from magnetar.wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
+from magnetar.wire.kafka.groups.consumer.automaton import ANY, Alphabet, Automaton, Piece, TooLarge
 
 PATTERN_LETTERS_MAX: Final = 1_000
 DEPTH_MAX: Final = 50
@@ -126,7 +126,7 @@ class _Reader:
             case "*" | "+" | "?" | "{":
                 raise BadPattern(f"there is nothing before {letter!r} to be repeated")
             case _:
-                return self.machine.letter(Letters(((letter, letter),)))
+                return self.machine.letter(Alphabet(((letter, letter),)))
 
     def _group(self, depth: int) -> Piece:
         if self._takes("?"):
@@ -140,16 +140,16 @@ class _Reader:
             raise BadPattern("there is a '(' without its ')'")
         return found
 
-    def _escaped(self) -> Letters:
+    def _escaped(self) -> Alphabet:
         letter = self._next()
         if letter.lower() in _CLASSES:
-            return Letters(_CLASSES[letter.lower()], negated=letter.isupper())
+            return Alphabet(_CLASSES[letter.lower()], negated=letter.isupper())
         letter = _CONTROLS.get(letter, letter)
         if letter.isalnum():
             raise BadPattern(f"'\\{letter}' is not understood here")
-        return Letters(((letter, letter),))
+        return Alphabet(((letter, letter),))
 
-    def _class(self) -> Letters:
+    def _class(self) -> Alphabet:
         """What stands in square brackets."""
         negated, first = self._takes("^"), True
         ranges: list[tuple[str, str]] = []
@@ -165,7 +165,7 @@ class _Reader:
             if high is None or high < low:
                 raise BadPattern("a range of letters goes from one to a later one")
             ranges.append((low, high))
-        return Letters(tuple(ranges), negated=negated)
+        return Alphabet(tuple(ranges), negated=negated)
 
     def _one_of_class(self, ranges: list[tuple[str, str]]) -> str | None:
         """A letter; None for several, which are added."""

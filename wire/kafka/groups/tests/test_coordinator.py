@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from magnetar.core.cluster.ownership import OwnershipTable
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.bench import settled
@@ -17,10 +17,10 @@ from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.errors import Refused
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.classic.store import Keeper
+from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.words import Beat
 from magnetar.wire.kafka.groups.coordinator import Groups
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import Record, Records
 from magnetar.wire.kafka.groups.stored_configs import Configured
@@ -39,7 +39,7 @@ class Desk:
 
     def make(self) -> None:
         self.records = Records(self.metadata)
-        self.keeper = Keeper(self.metadata, self.ownership)
+        self.keeper = MemberStore(self.metadata, self.ownership)
         self.nursery.start_soon(self.keeper.run)
         self.configured = Configured(self.metadata, GroupOptions())
         self.groups = Groups(
@@ -78,7 +78,7 @@ class Desk:
 
     async def tell(self, member: Joined, task: bytes = b"all") -> None:
         """The member leads, and is alone."""
-        told = Waiting[Synced]()
+        told = Completion[Synced]()
         request = Syncing(member.member_id, member.generation, assignments={member.member_id: task})
         self.group.sync(request, self.groups.now(), told.done)
         assert (await told.told()).assignment == task
@@ -243,7 +243,7 @@ async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
 
 
 async def test_room(desk: Desk) -> None:
-    desk.groups._room = Room(10_000)
+    desk.groups._room = GroupMemory(10_000)
     (told,) = await desk.join("g" * 3_000)
     assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
     with pytest.raises(Refused):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from magnetar.wire.kafka.groups.memory_budget import Room, size_of
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory, size_of
 
 
 def test_room() -> None:
-    room = Room(10)
+    room = GroupMemory(10)
     assert room.has(10)
     assert not room.has(11)
     room.take(8)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from magnetar.wire.kafka.groups import migration
 from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic.group import ConsumerState as ClassicState
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.group import State as ClassicState
 from magnetar.wire.kafka.groups.classic.rounds import Rules
-from magnetar.wire.kafka.groups.classic.stored import Classic, Kept, KeptMember
-from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.classic.stored import Classic, KeptMember, StoredGroup
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
 from magnetar.wire.kafka.groups.consumer.words import Beat, Timing
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 
 def member(name: str, task: bytes, *, instance: str | None = None, version: int = 1) -> KeptMember:
@@ -20,14 +20,14 @@ def member(name: str, task: bytes, *, instance: str | None = None, version: int 
 
 
 def classic_group(*members: KeptMember, generation: int = 7) -> Group:
-    room = Room()
+    room = GroupMemory()
     group = Group("g", Rules(10, 0.0, str, lambda *_: None, lambda call: call()), room)
-    group.resume(Kept(generation, "consumer", "range", members[0].member_id, members), 0.0)
+    group.resume(StoredGroup(generation, "consumer", "range", members[0].member_id, members), 0.0)
     return group
 
 
 def newer_group() -> ConsumerGroup:
-    group = ConsumerGroup("g", 10, Timing(5.0, 45.0), Room())
+    group = ConsumerGroup("g", 10, Timing(5.0, 45.0), GroupMemory())
     group.look(THERE, 0.0)
     return group
 
@@ -42,7 +42,7 @@ def test_over_and_back() -> None:
     group = newer_group()
     group.resume(kept, 0.0)
     group.look(THERE, 0.0)
-    assert (group.epoch, group.state) == (7, State.STABLE), "nobody has to do anything yet"
+    assert (group.epoch, group.state) == (7, ConsumerState.STABLE), "nobody has to do anything yet"
     assert group.is_left_to_classic
     assert group.members["m"].assigned == parts(A, 0, 1)
     assert group.members["m"].classic == Classic(("range", "own"), 1, 10.0)

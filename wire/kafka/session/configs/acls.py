@@ -22,23 +22,23 @@ from magnetar.wire.kafka.messages.acls import (
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 REASON: Final = "No Authorizer is configured."
 
 
-async def on_describe_acls(_session: KafkaSession, _asked: Asked) -> DescribeAclsResponse:
+async def on_describe_acls(_session: KafkaSession, _asked: KafkaRequest) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_code=SECURITY_DISABLED, error_message=REASON, resources=[])
 
 
-async def on_create_acls(_session: KafkaSession, asked: Asked) -> CreateAclsResponse:
+async def on_create_acls(_session: KafkaSession, asked: KafkaRequest) -> CreateAclsResponse:
     request = asked.request
     assert isinstance(request, CreateAclsRequest)
     refused = AclCreationResult(error_code=SECURITY_DISABLED, error_message=REASON)
     return CreateAclsResponse(results=[refused] * len(request.creations))
 
 
-async def on_delete_acls(_session: KafkaSession, asked: Asked) -> DeleteAclsResponse:
+async def on_delete_acls(_session: KafkaSession, asked: KafkaRequest) -> DeleteAclsResponse:
     request = asked.request
     assert isinstance(request, DeleteAclsRequest)
     refused = DeleteAclsFilterResult(

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.configs import Config, Kind
@@ -57,7 +57,7 @@ from magnetar.wire.kafka.session.long_lists import FEW, long_list
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""
@@ -81,7 +81,7 @@ def _resource(kind: int, place: int) -> Resource:
 # -- showing --------------------------------------------------------------------------------------
 
 
-async def on_describe_configs(session: KafkaSession, asked: Asked) -> list[bytes] | None:
+async def on_describe_configs(session: KafkaSession, asked: KafkaRequest) -> list[bytes] | None:
     request = asked.request
     assert isinstance(request, DescribeConfigsRequest)
     if len(request.resources) <= FEW:
@@ -97,7 +97,7 @@ async def on_describe_configs(session: KafkaSession, asked: Asked) -> list[bytes
 
 
 async def _all_described(
-    session: KafkaSession, asked: Asked, request: DescribeConfigsRequest
+    session: KafkaSession, asked: KafkaRequest, request: DescribeConfigsRequest
 ) -> list[bytes]:
     async def described(thing: tuple[int, DescribeResource]) -> DescribedResource:
         place, resource = thing
@@ -157,7 +157,7 @@ def _described_config(
 
 
 async def on_list_config_resources(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> ListConfigResourcesResponse:
     request = asked.request
     assert isinstance(request, ListConfigResourcesRequest)
@@ -181,7 +181,7 @@ async def on_list_config_resources(
 # -- changing -------------------------------------------------------------------------------------
 
 
-async def on_alter_configs(session: KafkaSession, asked: Asked) -> AlterConfigsResponse:
+async def on_alter_configs(session: KafkaSession, asked: KafkaRequest) -> AlterConfigsResponse:
     """All configs of something anew: what is not named goes back to its default."""
     request = asked.request
     assert isinstance(request, AlterConfigsRequest)
@@ -198,7 +198,7 @@ async def on_alter_configs(session: KafkaSession, asked: Asked) -> AlterConfigsR
 
 
 async def on_incremental_alter_configs(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> IncrementalAlterConfigsResponse:
     """Some configs of something: the others stay."""
     request = asked.request
@@ -220,7 +220,7 @@ async def _altered(
 ) -> list[AlteredResource]:
     told = []
     times = Counter((one.resource_type, one.resource_name) for one in resources)
-    async for place, resource in Resting(enumerate(resources)):
+    async for place, resource in Cooperative(enumerate(resources)):
         kind, name = resource.resource_type, resource.resource_name
         code, message = NONE, None
         try:
@@ -282,7 +282,7 @@ def _relisted(known: Resource, own: Configs, name: str, value: str, operation: i
     return ",".join(present + [one for one in told if one not in present])
 
 
-Handler = Callable[["KafkaSession", "Asked"], Awaitable[Any]]
+Handler = Callable[["KafkaSession", "KafkaRequest"], Awaitable[Any]]
 HANDLERS: Final[Mapping[int, Handler]] = {
     32: on_describe_configs,
     33: on_alter_configs,

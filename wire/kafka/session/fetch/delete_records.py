@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.topic.log_start import begin_at
 from magnetar.wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, Refused, code_of
@@ -25,13 +25,13 @@ from magnetar.wire.kafka.session.topics import internal
 if TYPE_CHECKING:
     from magnetar.wire.kafka.partition.logs import Log
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 ALL: Final = -1
 """Up to the end, wherever that is."""
 
 
-async def on_delete_records(session: KafkaSession, asked: Asked) -> DeleteRecordsResponse:
+async def on_delete_records(session: KafkaSession, asked: KafkaRequest) -> DeleteRecordsResponse:
     request = asked.request
     assert isinstance(request, DeleteRecordsRequest)
     return DeleteRecordsResponse(
@@ -40,10 +40,10 @@ async def on_delete_records(session: KafkaSession, asked: Asked) -> DeleteRecord
                 name=topic.name,
                 partitions=[
                     await _delete(session, topic.name, part)
-                    async for part in Resting(topic.partitions)
+                    async for part in Cooperative(topic.partitions)
                 ],
             )
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ]
     )
 

@@ -43,7 +43,7 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 BYTES_MAX: Final = 55 * 1024 * 1024
 """Of one response."""
@@ -57,7 +57,7 @@ BY_ID_VERSION: Final = 13
 """From here on topics are named by their ids."""
 
 
-class Wanted:
+class PartitionFetch:
     """One partition of a request, and what is found in it."""
 
     __slots__ = (
@@ -169,10 +169,10 @@ def _aborted(log: Log, first: int, end: int) -> list[AbortedTransaction]:
     ]
 
 
-Everything = list[tuple[FetchTopic, list[Wanted]]]
+Everything = list[tuple[FetchTopic, list[PartitionFetch]]]
 
 
-def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
+def at_once(session: KafkaSession, asked: KafkaRequest) -> FetchResponse | None:
     """The answer, if it is cached and large enough; None says nothing. Plain call."""
     request, by_id = asked.request, asked.version >= BY_ID_VERSION
     assert isinstance(request, FetchRequest)
@@ -195,7 +195,9 @@ def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
             if log is None:
                 return None
             log.topic.last_used_ms = now_ms
-            one = Wanted(part, log, NONE, committed=request.isolation_level == READ_COMMITTED)
+            one = PartitionFetch(
+                part, log, NONE, committed=request.isolation_level == READ_COMMITTED
+            )
             if (left > 0 or first) and not one.read_cached(left, one_at_least=first):
                 return None
             left -= one.size
@@ -207,7 +209,7 @@ def at_once(session: KafkaSession, asked: Asked) -> FetchResponse | None:
     return _response(session, everything)
 
 
-async def on_fetch(session: KafkaSession, asked: Asked) -> FetchResponse:
+async def on_fetch(session: KafkaSession, asked: KafkaRequest) -> FetchResponse:
     """Answer as soon as there is enough, or when the time is over.
 
     Not while the client takes nothing: answers are large. What an answer may have in memory is
@@ -267,8 +269,8 @@ def _response(session: KafkaSession, everything: Everything) -> FetchResponse:
 
 
 async def _wanted(
-    session: KafkaSession, asked: Asked, topic: FetchTopic, part: FetchPartition
-) -> Wanted:
+    session: KafkaSession, asked: KafkaRequest, topic: FetchTopic, part: FetchPartition
+) -> PartitionFetch:
     request, logs = asked.request, session.front.logs
     assert isinstance(request, FetchRequest)
     log, error = None, NONE
@@ -276,7 +278,7 @@ async def _wanted(
         if internal.is_meant(topic.topic, topic.topic_id):
             await internal.check_is_there(session, part.partition)
             error = OFFSET_OUT_OF_RANGE if part.fetch_offset else NONE
-            one = Wanted(part, None, error, committed=False)
+            one = PartitionFetch(part, None, error, committed=False)
             one.is_view = True
             return one
         if asked.version >= BY_ID_VERSION:
@@ -287,11 +289,11 @@ async def _wanted(
     except (BrokerError, Refused) as refused:
         error = code_of(refused)
     committed = request.isolation_level == READ_COMMITTED
-    return Wanted(part, log, error, committed=committed)
+    return PartitionFetch(part, log, error, committed=committed)
 
 
 async def _news(
-    session: KafkaSession, every_one: list[Wanted], lacks: int, deadline: float
+    session: KafkaSession, every_one: list[PartitionFetch], lacks: int, deadline: float
 ) -> bool:
     """Wait until it is worth looking again; False if there is nothing new when the time is over."""
     with ExitStack() as watching:
@@ -307,7 +309,7 @@ async def _news(
     return True
 
 
-async def _read_all(every_one: list[Wanted], left: int) -> None:
+async def _read_all(every_one: list[PartitionFetch], left: int) -> None:
     first = True
     for one in every_one:
         if left <= 0 and not first:
@@ -318,7 +320,7 @@ async def _read_all(every_one: list[Wanted], left: int) -> None:
         first = first and not one.size
 
 
-def _answer(one: Wanted) -> FetchedPartition:
+def _answer(one: PartitionFetch) -> FetchedPartition:
     log = one.log
     end = stable = start = 0 if one.is_view else -1
     if log is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
 from magnetar.wire.kafka.messages.records import (
@@ -25,7 +25,7 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 READ_COMMITTED: Final = 1
 LATEST: Final = -1
@@ -45,7 +45,7 @@ SINCE: Final[Mapping[int, int]] = {
 """In which version clients may first ask for what is no time."""
 
 
-async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsResponse:
+async def on_list_offsets(session: KafkaSession, asked: KafkaRequest) -> ListOffsetsResponse:
     request = asked.request
     assert isinstance(request, ListOffsetsRequest)
     return ListOffsetsResponse(
@@ -54,16 +54,16 @@ async def on_list_offsets(session: KafkaSession, asked: Asked) -> ListOffsetsRes
                 name=topic.name,
                 partitions=[
                     await _find(session, topic.name, part, asked)
-                    async for part in Resting(topic.partitions)
+                    async for part in Cooperative(topic.partitions)
                 ],
             )
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ]
     )
 
 
 async def _find(
-    session: KafkaSession, name: str, part: ListOffsetsPartition, asked: Asked
+    session: KafkaSession, name: str, part: ListOffsetsPartition, asked: KafkaRequest
 ) -> ListedOffsetsPartition:
     request = asked.request
     told = ListedOffsetsPartition(partition_index=part.partition_index, error_code=NONE)
@@ -102,7 +102,7 @@ async def _find_by_time(log: Log, timestamp: int, end: int, told: ListedOffsetsP
 
 
 async def on_offset_for_leader_epoch(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> OffsetForLeaderEpochResponse:
     """No epoch ever ends here: nothing is cut off a log at its end."""
     request = asked.request
@@ -113,10 +113,10 @@ async def on_offset_for_leader_epoch(
                 topic=topic.topic,
                 partitions=[
                     await _epoch(session, topic.topic, part)
-                    async for part in Resting(topic.partitions)
+                    async for part in Cooperative(topic.partitions)
                 ],
             )
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ]
     )
 

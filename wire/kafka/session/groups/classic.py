@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.completion import Waiting
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     INVALID_GROUP_ID,
@@ -49,7 +49,7 @@ from magnetar.wire.kafka.session.topics import brokers
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 ID_REQUIRED_VERSION: Final = 4
 """From here on a newcomer comes again with the id it is given."""
@@ -64,7 +64,9 @@ NAMES_MAX: Final = 10_000
 """Coordinators, or members that leave, in one request."""
 
 
-async def on_find_coordinator(session: KafkaSession, asked: Asked) -> FindCoordinatorResponse:
+async def on_find_coordinator(
+    session: KafkaSession, asked: KafkaRequest
+) -> FindCoordinatorResponse:
     request = asked.request
     assert isinstance(request, FindCoordinatorRequest)
     code, message, keys = NONE, None, request.coordinator_keys
@@ -74,7 +76,7 @@ async def on_find_coordinator(session: KafkaSession, asked: Asked) -> FindCoordi
         code, message = INVALID_REQUEST, f"nothing of type {request.key_type} is coordinated here"
     if asked.version < KEYS_VERSION:
         keys = [request.key]
-    found = [await _coordinator(session, request.key_type, key) async for key in Resting(keys)]
+    found = [await _coordinator(session, request.key_type, key) async for key in Cooperative(keys)]
     for one in found if code != NONE else ():
         one.error_code, one.error_message = code, message
     first = found[0] if found else _told("", brokers.here(session))
@@ -114,7 +116,7 @@ def _told(key: str, broker: FoundBroker | None) -> FoundCoordinator:
     )
 
 
-async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupResponse:
+async def on_join_group(session: KafkaSession, asked: KafkaRequest) -> JoinGroupResponse:
     request = asked.request
     assert isinstance(request, JoinGroupRequest)
     options = session.front.options.groups
@@ -132,12 +134,12 @@ async def on_join_group(session: KafkaSession, asked: Asked) -> JoinGroupRespons
         joined = await classic_members.join(session.front, newer, joining)
         if joined is not None:
             return _joined(joined)
-    waiting = Waiting[Joined]()
+    waiting = Completion[Joined]()
     groups.join(request.group_id, joining, waiting.done)
     return _joined(await waiting.told())
 
 
-def _joining(session: KafkaSession, asked: Asked, request: JoinGroupRequest) -> Joining:
+def _joining(session: KafkaSession, asked: KafkaRequest, request: JoinGroupRequest) -> Joining:
     rebalance_ms = request.rebalance_timeout_ms
     return Joining(
         member_id=request.member_id,
@@ -169,7 +171,7 @@ def _joined(result: Joined) -> JoinGroupResponse:
     )
 
 
-async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupResponse:
+async def on_sync_group(session: KafkaSession, asked: KafkaRequest) -> SyncGroupResponse:
     request = asked.request
     assert isinstance(request, SyncGroupRequest)
     code = await brokers.ready(session, request.group_id)
@@ -182,7 +184,7 @@ async def on_sync_group(session: KafkaSession, asked: Asked) -> SyncGroupRespons
     code, group = _found(session, request.group_id)
     if group is None:
         return SyncGroupResponse(error_code=code, assignment=b"")
-    waiting = Waiting[Synced]()
+    waiting = Completion[Synced]()
     group.sync(_syncing(request), groups.now(), waiting.done)
     # what a follower sends along means nothing, and is not kept while it waits
     asked.let_go()
@@ -218,7 +220,7 @@ def _found(session: KafkaSession, group_id: str) -> tuple[int, Group | None]:
     return NONE, group
 
 
-async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse:
+async def on_heartbeat(session: KafkaSession, asked: KafkaRequest) -> HeartbeatResponse:
     request = asked.request
     assert isinstance(request, HeartbeatRequest)
     code = await brokers.ready(session, request.group_id)
@@ -233,7 +235,7 @@ async def on_heartbeat(session: KafkaSession, asked: Asked) -> HeartbeatResponse
     return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
 
 
-async def on_leave_group(session: KafkaSession, asked: Asked) -> LeaveGroupResponse:
+async def on_leave_group(session: KafkaSession, asked: KafkaRequest) -> LeaveGroupResponse:
     request = asked.request
     assert isinstance(request, LeaveGroupRequest)
     if not request.group_id:

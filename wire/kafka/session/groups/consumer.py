@@ -23,7 +23,7 @@ from magnetar.wire.kafka.errors import (
     Refused,
 )
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
-from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.member import Member
 from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
 from magnetar.wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
@@ -47,7 +47,7 @@ from magnetar.wire.kafka.session.topics.brokers import ready
 if TYPE_CHECKING:
     from magnetar.wire.kafka.front import KafkaFront
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 OWN_ID_VERSION: Final = 1
 """From here on members choose their ids themselves."""
@@ -66,7 +66,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 async def on_consumer_group_heartbeat(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> ConsumerGroupHeartbeatResponse:
     request = asked.request
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
@@ -130,7 +130,7 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
 
 
 async def _beaten(
-    session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest
+    session: KafkaSession, asked: KafkaRequest, request: ConsumerGroupHeartbeatRequest
 ) -> Beaten:
     front, beat = session.front, _beat(session, asked, request)
     groups = front.groups
@@ -210,7 +210,9 @@ async def looked(front: KafkaFront, group: ConsumerGroup, beat: Beat) -> bool:
     return False
 
 
-def _beat(session: KafkaSession, asked: Asked, request: ConsumerGroupHeartbeatRequest) -> Beat:
+def _beat(
+    session: KafkaSession, asked: KafkaRequest, request: ConsumerGroupHeartbeatRequest
+) -> Beat:
     names, owned = request.subscribed_topic_names, request.topic_partitions
     waits_ms = request.rebalance_timeout_ms
     return Beat(
@@ -247,7 +249,7 @@ def _is_to_look(group: ConsumerGroup, beat: Beat, now: float) -> bool:
 
 
 async def on_consumer_group_describe(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> ConsumerGroupDescribeResponse:
     request = asked.request
     assert isinstance(request, ConsumerGroupDescribeRequest)
@@ -263,7 +265,7 @@ async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerG
     told = DescribedConsumerGroup(
         error_code=NONE,
         group_id=group_id,
-        group_state=State.EMPTY.value,
+        group_state=ConsumerState.EMPTY.value,
         group_epoch=0,
         assignment_epoch=0,
         assignor_name="",
@@ -286,7 +288,7 @@ async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerG
         told.error_code = commit_code(error)
         return told
     if record is None or record.kind != CONSUMER or front.groups.in_use(group_id):
-        told.group_state, told.error_code = State.DEAD.value, GROUP_ID_NOT_FOUND
+        told.group_state, told.error_code = ConsumerState.DEAD.value, GROUP_ID_NOT_FOUND
         told.error_message = f"{group_id} is no group of the newer protocol"
     return told
 

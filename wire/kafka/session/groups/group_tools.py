@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.wire.kafka.codec.encoding import encoder
@@ -21,7 +21,7 @@ from magnetar.wire.kafka.errors import (
     Refused,
 )
 from magnetar.wire.kafka.groups.classic.embedded import CONSUMER
-from magnetar.wire.kafka.groups.classic.group import Group, State
+from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
 from magnetar.wire.kafka.groups.coordinator import kind_of
 from magnetar.wire.kafka.groups.expiry import forget_if_unused
 from magnetar.wire.kafka.groups.offsets import commit_code
@@ -48,7 +48,7 @@ from magnetar.wire.kafka.session.topics.brokers import ready
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
 """Before it, a group that nobody knows is described as a dead one."""
@@ -63,7 +63,7 @@ Told = TypeVar("Told", DescribedGroup, DescribedConsumerGroup)
 # -- describing -----------------------------------------------------------------------------------
 
 
-async def on_describe_groups(session: KafkaSession, asked: Asked) -> DescribeGroupsResponse:
+async def on_describe_groups(session: KafkaSession, asked: KafkaRequest) -> DescribeGroupsResponse:
     request = asked.request
     assert isinstance(request, DescribeGroupsRequest)
     groups = await described(
@@ -79,7 +79,7 @@ async def described(
 ) -> list[Told]:
     """What is to be told of each group, of either protocol; nothing of too many."""
     wanted = names if len(names) <= NAMES_MAX else ()
-    found = [await describe(group_id) async for group_id in Resting(wanted)]
+    found = [await describe(group_id) async for group_id in Cooperative(wanted)]
     if with_operations:
         for one in found:
             one.authorized_operations = OPERATIONS
@@ -92,7 +92,7 @@ async def _described(session: KafkaSession, version: int, group_id: str) -> Desc
     told = DescribedGroup(
         error_code=code,
         group_id=group_id,
-        group_state=State.EMPTY.value,
+        group_state=ClassicState.EMPTY.value,
         protocol_type="",
         protocol_data="",
         members=[],
@@ -103,10 +103,12 @@ async def _described(session: KafkaSession, version: int, group_id: str) -> Desc
         if group is not None and group.in_use:
             told.group_state = group.state.value
             told.protocol_type = group.protocol_type or ""
-            told.protocol_data = (group.protocol or "") if group.state is State.STABLE else ""
+            told.protocol_data = (
+                (group.protocol or "") if group.state is ClassicState.STABLE else ""
+            )
             told.members = _members(group)
         elif not await _describe_stored(session, told):
-            told.group_state = State.DEAD.value
+            told.group_state = ClassicState.DEAD.value
             if version >= UNKNOWN_IS_AN_ERROR_VERSION:
                 told.error_code = GROUP_ID_NOT_FOUND
                 told.error_message = f"there is no group {group_id}"
@@ -116,7 +118,7 @@ async def _described(session: KafkaSession, version: int, group_id: str) -> Desc
 
 
 def _members(group: Group) -> list[DescribedMember]:
-    protocol = group.protocol if group.state is State.STABLE else None
+    protocol = group.protocol if group.state is ClassicState.STABLE else None
     return [
         DescribedMember(
             member_id=member.id,
@@ -143,7 +145,7 @@ async def _describe_stored(session: KafkaSession, told: DescribedGroup) -> bool:
         told.protocol_type = record.protocol_type
     members = await front.subscriptions.attached(told.group_id)
     if members:
-        told.group_state, told.protocol_type = State.STABLE.value, CONSUMER
+        told.group_state, told.protocol_type = ClassicState.STABLE.value, CONSUMER
         told.members = [_pulsars(consumer, where) for where, consumer in members]
     return bool(record or members or await front.subscriptions.topics(told.group_id))
 
@@ -166,7 +168,7 @@ def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
 # -- listing --------------------------------------------------------------------------------------
 
 
-async def on_list_groups(session: KafkaSession, asked: Asked) -> ListGroupsResponse:
+async def on_list_groups(session: KafkaSession, asked: KafkaRequest) -> ListGroupsResponse:
     request = asked.request
     assert isinstance(request, ListGroupsRequest)
     try:
@@ -191,13 +193,13 @@ async def _listed(session: KafkaSession) -> list[ListedGroup]:
     front = session.front
     stored = set(await front.records.names())
     found: dict[str, ListedGroup] = {}
-    async for group_id in Resting({*stored, *await front.subscriptions.names()}):
+    async for group_id in Cooperative({*stored, *await front.subscriptions.names()}):
         record = await front.records.find(group_id) if group_id in stored else None
         attached = bool(await front.subscriptions.attached(group_id))
         found[group_id] = ListedGroup(
             group_id=group_id,
             protocol_type=CONSUMER if attached else record.protocol_type if record else "",
-            group_state=(State.STABLE if attached else State.EMPTY).value,
+            group_state=(ClassicState.STABLE if attached else ClassicState.EMPTY).value,
             group_type=record.kind if record else CLASSIC,
         )
     for group in front.groups.all():
@@ -215,7 +217,7 @@ async def _listed(session: KafkaSession) -> list[ListedGroup]:
 # -- deleting -------------------------------------------------------------------------------------
 
 
-async def on_delete_groups(session: KafkaSession, asked: Asked) -> DeleteGroupsResponse:
+async def on_delete_groups(session: KafkaSession, asked: KafkaRequest) -> DeleteGroupsResponse:
     request = asked.request
     assert isinstance(request, DeleteGroupsRequest)
     names = request.groups_names if len(request.groups_names) <= NAMES_MAX else []
@@ -259,7 +261,7 @@ async def _delete(session: KafkaSession, group_id: str) -> int:
     return NONE
 
 
-async def on_offset_delete(session: KafkaSession, asked: Asked) -> OffsetDeleteResponse:
+async def on_offset_delete(session: KafkaSession, asked: KafkaRequest) -> OffsetDeleteResponse:
     request = asked.request
     assert isinstance(request, OffsetDeleteRequest)
     if sum(len(topic.partitions) for topic in request.topics) > NAMES_MAX:

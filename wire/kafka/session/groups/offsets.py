@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.errors import (
@@ -50,7 +50,7 @@ from magnetar.wire.kafka.session.topics.brokers import ready
 if TYPE_CHECKING:
     from magnetar.wire.kafka.front import KafkaFront
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 NOTE_BYTES_MAX: Final = 4096
 PARTITIONS_MAX: Final = 50_000
@@ -69,7 +69,7 @@ Turn = AbstractAsyncContextManager[None]
 # -- committing -----------------------------------------------------------------------------------
 
 
-def on_offset_commit(session: KafkaSession, asked: Asked) -> Awaitable[OffsetCommitResponse]:
+def on_offset_commit(session: KafkaSession, asked: KafkaRequest) -> Awaitable[OffsetCommitResponse]:
     """Plain, to take a turn before anything else is handled; the rest happens later."""
     request = asked.request
     assert isinstance(request, OffsetCommitRequest)
@@ -185,7 +185,7 @@ def commit_of(
 # -- asking ---------------------------------------------------------------------------------------
 
 
-async def on_offset_fetch(session: KafkaSession, asked: Asked) -> OffsetFetchResponse:
+async def on_offset_fetch(session: KafkaSession, asked: KafkaRequest) -> OffsetFetchResponse:
     request = asked.request
     assert isinstance(request, OffsetFetchRequest)
     wanted = request.groups
@@ -228,7 +228,7 @@ async def _of_group(
     except BrokerError as error:
         told.error_code = commit_code(error)
         return told
-    async for topic in Resting(topics):
+    async for topic in Cooperative(topics):
         found = await _of_topic(session, asked.group_id, topic, version)
         told.topics.append(found)
         # clients try a group again, but take most errors of one partition for the end
@@ -258,7 +258,7 @@ async def _of_topic(
     if version >= IDS_VERSION:
         code, name = await _named(session, topic.topic_id)
     parts = []
-    async for index in Resting(topic.partition_indexes):
+    async for index in Cooperative(topic.partition_indexes):
         if code == NONE:
             parts.append(await _fetched(session, group_id, (name, index)))
         else:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from magnetar.core.entry.compression import Oversized
 from magnetar.core.entry.kafka_batch import CODEC, BatchHeader
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.configs import Rules
 from magnetar.wire.kafka.errors import (
@@ -46,7 +46,7 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 ZSTD: Final = 4
 ZSTD_VERSION: Final = 7
@@ -57,7 +57,7 @@ AT_ONCE_MAX: Final = 500
 UNKNOWN: Final = (NOT_LEADER, Refused(NOT_LEADER))
 
 
-def on_produce(session: KafkaSession, asked: Asked) -> None:
+def on_produce(session: KafkaSession, asked: KafkaRequest) -> None:
     """Store what can be stored at once; where a topic has to be loaded first, or a batch takes its
     time, later ones wait.
     """
@@ -111,7 +111,7 @@ class Producing:
         "_size",
     )
 
-    def __init__(self, session: KafkaSession, asked: Asked, request: ProduceRequest) -> None:
+    def __init__(self, session: KafkaSession, asked: KafkaRequest, request: ProduceRequest) -> None:
         self._session = session
         self._asked = asked
         self._request = request
@@ -157,8 +157,8 @@ class Producing:
         """Load what is not loaded."""
         logs = self._session.front.logs
         self._found.clear()
-        async for topic in Resting(self._request.topic_data):
-            async for part in Resting(topic.partition_data):
+        async for topic in Cooperative(self._request.topic_data):
+            async for part in Cooperative(topic.partition_data):
                 try:
                     internal.refuse_change(topic.name, topic.topic_id)
                     if self._by_id:
@@ -176,7 +176,7 @@ class Producing:
         """
         self._judged.clear()
         self._now_ms = self._session.broker.clock.wall_ms()
-        async for log, part in Resting(zip(self._found, self._parts(), strict=True)):
+        async for log, part in Cooperative(zip(self._found, self._parts(), strict=True)):
             if isinstance(log, int):
                 self._judged.append(Refused(log))
                 continue

@@ -20,12 +20,12 @@ from magnetar.wire.kafka.session.produce.storing import Storing, check_transacti
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import AskedAgain
+    from magnetar.wire.kafka.wire import RepeatedProduce
 
 WAITING_ACKS: Final = (-1, 1)
 
 
-def begin(session: KafkaSession, asked: AskedAgain) -> bool:
+def begin(session: KafkaSession, asked: RepeatedProduce) -> bool:
     """Store it, if nothing is out of the ordinary; whether it was."""
     shape, batch = asked.shape, asked.records
     logs = session.front.logs
@@ -66,7 +66,7 @@ class Single(Storing):
     def __init__(
         self,
         session: KafkaSession,
-        asked: AskedAgain,
+        asked: RepeatedProduce,
         log: Log,
         header: BatchHeader,
         now_ms: int,

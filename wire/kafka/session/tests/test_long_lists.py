@@ -9,7 +9,7 @@ from magnetar.wire.kafka.messages.transactions import (
     DescribeTransactionsResponse,
 )
 from magnetar.wire.kafka.session.long_lists import FEW, long_list
-from magnetar.wire.kafka.wire import Asked
+from magnetar.wire.kafka.wire import KafkaRequest
 
 
 def described(name: str) -> DescribedTransaction:
@@ -32,7 +32,7 @@ async def test_all_of_it(count: int) -> None:
 
     key = DescribeTransactionsRequest.KEY
     names = [f"t{number}" for number in range(count)]
-    asked = Asked(key, 0, 7, "", None, 0)
+    asked = KafkaRequest(key, 0, 7, "", None, 0)
     empty = DescribeTransactionsResponse(transaction_states=[])
     whole = DescribeTransactionsResponse(transaction_states=list(map(described, names)))
     made = await long_list(asked, empty, names, make)

@@ -5,17 +5,17 @@ from collections import deque
 
 from magnetar.wire.kafka import hot
 from magnetar.wire.kafka.session.pending import Pending
-from magnetar.wire.kafka.wire import Asked
+from magnetar.wire.kafka.wire import KafkaRequest
 
 METADATA = 3
 
 
-def asked(key: int) -> Asked:
-    return Asked(key, 9, 0, "", None, 100)
+def asked(key: int) -> KafkaRequest:
+    return KafkaRequest(key, 9, 0, "", None, 100)
 
 
 def test_it_is_what_a_look_through_all_would_say() -> None:
-    dice, pending, plain = random.Random(3), Pending(), deque[Asked]()
+    dice, pending, plain = random.Random(3), Pending(), deque[KafkaRequest]()
     seen = set()
     for _ in range(5_000):
         if plain and dice.random() < 0.5:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log import ledger_list_record
@@ -51,10 +51,12 @@ from magnetar.wire.kafka.session.topics.metadata import all_names
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 
-async def on_describe_log_dirs(session: KafkaSession, asked: Asked) -> DescribeLogDirsResponse:
+async def on_describe_log_dirs(
+    session: KafkaSession, asked: KafkaRequest
+) -> DescribeLogDirsResponse:
     """Sizes of partitions, those that are not loaded as they are stored; unknown ones are not."""
     request = asked.request
     assert isinstance(request, DescribeLogDirsRequest)
@@ -67,7 +69,7 @@ async def on_describe_log_dirs(session: KafkaSession, asked: Asked) -> DescribeL
                 log_dir=options.data_dir,
                 topics=[
                     DescribedLogDirTopic(name=name, partitions=parts)
-                    async for name, wanted in Resting(await _wanted(session, request.topics))
+                    async for name, wanted in Cooperative(await _wanted(session, request.topics))
                     if (parts := await _sizes(session, name, wanted))
                 ],
                 total_bytes=total,
@@ -93,7 +95,7 @@ async def _sizes(
     with suppress(BrokerError):  # what is not there, or not any more, takes no room
         base = topic_of(name)
         count = await _count(session, base)
-        async for index in Resting(range(count or 1) if wanted is None else wanted):
+        async for index in Cooperative(range(count or 1) if wanted is None else wanted):
             with suppress(TopicNotFound):
                 size = await _size(session, base, index, count)
                 found.append(
@@ -127,14 +129,14 @@ async def _size(session: KafkaSession, base: TopicName, index: int, count: int) 
 
 
 async def on_list_reassignments(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> ListPartitionReassignmentsResponse:
     """None is ever on its way."""
     del session, asked
     return ListPartitionReassignmentsResponse(error_code=NONE, error_message=None, topics=[])
 
 
-async def on_elect_leaders(session: KafkaSession, asked: Asked) -> ElectLeadersResponse:
+async def on_elect_leaders(session: KafkaSession, asked: KafkaRequest) -> ElectLeadersResponse:
     """Whoever leads stays; for all partitions, there are none of which something is to be told."""
     request = asked.request
     assert isinstance(request, ElectLeadersRequest)
@@ -144,16 +146,16 @@ async def on_elect_leaders(session: KafkaSession, asked: Asked) -> ElectLeadersR
                 topic=topic.topic,
                 partition_result=[
                     await _elected(session, topic.topic, index)
-                    async for index in Resting(topic.partitions)
+                    async for index in Cooperative(topic.partitions)
                 ],
             )
-            async for topic in Resting(request.topic_partitions or ())
+            async for topic in Cooperative(request.topic_partitions or ())
         ]
     )
 
 
 async def on_alter_reassignments(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> AlterPartitionReassignmentsResponse:
     request = asked.request
     assert isinstance(request, AlterPartitionReassignmentsRequest)
@@ -166,10 +168,10 @@ async def on_alter_reassignments(
                 name=topic.name,
                 partitions=[
                     await _moved(session, topic.name, part)
-                    async for part in Resting(topic.partitions)
+                    async for part in Cooperative(topic.partitions)
                 ],
             )
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ],
     )
 
@@ -190,7 +192,9 @@ async def _moved(
     return told
 
 
-async def on_alter_log_dirs(session: KafkaSession, asked: Asked) -> AlterReplicaLogDirsResponse:
+async def on_alter_log_dirs(
+    session: KafkaSession, asked: KafkaRequest
+) -> AlterReplicaLogDirsResponse:
     request = asked.request
     assert isinstance(request, AlterReplicaLogDirsRequest)
     return AlterReplicaLogDirsResponse(
@@ -199,11 +203,11 @@ async def on_alter_log_dirs(session: KafkaSession, asked: Asked) -> AlterReplica
                 topic_name=topic.name,
                 partitions=[
                     await _put(session, wanted.path, topic.name, index)
-                    async for index in Resting(topic.partitions)
+                    async for index in Cooperative(topic.partitions)
                 ],
             )
-            async for wanted in Resting(request.dirs)
-            async for topic in Resting(wanted.topics)
+            async for wanted in Cooperative(request.dirs)
+            async for topic in Cooperative(wanted.topics)
         ]
     )
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from magnetar.core.broker import topic_list
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, TopicNotFound
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
 from magnetar.wire.kafka.codec.declare import NO_UUID
@@ -32,7 +32,7 @@ from magnetar.wire.kafka.session.topics import brokers, creation, internal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 IDS_VERSION: Final = 12
 """Of Metadata: the first in which a topic may be asked for by its id."""
@@ -45,7 +45,7 @@ PARTITIONS_MAX: Final = 2_000
 """Of one DescribeTopicPartitions."""
 
 
-async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
+async def on_metadata(session: KafkaSession, asked: KafkaRequest) -> MetadataResponse:
     request = asked.request
     assert isinstance(request, MetadataRequest)
     if asked.version < IDS_VERSION and any(
@@ -64,7 +64,7 @@ async def on_metadata(session: KafkaSession, asked: Asked) -> MetadataResponse:
         controller_id=session.front.options.node_id,
         topics=[
             await _found(session, topic, operations, create=create)
-            async for topic in Resting(wanted)
+            async for topic in Cooperative(wanted)
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -124,7 +124,9 @@ async def _found(
     assert told.name is not None
     told.partitions = [
         await brokers.partition(session, name, index, EPOCH)
-        async for index, name in Resting(enumerate(await _full_names(session, told.name, count)))
+        async for index, name in Cooperative(
+            enumerate(await _full_names(session, told.name, count))
+        )
     ]
     return told
 
@@ -169,7 +171,7 @@ async def _make(session: KafkaSession, text: str, *, create: bool) -> NoReturn:
 
 
 async def on_describe_topic_partitions(
-    session: KafkaSession, asked: Asked
+    session: KafkaSession, asked: KafkaRequest
 ) -> DescribeTopicPartitionsResponse:
     """Topics by name, so many partitions at a time; who wants more goes on from a cursor."""
     request = asked.request
@@ -182,7 +184,7 @@ async def on_describe_topic_partitions(
             first = max(request.cursor.partition_index, 0)
     left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
     response = DescribeTopicPartitionsResponse(topics=[])
-    async for name in Resting(names):
+    async for name in Cooperative(names):
         if left <= 0:
             response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
             break
@@ -224,7 +226,9 @@ async def _described(session: KafkaSession, name: str) -> DescribedTopic:
     )
 
 
-async def on_describe_cluster(session: KafkaSession, asked: Asked) -> DescribeClusterResponse:
+async def on_describe_cluster(
+    session: KafkaSession, asked: KafkaRequest
+) -> DescribeClusterResponse:
     request = asked.request
     assert isinstance(request, DescribeClusterRequest)
     return DescribeClusterResponse(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.wire.kafka.errors import NONE, UNKNOWN_TOPIC
 from magnetar.wire.kafka.messages.quorum import (
     AskedQuorumTopic,
@@ -25,13 +25,13 @@ from magnetar.wire.kafka.partition.logs import EPOCH
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 LOG: Final = "__cluster_metadata"
 END: Final = 0
 
 
-async def on_describe_quorum(session: KafkaSession, asked: Asked) -> DescribeQuorumResponse:
+async def on_describe_quorum(session: KafkaSession, asked: KafkaRequest) -> DescribeQuorumResponse:
     request = asked.request
     assert isinstance(request, DescribeQuorumRequest)
     host, port = session.address
@@ -43,10 +43,10 @@ async def on_describe_quorum(session: KafkaSession, asked: Asked) -> DescribeQuo
                 topic_name=topic.topic_name,
                 partitions=[
                     _partition(session, topic, part.partition_index)
-                    async for part in Resting(topic.partitions)
+                    async for part in Cooperative(topic.partitions)
                 ],
             )
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ],
         nodes=[QuorumNode(node_id=session.front.options.node_id, listeners=[reached])],
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker import administration
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.codec.declare import NO_UUID
@@ -44,20 +44,20 @@ from magnetar.wire.kafka.session.topics import creation, internal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 DEFAULT: Final = -1
 PARTITIONS_MAX: Final = 10_000
 """Of one topic."""
 
 
-async def on_create_topics(session: KafkaSession, asked: Asked) -> CreateTopicsResponse:
+async def on_create_topics(session: KafkaSession, asked: KafkaRequest) -> CreateTopicsResponse:
     request = asked.request
     assert isinstance(request, CreateTopicsRequest)
     times = Counter(topic.name for topic in request.topics)
     told = [
         await _created(session, topic, for_real=not request.validate_only)
-        async for topic in Resting(request.topics)
+        async for topic in Cooperative(request.topics)
         if times[topic.name] == 1
     ]
     told += [
@@ -134,13 +134,13 @@ def _assigned(session: KafkaSession, brokers: Mapping[int, list[int]]) -> int:
     return len(brokers)
 
 
-async def on_delete_topics(session: KafkaSession, asked: Asked) -> DeleteTopicsResponse:
+async def on_delete_topics(session: KafkaSession, asked: KafkaRequest) -> DeleteTopicsResponse:
     request = asked.request
     assert isinstance(request, DeleteTopicsRequest)
     wanted = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
         responses=[
-            await _deleted(session, topic) async for topic in Resting(wanted + request.topics)
+            await _deleted(session, topic) async for topic in Cooperative(wanted + request.topics)
         ]
     )
 
@@ -167,13 +167,15 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
     return told
 
 
-async def on_create_partitions(session: KafkaSession, asked: Asked) -> CreatePartitionsResponse:
+async def on_create_partitions(
+    session: KafkaSession, asked: KafkaRequest
+) -> CreatePartitionsResponse:
     request = asked.request
     assert isinstance(request, CreatePartitionsRequest)
     return CreatePartitionsResponse(
         results=[
             await _enlarged(session, topic, for_real=not request.validate_only)
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ]
     )
 

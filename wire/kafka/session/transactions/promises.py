@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, NotReady
-from magnetar.core.transactions.transaction import Promise, State
+from magnetar.core.transactions.transaction import Promise, TransactionState
 from magnetar.wire.kafka.errors import (
     ILLEGAL_GENERATION,
     INVALID_PRODUCER_EPOCH,
@@ -33,18 +33,20 @@ from magnetar.wire.kafka.session.transactions import transactions
 if TYPE_CHECKING:
     from magnetar.wire.kafka.front import KafkaFront
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 log = logging.getLogger(__name__)
 
 
-async def on_txn_offset_commit(session: KafkaSession, asked: Asked) -> TxnOffsetCommitResponse:
+async def on_txn_offset_commit(
+    session: KafkaSession, asked: KafkaRequest
+) -> TxnOffsetCommitResponse:
     request = asked.request
     assert isinstance(request, TxnOffsetCommitRequest)
     now_ms = session.broker.clock.wall_ms()
     codes: dict[Partition, int] = {}
     promised: Promised = []
-    async for topic in Resting(request.topics):
+    async for topic in Cooperative(request.topics):
         for part in topic.partitions:
             code = codes[topic.name, part.partition_index] = note_refusal(part)
             if code == NONE:
@@ -99,7 +101,7 @@ async def _promise(
     async with coordinator.alone_with(request.transactional_id, settled=True) as place:
         number, epoch = request.producer_id, request.producer_epoch
         found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
-        if found.state is not State.ONGOING or request.group_id not in found.parties:
+        if found.state is not TransactionState.ONGOING or request.group_id not in found.parties:
             raise Refused(INVALID_TXN_STATE)
         if promised:
             made = Promise(request.group_id, encode(promised))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.transactions.transaction import State, Transaction
+from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
 from magnetar.wire.kafka.messages.transactions import (
@@ -34,20 +34,22 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
-STATES: Final[Mapping[State, str]] = {
-    State.EMPTY: "Empty",
-    State.ONGOING: "Ongoing",
-    State.COMMITTING: "PrepareCommit",
-    State.ABORTING: "PrepareAbort",
-    State.COMMITTED: "CompleteCommit",
-    State.ABORTED: "CompleteAbort",
+STATES: Final[Mapping[TransactionState, str]] = {
+    TransactionState.EMPTY: "Empty",
+    TransactionState.ONGOING: "Ongoing",
+    TransactionState.COMMITTING: "PrepareCommit",
+    TransactionState.ABORTING: "PrepareAbort",
+    TransactionState.COMMITTED: "CompleteCommit",
+    TransactionState.ABORTED: "CompleteAbort",
 }
 """As tools show them."""
 
 
-async def on_list_transactions(session: KafkaSession, asked: Asked) -> ListTransactionsResponse:
+async def on_list_transactions(
+    session: KafkaSession, asked: KafkaRequest
+) -> ListTransactionsResponse:
     request = asked.request
     assert isinstance(request, ListTransactionsRequest)
     known = set(STATES.values())
@@ -60,7 +62,10 @@ async def on_list_transactions(session: KafkaSession, asked: Asked) -> ListTrans
             return False
         if request.duration_filter < 0:
             return True
-        return found.state is State.ONGOING and now_ms - found.began_ms >= request.duration_filter
+        return (
+            found.state is TransactionState.ONGOING
+            and now_ms - found.began_ms >= request.duration_filter
+        )
 
     return ListTransactionsResponse(
         error_code=NONE,
@@ -77,7 +82,7 @@ async def on_list_transactions(session: KafkaSession, asked: Asked) -> ListTrans
     )
 
 
-async def on_describe_transactions(session: KafkaSession, asked: Asked) -> list[bytes]:
+async def on_describe_transactions(session: KafkaSession, asked: KafkaRequest) -> list[bytes]:
     request = asked.request
     assert isinstance(request, DescribeTransactionsRequest)
     coordinator = session.front.coordinator
@@ -104,7 +109,7 @@ def _described(name: str, found: Transaction | None) -> DescribedTransaction:
     partitions: dict[str, list[int]] = {}
     for log in map(TopicName.parse, found.logs):
         partitions.setdefault(called(log.base), []).append(max(log.partition_index, 0))
-    goes_on = found.state is State.ONGOING or found.decided
+    goes_on = found.state is TransactionState.ONGOING or found.decided
     return DescribedTransaction(
         error_code=NONE,
         transactional_id=name,
@@ -117,7 +122,9 @@ def _described(name: str, found: Transaction | None) -> DescribedTransaction:
     )
 
 
-async def on_describe_producers(session: KafkaSession, asked: Asked) -> DescribeProducersResponse:
+async def on_describe_producers(
+    session: KafkaSession, asked: KafkaRequest
+) -> DescribeProducersResponse:
     request = asked.request
     assert isinstance(request, DescribeProducersRequest)
     return DescribeProducersResponse(
@@ -126,10 +133,10 @@ async def on_describe_producers(session: KafkaSession, asked: Asked) -> Describe
                 name=topic.name,
                 partitions=[
                     await _producers(session, topic.name, index)
-                    async for index in Resting(topic.partition_indexes)
+                    async for index in Cooperative(topic.partition_indexes)
                 ],
             )
-            async for topic in Resting(request.topics)
+            async for topic in Cooperative(request.topics)
         ]
     )
 
@@ -161,7 +168,9 @@ async def _producers(session: KafkaSession, name: str, index: int) -> DescribedP
     return told
 
 
-async def on_write_txn_markers(session: KafkaSession, asked: Asked) -> WriteTxnMarkersResponse:
+async def on_write_txn_markers(
+    session: KafkaSession, asked: KafkaRequest
+) -> WriteTxnMarkersResponse:
     """A tool ends what its coordinator does not know of any more."""
     request = asked.request
     assert isinstance(request, WriteTxnMarkersRequest)
@@ -174,13 +183,13 @@ async def on_write_txn_markers(session: KafkaSession, asked: Asked) -> WriteTxnM
                         name=topic.name,
                         partitions=[
                             await _marked(session, marker, topic.name, index)
-                            async for index in Resting(topic.partition_indexes)
+                            async for index in Cooperative(topic.partition_indexes)
                         ],
                     )
-                    async for topic in Resting(marker.topics)
+                    async for topic in Cooperative(marker.topics)
                 ],
             )
-            async for marker in Resting(request.markers)
+            async for marker in Cooperative(request.markers)
         ]
     )
 

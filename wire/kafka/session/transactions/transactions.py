@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Resting
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.core.transactions.coordinator import Place
-from magnetar.core.transactions.transaction import State, Transaction
+from magnetar.core.transactions.coordinator import TransactionSlot
+from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.errors import (
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
@@ -45,7 +45,7 @@ from magnetar.wire.kafka.messages.transactions import (
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import Asked
+    from magnetar.wire.kafka.wire import KafkaRequest
 
 NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765
@@ -57,7 +57,7 @@ FENCED_VERSIONS: Final[Mapping[int, int]] = {22: 4, 24: 2, 25: 2, 26: 2}
 # -- a number and an epoch ------------------------------------------------------------------------
 
 
-async def on_init_producer_id(session: KafkaSession, asked: Asked) -> InitProducerIdResponse:
+async def on_init_producer_id(session: KafkaSession, asked: KafkaRequest) -> InitProducerIdResponse:
     request = asked.request
     assert isinstance(request, InitProducerIdRequest)
     told = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
@@ -73,7 +73,7 @@ async def on_init_producer_id(session: KafkaSession, asked: Asked) -> InitProduc
 
 
 async def _taken(
-    session: KafkaSession, asked: Asked, request: InitProducerIdRequest, name: str
+    session: KafkaSession, asked: KafkaRequest, request: InitProducerIdRequest, name: str
 ) -> Transaction:
     """The name is the caller's from now on."""
     timeout_ms = request.transaction_timeout_ms
@@ -91,17 +91,21 @@ async def _taken(
                 return await coordinator.store(place, made)
             if request.producer_id >= 0 and _is_repeated(found, asked, request):
                 return found
-            if found.state is not State.ONGOING:
+            if found.state is not TransactionState.ONGOING:
                 return await _next_epoch(session, place, request)
             await coordinator.decide(place, commit=False, epoch=found.epoch + 1)
 
 
-def _is_repeated(found: Transaction, asked: Asked, request: InitProducerIdRequest) -> bool:
+def _is_repeated(found: Transaction, asked: KafkaRequest, request: InitProducerIdRequest) -> bool:
     """Whether a producer that knows its number asks again, not having heard; else it must be the
     present one.
     """
     number, epoch = request.producer_id, request.producer_epoch
-    if number == found.writer and epoch == found.epoch_before and found.state is State.EMPTY:
+    if (
+        number == found.writer
+        and epoch == found.epoch_before
+        and found.state is TransactionState.EMPTY
+    ):
         return True
     if number != found.writer or epoch != found.epoch:
         raise Refused(_fenced(asked))
@@ -109,7 +113,7 @@ def _is_repeated(found: Transaction, asked: Asked, request: InitProducerIdReques
 
 
 async def _next_epoch(
-    session: KafkaSession, place: Place, request: InitProducerIdRequest
+    session: KafkaSession, place: TransactionSlot, request: InitProducerIdRequest
 ) -> Transaction:
     found = place.transaction
     assert found is not None
@@ -123,16 +127,16 @@ async def _next_epoch(
         epoch=epoch,
         epoch_before=request.producer_epoch,
         timeout_ms=request.transaction_timeout_ms,
-        state=State.EMPTY,
+        state=TransactionState.EMPTY,
     )
 
 
-def _fenced(asked: Asked) -> int:
+def _fenced(asked: KafkaRequest) -> int:
     newer = asked.version >= FENCED_VERSIONS[asked.key]
     return PRODUCER_FENCED if newer else INVALID_PRODUCER_EPOCH
 
 
-def checked(place: Place, writer: int, epoch: int, fenced: int) -> Transaction:
+def checked(place: TransactionSlot, writer: int, epoch: int, fenced: int) -> Transaction:
     """The transaction, if it is the caller's."""
     found = place.transaction
     if found is None or found.writer != writer:
@@ -147,7 +151,9 @@ def checked(place: Place, writer: int, epoch: int, fenced: int) -> Transaction:
 # -- what is in it --------------------------------------------------------------------------------
 
 
-async def on_add_partitions(session: KafkaSession, asked: Asked) -> AddPartitionsToTxnResponse:
+async def on_add_partitions(
+    session: KafkaSession, asked: KafkaRequest
+) -> AddPartitionsToTxnResponse:
     request = asked.request
     assert isinstance(request, AddPartitionsToTxnRequest)
     wanted = [(topic.name, index) for topic in request.topics for index in topic.partitions]
@@ -179,7 +185,7 @@ async def on_add_partitions(session: KafkaSession, asked: Asked) -> AddPartition
 async def _logs(session: KafkaSession, codes: dict[tuple[str, int], int]) -> list[str]:
     """Full names of the partitions, each ready for transactions; why others are not."""
     logs = []
-    async for where in Resting(list(codes)):
+    async for where in Cooperative(list(codes)):
         try:
             log = await session.front.logs.get(*where)
             await log.begin_writing()
@@ -191,16 +197,16 @@ async def _logs(session: KafkaSession, codes: dict[tuple[str, int], int]) -> lis
 
 
 async def _add(
-    session: KafkaSession, asked: Asked, request: AddPartitionsToTxnRequest, logs: list[str]
+    session: KafkaSession, asked: KafkaRequest, request: AddPartitionsToTxnRequest, logs: list[str]
 ) -> None:
     coordinator = session.front.coordinator
     async with coordinator.alone_with(request.transactional_id, settled=True) as place:
         found = checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
-        if found.state is not State.ONGOING or not place.logs.issuperset(logs):
+        if found.state is not TransactionState.ONGOING or not place.logs.issuperset(logs):
             await coordinator.extend(place, logs=logs)
 
 
-async def on_add_offsets(session: KafkaSession, asked: Asked) -> AddOffsetsToTxnResponse:
+async def on_add_offsets(session: KafkaSession, asked: KafkaRequest) -> AddOffsetsToTxnResponse:
     request = asked.request
     assert isinstance(request, AddOffsetsToTxnRequest)
     coordinator, name = session.front.coordinator, request.transactional_id
@@ -217,7 +223,7 @@ async def on_add_offsets(session: KafkaSession, asked: Asked) -> AddOffsetsToTxn
 # -- the end --------------------------------------------------------------------------------------
 
 
-async def on_end_txn(session: KafkaSession, asked: Asked) -> EndTxnResponse:
+async def on_end_txn(session: KafkaSession, asked: KafkaRequest) -> EndTxnResponse:
     request = asked.request
     assert isinstance(request, EndTxnRequest)
     coordinator, name = session.front.coordinator, request.transactional_id
@@ -225,8 +231,8 @@ async def on_end_txn(session: KafkaSession, asked: Asked) -> EndTxnResponse:
     try:
         async with coordinator.alone_with(name, settled=True) as place:
             found = checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
-            wanted = State.COMMITTED if request.committed else State.ABORTED
-            if found.state is State.ONGOING:
+            wanted = TransactionState.COMMITTED if request.committed else TransactionState.ABORTED
+            if found.state is TransactionState.ONGOING:
                 await coordinator.decide(place, commit=request.committed)
             elif found.state is not wanted:
                 raise Refused(INVALID_TXN_STATE)

@@ -25,7 +25,7 @@ def no_memory_for(client: Player) -> None:
 async def together(stage: Stage, count: int) -> list[Player]:
     """Clients whose requests take turns."""
     players = [await stage.player() for _ in range(count)]
-    turns = requests.Turns(stage.broker.spawn)
+    turns = requests.RequestSchedule(stage.broker.spawn)
     for one in players:
         one.session.requests = requests.Requests(one.session, turns)
     return players

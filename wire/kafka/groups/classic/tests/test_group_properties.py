@@ -11,11 +11,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.group import Group, State
+from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.rounds import Rules
-from magnetar.wire.kafka.groups.classic.stored import Done, Kept
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 INSTANCES = st.sampled_from([None, None, "a", "b"])
 PROTOCOLS = st.sampled_from(
@@ -42,7 +42,7 @@ class Members(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         numbers = itertools.count()
-        self.room = Room(12_000)
+        self.room = GroupMemory(12_000)
         self.keeps: list[Done] = []
         rules = Rules(
             4, 3.0, lambda name: f"{name}-{next(numbers)}", self._keep, list[Any]().append
@@ -54,7 +54,7 @@ class Members(RuleBasedStateMachine):
         self.syncs: list[Waiting] = []
         self.leaders: dict[int, str] = {}
 
-    def _keep(self, _: str, kept: Kept | None, done: Done) -> None:
+    def _keep(self, _: str, kept: StoredGroup | None, done: Done) -> None:
         if kept is None:
             assert not self.group.members
         else:
@@ -142,10 +142,10 @@ class Members(RuleBasedStateMachine):
     @invariant()
     def the_books_are_right(self) -> None:
         group = self.group
-        assert (group.state is State.EMPTY) is (len(group.members) == 0)
+        assert (group.state is ClassicState.EMPTY) is (len(group.members) == 0)
         assert len(group.members) <= 4
         assert 0 <= self.room.used_bytes <= self.room.bytes_max
-        if group.state in (State.SYNCING, State.STABLE):
+        if group.state in (ClassicState.SYNCING, ClassicState.STABLE):
             assert group.members.get(group.leader) is not None
         instances = [one.instance_id for one in group.members if one.instance_id]
         assert len(set(instances)) == len(instances)

@@ -3,7 +3,7 @@
 from magnetar.wire.kafka.groups.classic.member import Joining, Member
 from magnetar.wire.kafka.groups.classic.protocols import common, elected, fits
 from magnetar.wire.kafka.groups.classic.roster import Roster
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 
 def request(*names: str, kind: str = "consumer") -> Joining:
@@ -25,7 +25,7 @@ def test_the_first_that_most_like() -> None:
 
 
 def roster(*wishes: str) -> Roster:
-    found = Roster(Room())
+    found = Roster(GroupMemory())
     for member in members(*wishes):
         found.add(member)
     return found

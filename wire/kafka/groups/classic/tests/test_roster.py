@@ -2,7 +2,7 @@
 
 from magnetar.wire.kafka.groups.classic.member import NEVER, Joining, Member
 from magnetar.wire.kafka.groups.classic.roster import Roster
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 
 def request(instance: str | None = None, data: bytes = b"") -> Joining:
@@ -10,7 +10,7 @@ def request(instance: str | None = None, data: bytes = b"") -> Joining:
 
 
 def test_members_take_room_and_give_it_back() -> None:
-    room = Room(100_000)
+    room = GroupMemory(100_000)
     roster = Roster(room)
     member = Member("m", request("one"), 5.0)
     roster.add(member)
@@ -28,7 +28,7 @@ def test_members_take_room_and_give_it_back() -> None:
 
 
 def test_ids_that_are_out() -> None:
-    room = Room(100_000)
+    room = GroupMemory(100_000)
     roster = Roster(room)
     roster.expect("id", 7.0)
     assert (roster.expected, roster.expects("id"), roster.due) == (1, True, 7.0)

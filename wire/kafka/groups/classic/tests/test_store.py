@@ -8,13 +8,13 @@ import pytest
 import trio
 
 from magnetar.core.cluster.ownership import AloneHere, OwnershipTable, Peer
-from magnetar.core.kernel.completion import Waiting
+from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, NotCoordinator, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.testing.metadata import overwrite
-from magnetar.wire.kafka.groups.classic.store import MEMBERS, Keeper
-from magnetar.wire.kafka.groups.classic.stored import AnyKept, Kept, encode
+from magnetar.wire.kafka.groups.classic.store import MEMBERS, MemberStore
+from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, StoredGroup, encode
 
 
 class Gate(MemoryMetadata):
@@ -36,8 +36,8 @@ class Gate(MemoryMetadata):
         return await super().put(path, value, expected)
 
 
-def kept(generation: int) -> Kept:
-    return Kept(generation, "consumer", "range", "m", ())
+def kept(generation: int) -> StoredGroup:
+    return StoredGroup(generation, "consumer", "range", "m", ())
 
 
 @pytest.fixture
@@ -46,27 +46,27 @@ async def gate() -> Gate:
 
 
 @pytest.fixture
-async def keeper(gate: Gate) -> AsyncIterator[Keeper]:
+async def keeper(gate: Gate) -> AsyncIterator[MemberStore]:
     async with trio.open_nursery() as nursery:
-        keeper = Keeper(gate, AloneHere())
+        keeper = MemberStore(gate, AloneHere())
         nursery.start_soon(keeper.run)
         yield keeper
         nursery.cancel_scope.cancel()
 
 
-def keep(keeper: Keeper, group: str, kept: Kept | None) -> Waiting[None]:
-    waiting = Waiting[None]()
+def keep(keeper: MemberStore, group: str, kept: StoredGroup | None) -> Completion[None]:
+    waiting = Completion[None]()
     keeper.keep(group, kept, waiting.done)
     return waiting
 
 
-async def stored(gate: Gate) -> dict[str, AnyKept | None]:
+async def stored(gate: Gate) -> dict[str, AnyStoredGroup | None]:
     """What another keeper finds, as after a restart."""
-    other = Keeper(gate, AloneHere())
+    other = MemberStore(gate, AloneHere())
     return {name: await other.claim(name) for name in await other.names()}
 
 
-async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: Keeper) -> None:
+async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: MemberStore) -> None:
     gate.opened.set()
     await keep(keeper, "a/b", kept(1)).told()
     await keep(keeper, "g", kept(2)).told()
@@ -78,7 +78,7 @@ async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: Keeper)
 
 
 async def test_whoever_claims_a_group_fences_its_former_coordinator(
-    gate: Gate, keeper: Keeper
+    gate: Gate, keeper: MemberStore
 ) -> None:
     gate.opened.set()
     await keep(keeper, "g", kept(1)).told()
@@ -91,7 +91,9 @@ async def test_whoever_claims_a_group_fences_its_former_coordinator(
     assert await stored(gate) == {"g": kept(3)}
 
 
-async def test_of_two_who_store_a_new_group_the_first_one_wins(gate: Gate, keeper: Keeper) -> None:
+async def test_of_two_who_store_a_new_group_the_first_one_wins(
+    gate: Gate, keeper: MemberStore
+) -> None:
     gate.opened.set()
     await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
     with pytest.raises(NotCoordinator):
@@ -105,14 +107,14 @@ async def test_a_group_of_another_broker_is_not_touched(gate: Gate) -> None:
     peer = Peer(1)
     table = OwnershipTable(peer)
     table.groups["g"] = peer
-    keeper = Keeper(gate, table)
+    keeper = MemberStore(gate, table)
     assert await keeper.names() == []
     with pytest.raises(NotCoordinator):
         await keeper.claim("g")
     assert await gate.get(f"{MEMBERS}/g") == Versioned(encode(kept(7)), 0)
 
 
-async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Keeper) -> None:
+async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: MemberStore) -> None:
     told: list[BrokerError | None] = []
     keeper.keep("g", kept(1), told.append)
     await gate.entered.wait()
@@ -125,7 +127,9 @@ async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Keep
     assert await stored(gate) == {"g": kept(3)}
 
 
-async def test_a_deletion_comes_after_what_was_asked_for_before(gate: Gate, keeper: Keeper) -> None:
+async def test_a_deletion_comes_after_what_was_asked_for_before(
+    gate: Gate, keeper: MemberStore
+) -> None:
     first = keep(keeper, "g", kept(1))
     await gate.entered.wait()
     gone = keep(keeper, "g", None)
@@ -135,7 +139,7 @@ async def test_a_deletion_comes_after_what_was_asked_for_before(gate: Gate, keep
     assert await gate.children(MEMBERS) == []
 
 
-async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: Keeper) -> None:
+async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: MemberStore) -> None:
     gate.opened.set()
     gate.fails = True
     with pytest.raises(StorageFailed):

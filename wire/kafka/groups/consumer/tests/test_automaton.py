@@ -3,15 +3,15 @@
 import pytest
 
 from magnetar.wire.kafka.groups.consumer import automaton
-from magnetar.wire.kafka.groups.consumer.automaton import ANY, Automaton, Letters, Piece, TooLarge
+from magnetar.wire.kafka.groups.consumer.automaton import ANY, Alphabet, Automaton, Piece, TooLarge
 
-A, B = Letters((("a", "a"),)), Letters((("b", "b"),))
+A, B = Alphabet((("a", "a"),)), Alphabet((("b", "b"),))
 
 
 def test_letters() -> None:
     assert A.has("a")
     assert not A.has("b")
-    assert Letters((("a", "c"), ("x", "x")), negated=True).has("d")
+    assert Alphabet((("a", "c"), ("x", "x")), negated=True).has("d")
     assert not ANY.has("\n")
 
 

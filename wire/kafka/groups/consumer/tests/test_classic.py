@@ -15,7 +15,7 @@ from magnetar.wire.kafka.groups.classic import embedded
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.consumer import classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
-from magnetar.wire.kafka.groups.consumer.group import State
+from magnetar.wire.kafka.groups.consumer.group import ConsumerState
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, A, Desk, parts
 from magnetar.wire.kafka.groups.consumer.tests.test_group_properties import (
     NAMES,
@@ -109,7 +109,7 @@ def test_an_eager_one_lets_go_by_coming_again() -> None:
     assert len(keeps) == 2
     assert desk.beat("n", 2).assigned == ALL - keeps
     assert desk.live(again) == errors.NONE
-    assert desk.group.state is State.STABLE
+    assert desk.group.state is ConsumerState.STABLE
 
 
 def test_a_cooperative_one_keeps_what_it_may() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
-from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.words import Beat, Beaten, Timing, Topics
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 A, B = b"a" * 16, b"b" * 16
 
@@ -24,7 +24,7 @@ class Desk:
     """A group and a clock."""
 
     def __init__(self, size_max: int = 10, bytes_max: int = 1_000_000) -> None:
-        self.room = Room(bytes_max)
+        self.room = GroupMemory(bytes_max)
         self.now = 100.0
         timing = Timing(heartbeat_seconds=5.0, session_seconds=45.0)
         self.group = ConsumerGroup("g", size_max, timing, self.room)
@@ -37,7 +37,7 @@ class Desk:
         found = decode(encode(kept))
         assert isinstance(found, KeptReaders)
         desk.now = self.now
-        desk.room = Room(1_000_000)
+        desk.room = GroupMemory(1_000_000)
         desk.group = ConsumerGroup("g", 10, Timing(5.0, 45.0), desk.room)
         desk.group.resume(found, self.now)
         return desk
@@ -62,10 +62,10 @@ class Desk:
 
 def test_the_first_has_everything_at_once() -> None:
     desk = Desk()
-    assert desk.group.state is State.EMPTY
+    assert desk.group.state is ConsumerState.EMPTY
     told = desk.join("m")
     assert (told.error_code, told.epoch, told.assigned, told.again_seconds) == (0, 1, ALL, 5.0)
-    assert desk.group.state is State.STABLE
+    assert desk.group.state is ConsumerState.STABLE
     again = desk.beat("m", 1, ALL)
     assert (again.epoch, again.assigned) == (1, None), "nothing has changed"
 
@@ -75,7 +75,7 @@ def test_a_second_gets_its_share_when_the_first_has_let_go() -> None:
     desk.join("m")
     waits = desk.join("n")
     assert (waits.epoch, waits.assigned) == (2, frozenset())
-    assert desk.group.state is State.RECONCILING
+    assert desk.group.state is ConsumerState.RECONCILING
     told = desk.beat("m", 1)
     assert told.epoch == 1, "not before it has let go"
     assert told.assigned is not None
@@ -84,7 +84,7 @@ def test_a_second_gets_its_share_when_the_first_has_let_go() -> None:
     assert desk.beat("n", 2).assigned is None
     assert desk.beat("m", 1, told.assigned).epoch == 2
     assert desk.beat("n", 2).assigned == ALL - told.assigned
-    assert desk.group.state is State.STABLE
+    assert desk.group.state is ConsumerState.STABLE
 
 
 def test_who_leaves_lets_go() -> None:
@@ -92,7 +92,7 @@ def test_who_leaves_lets_go() -> None:
     desk.join("m")
     told = desk.beat("m", -1)
     assert (told.error_code, told.epoch, told.member_id) == (0, -1, "m")
-    assert desk.group.state is State.EMPTY
+    assert desk.group.state is ConsumerState.EMPTY
     assert desk.room.used_bytes == 0
     assert desk.beat("m", 1).error_code == errors.UNKNOWN_MEMBER_ID
     assert desk.join("n").assigned == ALL
@@ -206,7 +206,7 @@ def test_a_static_member_comes_back_to_what_it_had() -> None:
     assert desk.beat("n", 2).assigned is None, "it waits for the one that is away"
     back = desk.join("m2", instance="one")
     assert (back.error_code, back.epoch, back.assigned) == (0, epoch, keeps)
-    assert desk.group.state is State.STABLE
+    assert desk.group.state is ConsumerState.STABLE
     assert desk.beat("m", 2, instance="one").error_code == errors.FENCED_INSTANCE_ID
 
 
@@ -270,10 +270,10 @@ def test_after_a_restart_all_is_as_everybody_was_told() -> None:
     told = after.beat("m", 2, mine)
     assert (told.error_code, told.epoch, told.assigned) == (errors.NONE, 2, None)
     assert after.beat("s", 2, ALL - mine, instance="i").assigned is None
-    assert after.group.state is State.STABLE
+    assert after.group.state is ConsumerState.STABLE
     assert not after.group.unkept
     after.wait(46)
-    assert after.group.state is State.EMPTY
+    assert after.group.state is ConsumerState.EMPTY
     assert after.group.unkept
     assert after.group.kept() is None
 

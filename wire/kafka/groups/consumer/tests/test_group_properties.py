@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
-from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, State
+from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.words import (
     JOIN,
     LEAVE,
@@ -19,7 +19,7 @@ from magnetar.wire.kafka.groups.consumer.words import (
     Timing,
     Topics,
 )
-from magnetar.wire.kafka.groups.memory_budget import Room
+from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 A, B = b"a" * 16, b"b" * 16
 NAMES = [frozenset({"a"}), frozenset({"b"}), frozenset({"a", "b"})]
@@ -57,7 +57,7 @@ class Readers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.room = Room(100_000)
+        self.room = GroupMemory(100_000)
         self.sizes = {A: 3, B: 2}
         self.now = 0.0
         self.group = self._made()
@@ -104,7 +104,7 @@ class Readers(RuleBasedStateMachine):
         if amid:
             self._heard(reader, reader.epoch)
             reader.says_all = True
-        self.room = Room(100_000)
+        self.room = GroupMemory(100_000)
         self.group = self._made()
         if self.kept is not None:
             self.group.resume(self.kept, self.now)
@@ -196,7 +196,7 @@ class Readers(RuleBasedStateMachine):
     def teardown(self) -> None:
         for _ in range(8):
             self.settle()
-        assert self.group.state is State.STABLE
+        assert self.group.state is ConsumerState.STABLE
         everything = sorted(partition for reader in self.everybody() for partition in reader.reads)
         wanted = {A for reader in self.everybody() if "a" in reader.names}
         wanted |= {B for reader in self.everybody() if "b" in reader.names}

@@ -12,7 +12,7 @@ from magnetar.wire.kafka.conftest import Stage, produce_request
 from magnetar.wire.kafka.session.produce import produce
 from magnetar.wire.kafka.tests.batch import batch
 from magnetar.wire.kafka.tests.frame import feed_large, framed
-from magnetar.wire.kafka.wire import AskedAgain
+from magnetar.wire.kafka.wire import RepeatedProduce
 
 
 async def test_words_that_have_come_before_take_the_short_way(
@@ -41,7 +41,7 @@ async def test_a_batch_is_not_kept_twice_while_it_is_stored(slow_stage: Stage) -
         client.ask(produce_request("t", batch(value)), 9)
         await settled()
     (_, waiting) = client.wire._line
-    assert isinstance(waiting, AskedAgain)
+    assert isinstance(waiting, RepeatedProduce)
     assert not waiting.records
 
 

@@ -27,7 +27,7 @@ AWAY_MAX: Final = 1_000
 """Remembered per connection, the last ones."""
 
 
-class Away:
+class AbsentConsumers:
     """Those of one connection. See the module's docstring."""
 
     __slots__ = ("_known",)

@@ -9,7 +9,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session import away
+from magnetar.wire.pulsar.session import absent_consumers
 from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, kinds, published
 from magnetar.wire.pulsar.tests import peer
 
@@ -109,7 +109,7 @@ async def test_who_unsubscribes_does_not_come_back_first(stage: Stage) -> None:
 async def test_a_connection_remembers_so_many(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(away, "AWAY_MAX", 2)
+    monkeypatch.setattr(absent_consumers, "AWAY_MAX", 2)
     client = await stage.player()
     for number in range(3):
         await client.says(peer.subscribe(number, number, "t", f"s{number}"))

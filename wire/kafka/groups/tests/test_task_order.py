@@ -3,11 +3,11 @@
 import trio
 
 from magnetar.core.testing.bench import settled
-from magnetar.wire.kafka.groups.turns import Turns
+from magnetar.wire.kafka.groups.task_order import TaskOrder
 
 
 async def test_order() -> None:
-    turns, done = Turns(), []
+    turns, done = TaskOrder(), []
     taken = [(number, turns.take("a")) for number in range(20)]
 
     async def work(number: int, turn: object) -> None:
@@ -22,7 +22,7 @@ async def test_order() -> None:
 
 
 async def test_keys_do_not_wait_for_each_other() -> None:
-    turns = Turns()
+    turns = TaskOrder()
     async with turns.take("a"):
         async with turns.take("b"):
             pass

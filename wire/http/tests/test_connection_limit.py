@@ -12,8 +12,8 @@ import trio.testing
 from trio.testing import MockClock
 
 from magnetar.core.testing.bench import settled
-from magnetar.wire.http import room as module
-from magnetar.wire.http.room import REFUSAL, Room
+from magnetar.wire.http import connection_limit as module
+from magnetar.wire.http.connection_limit import REFUSAL, ConnectionLimit
 
 
 def pair() -> tuple[trio.SocketStream, socket.socket]:
@@ -28,9 +28,9 @@ async def never(stream: trio.abc.Stream) -> None:
 
 
 @asynccontextmanager
-async def full_room() -> AsyncIterator[tuple[Room, trio.Nursery]]:
+async def full_room() -> AsyncIterator[tuple[ConnectionLimit, trio.Nursery]]:
     """A room for one, who is there."""
-    room = Room(1)
+    room = ConnectionLimit(1)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(room.admit, object(), never)
         await settled()
@@ -41,7 +41,7 @@ async def full_room() -> AsyncIterator[tuple[Room, trio.Nursery]]:
 
 
 async def test_a_place_is_given_back_whatever_happens() -> None:
-    room = Room(1)
+    room = ConnectionLimit(1)
 
     async def fail(stream: trio.abc.Stream) -> None:
         raise RuntimeError("no")

@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import trio
 
 
-class Turns:
+class TaskOrder:
     """See the module's docstring."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 
 
-class News:
+class Wakeup:
     """Woken by plain calls, as often as they like."""
 
     __slots__ = ("_event",)

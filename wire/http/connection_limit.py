@@ -41,7 +41,7 @@ REFUSAL: Final = (
 )
 
 
-class Room:
+class ConnectionLimit:
     """For so many connections. See the module's docstring."""
 
     __slots__ = ("_count_max", "_logged", "_logged_at", "refused", "refusing", "served")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from magnetar.wire.kafka.session.fetch.news import News
+from magnetar.wire.kafka.session.fetch.wakeup import Wakeup
 
 
 async def test_news_that_came_before_the_wait() -> None:
-    news = News()
+    news = Wakeup()
     news.wake()
     news.wake()
     assert await news.wait(trio.current_time() + 1)
 
 
 async def test_each_wait_is_for_fresh_ones(autojump_clock: MockClock) -> None:
-    news = News()
+    news = Wakeup()
     news.wake()
     assert await news.wait(trio.current_time() + 1)
     began = trio.current_time()
