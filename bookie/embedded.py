@@ -26,7 +26,7 @@ from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.collector import Collector
 from magnetar.bookie.server.directories import Directories, claim, read_last_mark
 from magnetar.bookie.server.disk_usage import DiskWatch
-from magnetar.bookie.server.housekeeping import Flusher, Housekeeping
+from magnetar.bookie.server.housekeeping import BookieHousekeeping, Flusher
 from magnetar.bookie.server.journal.files import JournalFiles
 from magnetar.bookie.server.journal.writer import Journal, Watch
 from magnetar.bookie.server.ledger_storage import LedgerStorage, make_mark
@@ -305,7 +305,9 @@ async def _running(
             failed(reason)
 
         scrubber = _scrubber(storage, metadata, collector, settings)
-        keep = Housekeeping(settings, checkpointer, collector, scrubber.run, disk, storage_failed)
+        keep = BookieHousekeeping(
+            settings, checkpointer, collector, scrubber.run, disk, storage_failed
+        )
         nursery.start_soon(keep.run)
         parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
         client = LedgerClient(settings.bookie_id, bookie, metadata, machine, flusher.later)

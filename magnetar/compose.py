@@ -44,7 +44,7 @@ from magnetar.settings import Settings
 from magnetar.trouble import OperatorError
 from magnetar.wire.http.app import Door, serve_http
 from magnetar.wire.kafka.front import KafkaFront
-from magnetar.wire.pulsar.session.session import Front
+from magnetar.wire.pulsar.session.session import PulsarFront
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         _join(link, broker, store)
         # First of all: the journal tells of its writes through it, and whoever starts may write.
         await nursery.start(link.run)
-        pulsar = Front(broker, shares.pulsar_options(settings, addresses))
+        pulsar = PulsarFront(broker, shares.pulsar_options(settings, addresses))
         kafka = KafkaFront(
             broker, shares.kafka_options(settings, partial(_room, settings)), spare.lent
         )
@@ -117,7 +117,7 @@ def _join(link: Link, broker: Broker, store: EmbeddedStore) -> None:
 
 
 def _protocols(
-    pulsar: Front, kafka: KafkaFront, contexts: Mapping[str, ssl.SSLContext]
+    pulsar: PulsarFront, kafka: KafkaFront, contexts: Mapping[str, ssl.SSLContext]
 ) -> dict[str, Protocol]:
     """What is spoken at each door of the link."""
     found: dict[str, Protocol] = {"pulsar": pulsar, "kafka": kafka.listener("kafka")}

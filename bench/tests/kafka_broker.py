@@ -11,7 +11,7 @@ from collections.abc import Callable
 from bench.tests.framed import Framed
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis
-from magnetar.wire.kafka.apis import Header
+from magnetar.wire.kafka.apis import RequestHeader
 from magnetar.wire.kafka.messages.basics import ApiVersionsResponse
 from magnetar.wire.kafka.messages.records import (
     ListedOffsetsPartition,
@@ -72,7 +72,7 @@ class KafkaBroker:
             self.say(peer, header, answer)
         return True
 
-    def say(self, peer: socket.socket, header: Header, answer) -> None:
+    def say(self, peer: socket.socket, header: RequestHeader, answer) -> None:
         told = apis.encode_response(header.key, header.version, header.correlation_id, answer)
         peer.sendall(b"".join(told))
 

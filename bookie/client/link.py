@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from magnetar.bookie.format.entries import Header, Run
+from magnetar.bookie.format.entries import DigestHeader, Run
 from magnetar.core.kernel.errors import BrokerError
 
 Acked = Callable[[BrokerError | None], None]
@@ -37,7 +37,7 @@ class BookieLink(Protocol):
         """How far the damage reaches of which this entry is part; the ledger ends at `last`."""
         ...
 
-    async def last_entry(self, ledger_id: int) -> Header | None:
+    async def last_entry(self, ledger_id: int) -> DigestHeader | None:
         """Ids and length in the last entry that is there."""
         ...
 

@@ -108,7 +108,7 @@ class Run(msgspec.Struct, frozen=True, gc=False):
         return found
 
 
-class Header(msgspec.Struct, frozen=True):
+class DigestHeader(msgspec.Struct, frozen=True):
     """The 32 bytes before an entry's digest."""
 
     ledger_id: int
@@ -141,9 +141,9 @@ def seal_apart(
     return Run(ledger_id, entry_id, blob, array("I", (0, len(blob) + len(payload))), payload)
 
 
-def header_of(run: Run, entry_id: int) -> Header:
+def header_of(run: Run, entry_id: int) -> DigestHeader:
     """What an entry says of itself and of its ledger."""
-    return Header(*_identity(run.blob, run.offsets[entry_id - run.first] + LENGTH_BYTES))
+    return DigestHeader(*_identity(run.blob, run.offsets[entry_id - run.first] + LENGTH_BYTES))
 
 
 def run_at(data: bytes, start: int, end: int) -> Run | None:

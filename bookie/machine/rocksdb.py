@@ -28,7 +28,7 @@ from rocksdict import (
 )
 
 from magnetar.core.kernel.errors import Corrupted, StorageFailed
-from magnetar.core.ports.database import Batch
+from magnetar.core.ports.database import DatabaseBatch
 from magnetar.core.ports.disk import Directory
 
 _DAMAGE: Final = ("Corruption", "No such file", "does not exist")
@@ -107,7 +107,7 @@ class RocksDatabase:
     def batch(self) -> WriteBatch:
         return WriteBatch(raw_mode=True)
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: DatabaseBatch) -> None:
         try:
             self._rocks.write(cast(WriteBatch, batch))
         except Exception as error:

@@ -40,7 +40,7 @@ COMPARE_BYTES: Final = 1024 * 1024
 """Of two files, read at a time."""
 
 
-class Finding(Struct, frozen=True):
+class BookieFinding(Struct, frozen=True):
     """What is the matter, in sentences; none if all is well."""
 
     troubles: list[str]
@@ -48,7 +48,7 @@ class Finding(Struct, frozen=True):
     """Journals that must be replaced."""
 
 
-def examine(directories: Directories) -> Finding:
+def examine(directories: Directories) -> BookieFinding:
     """Blocks."""
     journal, ledgers = directories.journal, directories.ledgers
     troubles: list[str] = []
@@ -74,7 +74,7 @@ def examine(directories: Directories) -> Finding:
         if trouble := _trouble(journal, journal_format.file_name(journal_id), offset):
             troubles.append(trouble)
             broken.append(journal_id)
-    return Finding(troubles, broken)
+    return BookieFinding(troubles, broken)
 
 
 def _trouble(directory: Directory, name: str, offset: int) -> str:
@@ -98,7 +98,7 @@ def _reading(file: ReadFile) -> Read:
     return lambda offset, size: file.pread(size, offset)
 
 
-def accept(directories: Directories, found: Finding, master_key: bytes, now_ms: int) -> int:
+def accept(directories: Directories, found: BookieFinding, master_key: bytes, now_ms: int) -> int:
     """Go on with what there is; how many entries the damaged journals still had. Blocks.
 
     The mark first: in a journal that is rewritten nothing is where it was.

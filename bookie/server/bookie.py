@@ -19,7 +19,7 @@ import trio
 
 from magnetar.bookie.format import entries
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.format.entries import Header, Run
+from magnetar.bookie.format.entries import DigestHeader, Run
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.large_entries import LargeEntries, split_large
 from magnetar.bookie.server.cache.read_cache import ReadCache
@@ -344,7 +344,7 @@ class Bookie:
         damaged = DamagedRange(self._storage, ledger_id, is_cached)
         return await self._in_thread(damaged.around, entry_id, last)
 
-    async def last_entry(self, ledger_id: int) -> Header | None:
+    async def last_entry(self, ledger_id: int) -> DigestHeader | None:
         """What the last entry held here says of itself; None if there is no entry. If it is
         damaged, a ledger must end there all the same: then its length is that of one before.
         """
@@ -362,11 +362,11 @@ class Bookie:
             log.error("ledger %d ends in damage: %s", ledger_id, error)
         first, _ = await self.damage(ledger_id, last, last)
         if first == 0:
-            return Header(ledger_id, last, last, 0)
+            return DigestHeader(ledger_id, last, last, 0)
         before = await self._header(ledger_id, first - 1)
-        return Header(ledger_id, last, last, before.length)
+        return DigestHeader(ledger_id, last, last, before.length)
 
-    async def _header(self, ledger_id: int, entry_id: int) -> Header:
+    async def _header(self, ledger_id: int, entry_id: int) -> DigestHeader:
         run = self._cache.find(ledger_id, entry_id)
         if run is None:
             run = await self._in_thread(self._load, ledger_id, entry_id, LONE_READ_BYTES)

@@ -77,7 +77,7 @@ class Flusher:
                 await self._parked.park()
 
 
-class Housekeeping:
+class BookieHousekeeping:
     """Runs what goes by the clock, and reports a disk that fails once."""
 
     def __init__(

@@ -27,7 +27,7 @@ class Action(enum.Enum):
     DESCRIBE = "describe"
 
 
-class Kind(enum.Enum):
+class ResourceType(enum.Enum):
     """What that is."""
 
     TOPIC = "topic"
@@ -56,5 +56,5 @@ class Access:
         self.mechanisms: dict[str, Callable[[], Conversation]] = {}
         """By the name that clients choose them by."""
 
-    def check(self, who: str, action: Action, kind: Kind, name: str) -> None:
+    def check(self, who: str, action: Action, kind: ResourceType, name: str) -> None:
         """Whether somebody may; raises `Unauthorized`. Plain call: asked for every request."""

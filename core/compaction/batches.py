@@ -45,7 +45,7 @@ class _Piece(NamedTuple):
     end: int
 
 
-class Batch:
+class UnpackedBatch:
     """A batch, taken apart."""
 
     __slots__ = ("_before", "_data", "_pieces", "header")

@@ -26,7 +26,7 @@ import enum
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from magnetar.core.compaction.batches import Batch
+from magnetar.core.compaction.batches import UnpackedBatch
 from magnetar.core.compaction.latest import Latest, short
 from magnetar.core.compaction.messages import Messages
 from magnetar.core.compaction.rule import Fate, Item, Rule
@@ -107,7 +107,7 @@ def form_of(entry: bytes) -> Form | None:
     tail = entry[about.size :]
     try:
         at = kafka_form.batch_at(tail, 0)
-        form: Form = Batch(tail, at) if at >= 0 else Messages(tail)
+        form: Form = UnpackedBatch(tail, at) if at >= 0 else Messages(tail)
     except Corrupted:
         return None
     return form if all(0 <= item.place < about.count for item in form.items) else None
@@ -161,7 +161,7 @@ class Judge:
         self._pinned.update(map(short, keys))
         self._all_pinned |= not keys or len(self._pinned) > PINNED_MAX
 
-    def _fate(self, form: Form, about: header.Header) -> Fate:
+    def _fate(self, form: Form, about: header.EntryHeader) -> Fate:
         latest, rule = self._latest, self._terms.rule
         lost: set[int] = set()
         tombstones = False
@@ -180,7 +180,7 @@ class Judge:
             return Fate(lost, self._terms.now_ms + self._terms.retention_ms)
         return Fate(lost)
 
-    def _may_go(self, form: Form, about: header.Header, key: bytes) -> bool:
+    def _may_go(self, form: Form, about: header.EntryHeader, key: bytes) -> bool:
         """Whether the time of a tombstone has come."""
         if self._all_pinned or short(key) in self._pinned:
             return False
@@ -189,7 +189,7 @@ class Judge:
         over = about.timestamp_ms + self._terms.retention_ms <= self._terms.now_ms
         return over and about.index < self._terms.clean_to
 
-    def _stays_empty(self, form: Form, about: header.Header) -> bool:
+    def _stays_empty(self, form: Form, about: header.EntryHeader) -> bool:
         if form.producer_id < 0 or not self._latest.is_last_of(form.producer_id, about.index):
             return False
         return self._terms.now_ms - about.timestamp_ms < PRODUCER_KEPT_MS

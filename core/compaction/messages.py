@@ -12,7 +12,7 @@ Invariant: taking apart raises `Corrupted` and nothing else.
 from __future__ import annotations
 
 from magnetar.core.compaction.rule import Fate, Item
-from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.pulsar_messages import PulsarMessage
 
 
 class Messages:
@@ -28,7 +28,7 @@ class Messages:
 
     def __init__(self, tail: bytes) -> None:
         self.items: list[Item] = []
-        message = Message(tail)
+        message = PulsarMessage(tail)
         self.is_decided = message.is_plain
         if self.is_decided:
             self.items = [

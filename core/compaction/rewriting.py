@@ -103,7 +103,7 @@ class Rewriting:
         latest.end = self._plan.end
         return latest
 
-    async def _note(self, latest: Latest, entry: bytes, about: header.Header) -> None:
+    async def _note(self, latest: Latest, entry: bytes, about: header.EntryHeader) -> None:
         if standing_of(entry, self._outcomes) is not Standing.HOLDS:
             return
         if len(entry) > ON_THE_LOOP_BYTES:

@@ -20,7 +20,7 @@ MESSAGES_OPEN_MAX: Final = 10_000
 """Chunked messages of which the last chunk has not been dealt out."""
 
 
-class Chunk(Struct, frozen=True):
+class ChunkedEntry(Struct, frozen=True):
     """What the metadata of an entry says about the message it is a part of."""
 
     uuid: bytes
@@ -67,7 +67,7 @@ class ChunkOwners(Generic[C]):
         counts: Sequence[int] | None,
         consumers: Sequence[C],
         turn: int,
-        chunks: Mapping[int, Chunk],
+        chunks: Mapping[int, ChunkedEntry],
     ) -> Deal[C]:
         """As `shared.choose`; `chunks` tells, by place, which entries are parts of a message."""
         purses = [PermitBalance(consumer) for consumer in consumers]
@@ -94,7 +94,7 @@ class ChunkOwners(Generic[C]):
         return Deal(shares, orphans, start, turn)
 
     def _owner(
-        self, chunk: Chunk, purses: list[PermitBalance[C]], turn: int
+        self, chunk: ChunkedEntry, purses: list[PermitBalance[C]], turn: int
     ) -> tuple[C | None, int]:
         """Who gets this chunk; a first chunk goes to whoever's turn it is."""
         owner = self._owners.get(chunk.uuid)

@@ -41,14 +41,14 @@ class Division(Struct, frozen=True):
 CONSISTENT: Final = Division()
 
 
-class Named(Protocol):
+class NamedConsumer(Protocol):
     """What the division looks at."""
 
     @property
     def name(self) -> str: ...
 
 
-C = TypeVar("C", bound=Named)
+C = TypeVar("C", bound=NamedConsumer)
 
 HashRange = tuple[int, int]
 """Both ends belong to it."""

@@ -21,7 +21,7 @@ POINTS_PER_CONSUMER: Final = 100
 _PARTITION = re.compile(r"-partition-(0|[1-9][0-9]*)$")
 
 
-class Named(Protocol):
+class Candidate(Protocol):
     """What the choice looks at."""
 
     @property
@@ -31,7 +31,7 @@ class Named(Protocol):
     def priority(self) -> int: ...
 
 
-C = TypeVar("C", bound=Named)
+C = TypeVar("C", bound=Candidate)
 
 
 def active(consumers: Sequence[C], topic: object) -> C | None:

@@ -20,7 +20,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from magnetar.core.entry.stamps import Header
+from magnetar.core.entry.stamps import EntryHeader
 
 cdef enum:
     PREFIX_BYTES = 6
@@ -73,7 +73,7 @@ def plain(bytes entry not None):
         return None
     if at < end and not (at := _take(data, at, end, 0x78, &count)):
         return None
-    return Header(end, timestamp_ms, index, count) if at == end and count else None
+    return EntryHeader(end, timestamp_ms, index, count) if at == end and count else None
 
 
 cdef Py_ssize_t _take(

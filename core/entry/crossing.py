@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from magnetar.core.entry import kafka_batch, kafka_form, pulsar_messages, pulsar_metadata
-from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.pulsar_messages import PulsarMessage
 from magnetar.core.entry.record import Record
 
 
@@ -35,7 +35,7 @@ def to_records(tail: bytes) -> Sequence[Record]:
     """What is in an entry, whoever sent it; nothing in what is for brokers only."""
     batch = kafka_form.batch_in(tail)
     if batch is None:
-        message = Message(tail)
+        message = PulsarMessage(tail)
         return () if message.is_marker else message.records()
     if kafka_batch.header_of(batch).attributes & kafka_batch.CONTROL:
         return ()

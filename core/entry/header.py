@@ -20,7 +20,7 @@ from typing import Final
 
 from magnetar.core.entry import stamps
 from magnetar.core.entry.stamps import COUNT, INDEX, MAGIC, PREFIX_BYTES, TIMESTAMP
-from magnetar.core.entry.stamps import Header as Header
+from magnetar.core.entry.stamps import EntryHeader as EntryHeader
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.native import quickest
 
@@ -29,11 +29,11 @@ _plain = quickest(stamps.plain, "magnetar.core.entry.compiled")
 NO_INDEX: Final = -1
 _SIZE = struct.Struct(">I")
 
-NONE: Final = Header(0, 0, NO_INDEX, 1)
+NONE: Final = EntryHeader(0, 0, NO_INDEX, 1)
 """Stored by a broker that writes no header."""
 
 
-def read(entry: bytes) -> Header:
+def read(entry: bytes) -> EntryHeader:
     """The header of a stored entry; `NONE` if it has none."""
     return _plain(entry) or _read_slowly(entry)
 
@@ -51,7 +51,7 @@ def counts_of(entries: Sequence[bytes]) -> list[int] | None:
     return counts if any(count != 1 for count in counts) else None
 
 
-def _read_slowly(entry: bytes) -> Header:
+def _read_slowly(entry: bytes) -> EntryHeader:
     """Any protobuf message, with fields in any order and fields we do not know."""
     if entry[:2] != MAGIC:
         return NONE
@@ -71,7 +71,7 @@ def _read_slowly(entry: bytes) -> Header:
                 fields[tag] = value
         else:
             at = _skip(metadata, at, tag & 7)
-    return Header(end, fields[TIMESTAMP], fields[INDEX], max(fields[COUNT], 1))
+    return EntryHeader(end, fields[TIMESTAMP], fields[INDEX], max(fields[COUNT], 1))
 
 
 def _skip(data: bytes, at: int, wire_type: int) -> int:

@@ -61,7 +61,7 @@ _NOT_PLAIN: Final = frozenset(
 # -- reading --------------------------------------------------------------------------------------
 
 
-class Message:
+class PulsarMessage:
     """A message or a batch, its metadata read and its payload not yet."""
 
     __slots__ = ("_fields", "_metadata", "payload")

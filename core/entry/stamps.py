@@ -24,7 +24,7 @@ COUNT: Final = 0x78
 _SIZE = struct.Struct(">I")
 
 
-class Header(Struct, frozen=True):
+class EntryHeader(Struct, frozen=True):
     """What the broker noted about one entry."""
 
     size: int
@@ -70,7 +70,7 @@ def _of_singles(entries: int, time_part: bytes, first_index: int) -> list[bytes]
     return made
 
 
-def plain(entry: bytes) -> Header | None:
+def plain(entry: bytes) -> EntryHeader | None:
     """The header of an entry that begins with one of these; None for any other."""
     if len(entry) < PREFIX_BYTES or not entry.startswith(MAGIC):
         return None
@@ -88,4 +88,4 @@ def plain(entry: bytes) -> Header | None:
             return None
         numbers[place] = number_at(entry, begin, at)
     timestamp_ms, index, count = numbers
-    return Header(end, timestamp_ms, index, count) if at == end and count else None
+    return EntryHeader(end, timestamp_ms, index, count) if at == end and count else None

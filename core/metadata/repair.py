@@ -30,7 +30,7 @@ UNKNOWN_COMMITS: Final = 10_000
 """Taken for lost, as far as counters go, when nobody can say how many were."""
 
 
-class Finding(Struct, frozen=True):
+class MetadataFinding(Struct, frozen=True):
     """What an examination has found; empty `damage` says that all is well."""
 
     damage: str
@@ -51,7 +51,7 @@ class Finding(Struct, frozen=True):
         return self.last - first - len(self.commits)
 
 
-def examine(path: Path) -> Finding:
+def examine(path: Path) -> MetadataFinding:
     """Look at the history at `path`. `Corrupted` if there is nothing that could be repaired."""
     names = Names(path)
     generations = names.generations()
@@ -61,7 +61,9 @@ def examine(path: Path) -> Finding:
     damage = _damage(names, end)
     if end is not None and not damage:
         contents = recovery.read_log(names, end.generation)
-        return Finding("", end.generation, contents.head, contents.commits, contents.number, True)
+        return MetadataFinding(
+            "", end.generation, contents.head, contents.commits, contents.number, True
+        )
     return _gather(names, generations, end, damage)
 
 
@@ -78,7 +80,7 @@ def _damage(names: Names, end: End | None) -> str:
     return ""
 
 
-def _gather(names: Names, generations: list[int], end: End | None, damage: str) -> Finding:
+def _gather(names: Names, generations: list[int], end: End | None, damage: str) -> MetadataFinding:
     """Snapshot of the latest generation that has a whole one, and all commits since."""
     logs = {n: found for n in generations if (found := _readable(names, n)) is not None}
     base: Head | None = None
@@ -92,7 +94,7 @@ def _gather(names: Names, generations: list[int], end: End | None, damage: str) 
         commits += [one for one in _all_of(contents) if one.number > number]
     highest = max([commits[-1].number if commits else 0, *(c.head.number for c in logs.values())])
     last = max(highest, end.number if end is not None else 0)
-    return Finding(damage, generations[-1], base, commits, last, end is not None)
+    return MetadataFinding(damage, generations[-1], base, commits, last, end is not None)
 
 
 def _readable(names: Names, generation: int) -> Contents | None:
@@ -128,7 +130,7 @@ def _all_of(contents: Contents) -> list[Commit]:
     return [*contents.commits, *behind]
 
 
-def accept(path: Path, found: Finding, *, sync: bool = True) -> None:
+def accept(path: Path, found: MetadataFinding, *, sync: bool = True) -> None:
     """Make what was found the metadata, as a new generation. The lock is held by the caller."""
     names = Names(path)
     if found.base is None:
@@ -151,7 +153,7 @@ def accept(path: Path, found: Finding, *, sync: bool = True) -> None:
     names.remove_live()
 
 
-def _move_counters_on(live: sqlite3.Connection, found: Finding) -> None:
+def _move_counters_on(live: sqlite3.Connection, found: MetadataFinding) -> None:
     lost = found.lost if found.end_is_known else UNKNOWN_COMMITS
     by = lost * schema.NUMBERS_RESERVED
     rows = live.execute("SELECT path, next FROM counter").fetchall()
@@ -165,7 +167,7 @@ def _keep(path: Path) -> None:
         path.rename(path.with_name(path.name + ".damaged"))
 
 
-def report(found: Finding, say: Callable[[str], None]) -> None:
+def report(found: MetadataFinding, say: Callable[[str], None]) -> None:
     """What there is and what is not, in sentences."""
     if not found.damage:
         say(f"the metadata is whole: {found.last} commits")
@@ -184,7 +186,7 @@ def report(found: Finding, say: Callable[[str], None]) -> None:
         say("how many came behind the last of them is not known")
 
 
-def _ranges(found: Finding) -> str:
+def _ranges(found: MetadataFinding) -> str:
     assert found.base is not None
     before = found.base.number
     gaps = []

@@ -12,7 +12,7 @@ from typing import Protocol
 from magnetar.core.ports.disk import Directory
 
 
-class Batch(Protocol):
+class DatabaseBatch(Protocol):
     """Pairs that are written together."""
 
     def put(self, key: bytes, value: bytes, /) -> None: ...
@@ -41,9 +41,9 @@ class DatabaseReader(Protocol):
 class Database(DatabaseReader, Protocol):
     """What changes it. One thread at a time."""
 
-    def batch(self) -> Batch: ...
+    def batch(self) -> DatabaseBatch: ...
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: DatabaseBatch) -> None:
         """Into memory; durable after `flush`."""
         ...
 

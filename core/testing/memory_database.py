@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.ports.database import Batch
+from magnetar.core.ports.database import DatabaseBatch
 from magnetar.core.ports.disk import Creation, Directory
 
 FILE: Final = "DATA"
@@ -20,7 +20,7 @@ _sizes = Struct(">II")
 
 
 class MemoryBatch(list[tuple[bytes, bytes]]):
-    """A `Batch`."""
+    """A `DatabaseBatch`."""
 
     def put(self, key: bytes, value: bytes, /) -> None:
         self.append((key, value))
@@ -85,7 +85,7 @@ class MemoryDatabase:
     def batch(self) -> MemoryBatch:
         return MemoryBatch()
 
-    def write(self, batch: Batch) -> None:
+    def write(self, batch: DatabaseBatch) -> None:
         pairs = cast(MemoryBatch, batch)
         self._pairs.update(pairs)
         self._changes += len(pairs)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from magnetar.core.ledger.fold.fold import Fold, FoldState, Rules, Snapshot
+from magnetar.core.ledger.fold.fold import Fold, FoldState, Snapshot, SnapshotPolicy
 from magnetar.core.ledger.fold.snapshots import MetadataSnapshots
 from magnetar.core.ledger.fold.transaction_index import (
     Aborted,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 TRANSACTIONAL: Final = "magnetar.transactional"
 """Property of the log: there are, or were, transactions in it."""
 SNAPSHOTS: Final = "/magnetar/transactions/logs"
-RULES: Final = Rules("transactions", entries=5_000, bytes=64 * 1024 * 1024)
+RULES: Final = SnapshotPolicy("transactions", entries=5_000, bytes=64 * 1024 * 1024)
 
 
-class Stored(Struct, frozen=True):
+class TransactionSnapshot(Struct, frozen=True):
     """A snapshot as it is stored: msgpack, fields by name."""
 
     position: Position
@@ -46,12 +46,14 @@ class Stored(Struct, frozen=True):
     created_ms: int = 0
 
 
-_decode: Final = msgspec.msgpack.Decoder(Stored).decode
+_decode: Final = msgspec.msgpack.Decoder(TransactionSnapshot).decode
 
 
 def encode(snapshot: Snapshot[Image]) -> bytes:
     image = snapshot.image
-    stored = Stored(snapshot.position, image.open, image.aborted, snapshot.created_ms or 0)
+    stored = TransactionSnapshot(
+        snapshot.position, image.open, image.aborted, snapshot.created_ms or 0
+    )
     return msgspec.msgpack.encode(stored)
 
 

@@ -29,7 +29,7 @@ import trio
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import EXHAUSTED, Lend
 from magnetar.wire.http.connection_limit import ConnectionLimit
-from magnetar.wire.http.front import Front, HttpOptions
+from magnetar.wire.http.front import HttpFront, HttpOptions
 from magnetar.wire.http.memory import Memory
 from magnetar.wire.http.metrics.exposition import Family
 
@@ -64,7 +64,7 @@ async def serve_http(
         log.info("the first HTTP connection: loading the web server")
         room = ConnectionLimit(options.connections_max)
         memory = Memory(options.memory_bytes_max)
-        front = Front(broker, options, extra_metrics, room=room, memory=memory)
+        front = HttpFront(broker, options, extra_metrics, room=room, memory=memory)
         server = await _loaded(front, lend)
         await server(sockets)
     finally:
@@ -72,7 +72,7 @@ async def serve_http(
             sock.close()
 
 
-async def _loaded(front: Front, lend: Lend) -> Server:
+async def _loaded(front: HttpFront, lend: Lend) -> Server:
     """The web server. Where no file can be opened to load it from, not even with those that were
     kept aside, whoever has connected waits in the kernel's queue.
     """
@@ -90,7 +90,7 @@ async def _loaded(front: Front, lend: Lend) -> Server:
             await trio.sleep(RETRY_SECONDS)
 
 
-def _load(front: Front) -> Server:
+def _load(front: HttpFront) -> Server:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
     from magnetar.wire.http import stack
 

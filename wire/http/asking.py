@@ -20,7 +20,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
 from magnetar.core.policy.policies import decode
-from magnetar.wire.http.front import Front, HttpOptions
+from magnetar.wire.http.front import HttpFront, HttpOptions
 from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM
 from magnetar.wire.http.reached import as_reached
 
@@ -40,7 +40,7 @@ class Ask:
 
     __slots__ = ("_body", "_taken", "front", "request")
 
-    def __init__(self, front: Front, request: Request) -> None:
+    def __init__(self, front: HttpFront, request: Request) -> None:
         self.front = front
         self.request = request
         self._body: bytes | None = None

@@ -1,7 +1,7 @@
 """What HTTP is given by whoever composes the server. Light: it is imported at start-up.
 
 HTTP may not know the Pulsar wire, the link's life or the storage tier; what it must ask of them are
-the functions of `HttpOptions` and `Front`.
+the functions of `HttpOptions` and `HttpFront`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class HttpOptions(Struct, frozen=True):
         return (self.http_url or self.http_url_tls).partition("://")[2]
 
 
-class Front(Struct, frozen=True):
+class HttpFront(Struct, frozen=True):
     """Everything a handler may use."""
 
     broker: Broker

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from magnetar.wire.http.asking import Ask
-from magnetar.wire.http.front import Front
+from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.server.guard import form, headers_of
 
 Handler = Callable[[Ask], Coroutine[Any, Any, object]]
@@ -52,7 +52,7 @@ def changing(table: Table) -> Table:
     ]
 
 
-def routes(front: Front, table: Table) -> list[BaseRoute]:
+def routes(front: HttpFront, table: Table) -> list[BaseRoute]:
     """The routes of one table, in its order."""
     by_path: dict[str, dict[str, Handler]] = {}
     for methods, path, handler in table:
@@ -66,7 +66,7 @@ def routes(front: Front, table: Table) -> list[BaseRoute]:
     ]
 
 
-def mounted(front: Front, tables: Mapping[str, Table]) -> list[BaseRoute]:
+def mounted(front: HttpFront, tables: Mapping[str, Table]) -> list[BaseRoute]:
     """Each table below its own path, longest first."""
     return [Mount(path, routes=routes(front, tables[path])) for path in sorted(tables, key=_last)]
 
@@ -76,7 +76,7 @@ def _last(path: str) -> tuple[int, str]:
 
 
 def endpoint(
-    front: Front, handlers: Mapping[str, Handler]
+    front: HttpFront, handlers: Mapping[str, Handler]
 ) -> Callable[[Request], Awaitable[Response]]:
     """What Starlette calls for one path."""
 

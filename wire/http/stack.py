@@ -31,13 +31,13 @@ from magnetar.core.kernel.spare_files import EXHAUSTED
 from magnetar.wire.http import health, landing, lookup
 from magnetar.wire.http.admin import tables
 from magnetar.wire.http.errors import status_of
-from magnetar.wire.http.front import Front
+from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.metrics import page
 from magnetar.wire.http.redirect import location
 from magnetar.wire.http.routes import mounted, refusal, routes
 from magnetar.wire.http.server.answers import Bounded
 from magnetar.wire.http.server.guard import foreign, headers_of
-from magnetar.wire.http.server.http1 import Connection
+from magnetar.wire.http.server.http1 import Http1Connection
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ HANDSHAKE_SECONDS_MAX: Final = 10.0
 ACCEPT_SECONDS: Final = 1.0
 
 
-def application(front: Front) -> ASGIApp:
+def application(front: HttpFront) -> ASGIApp:
     """Everything that is served over HTTP."""
     app = Starlette(
         routes=[
@@ -92,7 +92,7 @@ class EncodedPaths:
 class Guarded:
     """Answers none of what a page of somebody else has a browser send (`server/guard.py`)."""
 
-    def __init__(self, app: ASGIApp, front: Front) -> None:
+    def __init__(self, app: ASGIApp, front: HttpFront) -> None:
         self._app = app
         self._hosts = front.options.hosts
 
@@ -143,7 +143,7 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 # -- serving -----------------------------------------------------------------------------------
 
 
-async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> None:
+async def serve(front: HttpFront, application: ASGIApp, doors: Sequence[Door]) -> None:
     """Accept and answer until cancelled. The sockets are ours from here on."""
     options, room = front.options, front.room
     config = _config(options.idle_seconds)
@@ -153,7 +153,7 @@ async def serve(front: Front, application: ASGIApp, doors: Sequence[Door]) -> No
 
     async def handle(stream: Any) -> None:
         try:
-            await Connection(wrapped, config, context, ConnectionState({}), stream).run()
+            await Http1Connection(wrapped, config, context, ConnectionState({}), stream).run()
         except Exception:
             log.exception("an HTTP connection failed")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Address(NamedTuple):
+class Endpoint(NamedTuple):
     """Where a client is told to connect."""
 
     host: str
     port: int
 
 
-def parsed(text: str) -> Address:
+def parsed(text: str) -> Endpoint:
     """`host:port`, with a host in brackets if it has colons."""
     host, _, port = text.rpartition(":")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+    return Endpoint(host.removeprefix("[").removesuffix("]"), int(port))

@@ -119,7 +119,7 @@ _LIST: Final = (
 APIS: Final = {api.request.KEY: api for api in _LIST}
 
 
-class Header(NamedTuple):
+class RequestHeader(NamedTuple):
     """What stands before every request."""
 
     key: int
@@ -138,7 +138,7 @@ _NOTHING_LISTED: Final = b"\x01"
 _COUNT: Final = struct.Struct(">i")
 
 
-def decode_header(data: bytes, at: int) -> Header:
+def decode_header(data: bytes, at: int) -> RequestHeader:
     """The header of a request that we know, or of ApiVersions in any version."""
     try:
         key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data, at)
@@ -154,7 +154,7 @@ def decode_header(data: bytes, at: int) -> Header:
             at = reading.skip_tags(data, at)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"the header of a request: {error}") from error
-    return Header(key, version, correlation_id, client_id, at)
+    return RequestHeader(key, version, correlation_id, client_id, at)
 
 
 def decode_request(key: int, version: int, data: bytes, at: int) -> Request | None:

@@ -26,7 +26,7 @@ from magnetar.core.policy.policies import (
     Retention,
     TopicPolicies,
 )
-from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 
 INT64_MAX: Final = 2**63 - 1
 INT32_MAX: Final = 2**31 - 1
@@ -60,7 +60,7 @@ BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
 """Storage takes no larger entries."""
 
 
-class Kind(enum.IntEnum):
+class ConfigType(enum.IntEnum):
     """As DescribeConfigs numbers them."""
 
     BOOLEAN = 1
@@ -75,7 +75,7 @@ class Config(Struct, frozen=True):
     """One line of the table."""
 
     name: str
-    kind: Kind
+    kind: ConfigType
     default: str
     check: Callable[[str], object]
     """Raises `ValueError` for what may not be."""
@@ -125,62 +125,104 @@ _ANY: Final = within(0)
 _INT: Final = within(0, INT32_MAX)
 _NOTHING: Final = "Kept and shown; there is no such thing here."
 
-_ROWS: Final[tuple[tuple[str, Kind, str, Callable[[str], object], str], ...]] = (
+_ROWS: Final[tuple[tuple[str, ConfigType, str, Callable[[str], object], str], ...]] = (
     (
         CLEANUP_POLICY,
-        Kind.LIST,
+        ConfigType.LIST,
         "delete",
         _policy,
         "What ends a log: limits, newer keys, both, or nothing.",
     ),
     (
         COMPRESSION_TYPE,
-        Kind.STRING,
+        ConfigType.STRING,
         AS_IT_CAME,
         _one_of(AS_IT_CAME, *CODECS),
         "How batches are stored; those that came otherwise are compressed anew.",
     ),
-    (RETENTION_MS, Kind.LONG, "604800000", within(-1), "Older records go; -1 for never."),
-    (RETENTION_BYTES, Kind.LONG, "-1", within(-1), "Longer logs lose their oldest; -1: never."),
-    (MAX_MESSAGE_BYTES, Kind.INT, "1048588", within(0, BATCH_BYTES_MAX), "Largest batch taken."),
-    (TIMESTAMP_TYPE, Kind.STRING, CREATE_TIME, _TIMES, "Whose clock a record's time is."),
-    (TIMESTAMP_BEFORE_MS, Kind.LONG, str(INT64_MAX), _ANY, "So much behind our clock it may be."),
-    (TIMESTAMP_AFTER_MS, Kind.LONG, "3600000", _ANY, "So much before our clock it may be."),
+    (RETENTION_MS, ConfigType.LONG, "604800000", within(-1), "Older records go; -1 for never."),
+    (
+        RETENTION_BYTES,
+        ConfigType.LONG,
+        "-1",
+        within(-1),
+        "Longer logs lose their oldest; -1: never.",
+    ),
+    (
+        MAX_MESSAGE_BYTES,
+        ConfigType.INT,
+        "1048588",
+        within(0, BATCH_BYTES_MAX),
+        "Largest batch taken.",
+    ),
+    (TIMESTAMP_TYPE, ConfigType.STRING, CREATE_TIME, _TIMES, "Whose clock a record's time is."),
+    (
+        TIMESTAMP_BEFORE_MS,
+        ConfigType.LONG,
+        str(INT64_MAX),
+        _ANY,
+        "So much behind our clock it may be.",
+    ),
+    (TIMESTAMP_AFTER_MS, ConfigType.LONG, "3600000", _ANY, "So much before our clock it may be."),
     (
         MIN_INSYNC,
-        Kind.INT,
+        ConfigType.INT,
         "1",
         within(1, INT32_MAX),
         "More refuse acks=all: there is one.",
     ),
     (
         SEGMENT_BYTES,
-        Kind.INT,
+        ConfigType.INT,
         "1073741824",
         within(1024 * 1024, INT32_MAX),
         "Size of a ledger; none ends in its first second.",
     ),
-    (SEGMENT_MS, Kind.LONG, "604800000", within(1), "Age of a ledger, at which the next begins."),
-    (MIN_LAG_MS, Kind.LONG, "0", _ANY, "Younger records are not compacted away."),
+    (
+        SEGMENT_MS,
+        ConfigType.LONG,
+        "604800000",
+        within(1),
+        "Age of a ledger, at which the next begins.",
+    ),
+    (MIN_LAG_MS, ConfigType.LONG, "0", _ANY, "Younger records are not compacted away."),
     (
         MAX_LAG_MS,
-        Kind.LONG,
+        ConfigType.LONG,
         str(INT64_MAX),
         within(1),
         "Older records are compacted, however little is new.",
     ),
-    (DIRTY_RATIO, Kind.DOUBLE, "0.5", _ratio, "Compaction waits until so much of a log is new."),
-    (DELETE_RETENTION_MS, Kind.LONG, "86400000", _ANY, "How long compaction keeps a deletion."),
-    ("unclean.leader.election.enable", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
-    ("flush.messages", Kind.LONG, "1", within(1), "All is synced before it is acknowledged."),
-    ("flush.ms", Kind.LONG, "0", _ANY, "All is synced before it is acknowledged."),
-    ("file.delete.delay.ms", Kind.LONG, "60000", _ANY, _NOTHING),
-    ("index.interval.bytes", Kind.INT, "4096", _INT, _NOTHING),
-    ("segment.index.bytes", Kind.INT, "10485760", within(4, INT32_MAX), _NOTHING),
-    ("segment.jitter.ms", Kind.LONG, "0", _ANY, _NOTHING),
-    ("leader.replication.throttled.replicas", Kind.LIST, "", _replicas, _NOTHING),
-    ("follower.replication.throttled.replicas", Kind.LIST, "", _replicas, _NOTHING),
-    ("preallocate", Kind.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
+    (
+        DIRTY_RATIO,
+        ConfigType.DOUBLE,
+        "0.5",
+        _ratio,
+        "Compaction waits until so much of a log is new.",
+    ),
+    (
+        DELETE_RETENTION_MS,
+        ConfigType.LONG,
+        "86400000",
+        _ANY,
+        "How long compaction keeps a deletion.",
+    ),
+    (
+        "unclean.leader.election.enable",
+        ConfigType.BOOLEAN,
+        "false",
+        _one_of("true", "false"),
+        _NOTHING,
+    ),
+    ("flush.messages", ConfigType.LONG, "1", within(1), "All is synced before it is acknowledged."),
+    ("flush.ms", ConfigType.LONG, "0", _ANY, "All is synced before it is acknowledged."),
+    ("file.delete.delay.ms", ConfigType.LONG, "60000", _ANY, _NOTHING),
+    ("index.interval.bytes", ConfigType.INT, "4096", _INT, _NOTHING),
+    ("segment.index.bytes", ConfigType.INT, "10485760", within(4, INT32_MAX), _NOTHING),
+    ("segment.jitter.ms", ConfigType.LONG, "0", _ANY, _NOTHING),
+    ("leader.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NOTHING),
+    ("follower.replication.throttled.replicas", ConfigType.LIST, "", _replicas, _NOTHING),
+    ("preallocate", ConfigType.BOOLEAN, "false", _one_of("true", "false"), _NOTHING),
 )
 TOPIC: Final[Mapping[str, Config]] = {row[0]: Config(*row) for row in _ROWS}
 """By name."""
@@ -189,26 +231,26 @@ TOPIC: Final[Mapping[str, Config]] = {row[0]: Config(*row) for row in _ROWS}
 def check(
     name: str, value: str | None, table: Mapping[str, Config] = TOPIC, kind: str = "topic"
 ) -> str:
-    """The value; raises `Refused` for a config that is not known, or may not have it."""
+    """The value; raises `KafkaRefusal` for a config that is not known, or may not have it."""
     config = table.get(name)
     if config is None:
-        raise Refused(INVALID_CONFIG, f"Unknown {kind} config name: {name}")
+        raise KafkaRefusal(INVALID_CONFIG, f"Unknown {kind} config name: {name}")
     if value is None:
-        raise Refused(INVALID_CONFIG, f"Null value not supported for {kind} configs: {name}")
+        raise KafkaRefusal(INVALID_CONFIG, f"Null value not supported for {kind} configs: {name}")
     try:
         config.check(value)
     except ValueError as error:
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_CONFIG, f"Invalid value {value} for configuration {name}: {error}"
         ) from error
     return value
 
 
 def check_together(own: Mapping[str, str]) -> None:
-    """Whether a topic may have all of these; raises `Refused`."""
+    """Whether a topic may have all of these; raises `KafkaRefusal`."""
     low, high = (int(own.get(name, TOPIC[name].default)) for name in (MIN_LAG_MS, MAX_LAG_MS))
     if low > high:
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_CONFIG,
             f"{MAX_LAG_MS} is not below {MIN_LAG_MS}: what is {high} ms old could not stay {low}",
         )
@@ -271,7 +313,7 @@ def _of_retention(retention: Retention) -> tuple[str, str]:
     )
 
 
-class Rules(Struct, frozen=True):
+class ProduceRules(Struct, frozen=True):
     """What of a topic's configs is asked for each batch."""
 
     bytes_max: int
@@ -291,14 +333,14 @@ class Rules(Struct, frozen=True):
 
 def rules(
     effective: Effective, defaults: Mapping[str, str], bytes_max: int = BATCH_BYTES_MAX
-) -> Rules:
+) -> ProduceRules:
     """As values; no batch may have more than `bytes_max`, whatever its topic says."""
     found = shown(effective, defaults)
     append_time = found[TIMESTAMP_TYPE] == LOG_APPEND_TIME
     insync = int(found[MIN_INSYNC])
     keyed = "compact" in found[CLEANUP_POLICY]
     codec = CODECS.get(found[COMPRESSION_TYPE])
-    return Rules(
+    return ProduceRules(
         bytes_max=min(int(found[MAX_MESSAGE_BYTES]), bytes_max),
         append_time=append_time,
         before_ms=int(found[TIMESTAMP_BEFORE_MS]),

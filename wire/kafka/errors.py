@@ -122,7 +122,7 @@ CODES: Final[Mapping[type[errors.BrokerError], int]] = {
 }
 
 
-class Refused(Exception):
+class KafkaRefusal(Exception):
     """Why something is refused that only Kafka has a code for."""
 
     def __init__(self, code: int, reason: str = "") -> None:
@@ -136,14 +136,14 @@ more than 32,767 bytes cannot be written at all.
 """
 
 
-def told_of(error: errors.BrokerError | Refused) -> tuple[int, str]:
+def told_of(error: errors.BrokerError | KafkaRefusal) -> tuple[int, str]:
     """The code, and what is said beside it."""
     return code_of(error), str(error)[:REASON_CHARACTERS_MAX]
 
 
-def code_of(error: errors.BrokerError | Refused) -> int:
+def code_of(error: errors.BrokerError | KafkaRefusal) -> int:
     """Kafka's code for an error of ours."""
-    if isinstance(error, Refused):
+    if isinstance(error, KafkaRefusal):
         return error.code
     for kind in type(error).__mro__:
         if kind in CODES:

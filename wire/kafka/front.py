@@ -24,11 +24,11 @@ from magnetar.core.link.connection import Connection
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise
-from magnetar.wire.kafka.addresses import Address, parsed
+from magnetar.wire.kafka.addresses import Endpoint, parsed
 from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
 from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.lookups import Lookups
-from magnetar.wire.kafka.groups.coordinator import Groups
+from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.groups.expiry import Expiry, forget_if_unused
 from magnetar.wire.kafka.groups.offsets import Offsets
 from magnetar.wire.kafka.groups.options import GroupOptions
@@ -125,7 +125,7 @@ class KafkaFront:
         self.records = Records(broker.metadata)
         self.keeper = MemberStore(broker.metadata, broker.ownership)
         self.configured = Configured(broker.metadata, options.groups)
-        self.groups = Groups(
+        self.groups = GroupCoordinator(
             broker.clock,
             options.groups,
             self.records,
@@ -175,7 +175,7 @@ class KafkaFront:
                 address = parsed(fixed)
             else:
                 host, port = connection.reached_at
-                address = Address(self.options.host or host, port)
+                address = Endpoint(self.options.host or host, port)
             wire = KafkaWire()
             return wire, KafkaSession(self, connection, wire, address, name)
 

@@ -30,7 +30,7 @@ SIZE: Final = Layout(">I")
 SIZES: Final = Layout(">II")
 
 
-class Tail(NamedTuple):
+class FrameTail(NamedTuple):
     """The parts of a tail; `checked` is None when there is no checksum."""
 
     broker: bytes | None
@@ -78,7 +78,7 @@ def checksum_fits(tail: bytes) -> bool:
     return bool(crc32c(memoryview(tail)[CHECKED_BYTES:]) == expected)
 
 
-def split_tail(tail: bytes) -> Tail:
+def split_tail(tail: bytes) -> FrameTail:
     """All parts of a tail, sent or stored."""
     broker = checked = None
     at = 0
@@ -90,7 +90,7 @@ def split_tail(tail: bytes) -> Tail:
         (checked,) = SIZE.unpack_from(tail, at + 2)
         at += CHECKED_BYTES
     metadata, at = _sized(tail, at)
-    return Tail(broker, checked, metadata, tail[at:])
+    return FrameTail(broker, checked, metadata, tail[at:])
 
 
 def _sized(data: bytes, at: int) -> tuple[bytes, int]:

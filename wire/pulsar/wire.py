@@ -49,7 +49,7 @@ ALLOWED: Final[Mapping[WireState, tuple[type, ...]]] = {
 }
 """Which events may happen when."""
 
-HotParser = Callable[[bytes, int, hot.Limits], tuple[int, events.Event | None]]
+HotParser = Callable[[bytes, int, hot.FrameLimits], tuple[int, events.Event | None]]
 
 HOT: Final[Mapping[bytes, HotParser]] = {
     hot.SEND_HEAD: hot.parse_sends,
@@ -86,7 +86,7 @@ class PulsarWire:
         self.frame_bytes_wanted = 0
         self.exposes_broker_metadata = False
         """Messages keep the part that the broker put before them: the client asked, we allow."""
-        self._limits = hot.Limits(
+        self._limits = hot.FrameLimits(
             options.message_bytes_max + FRAME_SLACK_BYTES, options.verify_checksums
         )
         self._hot: Mapping[bytes, HotParser] = {}

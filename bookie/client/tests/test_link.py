@@ -72,7 +72,7 @@ async def test_the_last_entry_says_what_the_writer_knew(link):
     assert await link.last_entry(1) is None
     await add(link, run(0, b"abc", b"de"))
     await add(link, run(2, b"f", confirmed=1, length=5))
-    assert await link.last_entry(1) == entries.Header(1, 2, 1, 6)
+    assert await link.last_entry(1) == entries.DigestHeader(1, 2, 1, 6)
 
 
 async def test_a_released_ledger_is_found_again(link):

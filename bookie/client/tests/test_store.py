@@ -4,7 +4,7 @@ import trio
 
 from magnetar.bookie.client.store import MASTER_KEY, LedgerClient
 from magnetar.bookie.format import ledger_metadata
-from magnetar.bookie.format.entries import Header
+from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import AlreadyExists
@@ -62,7 +62,7 @@ async def test_an_id_that_the_bookie_has_had_is_passed_over():
 
 
 async def test_recovery_fences_then_closes_at_the_last_entry():
-    store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
+    store, link = DictMetadata(), Link(DigestHeader(0, 7, 5, 800))
     ledgers = client(link, store)
     writer = await ledgers.create({"a": b"b"})
     reader = await ledgers.open(writer.ledger_id, recover=True)
@@ -75,7 +75,7 @@ async def test_recovery_fences_then_closes_at_the_last_entry():
 
 
 async def test_of_two_who_recover_one_closes_and_the_other_sees_it():
-    store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
+    store, link = DictMetadata(), Link(DigestHeader(0, 7, 5, 800))
     ledgers = client(link, store)
     writer = await ledgers.create({})
     path = ledger_metadata.path_of(writer.ledger_id)
@@ -92,7 +92,7 @@ async def test_of_two_who_recover_one_closes_and_the_other_sees_it():
 
 
 async def test_an_open_ledger_of_a_lost_writer_shows_what_was_surely_confirmed():
-    store, link = DictMetadata(), Link(Header(0, 7, 5, 800))
+    store, link = DictMetadata(), Link(DigestHeader(0, 7, 5, 800))
     writer = await client(link, store).create({})
     reader = await client(link, store).open(writer.ledger_id, recover=False)
     assert reader.last_confirmed == 5

@@ -72,7 +72,7 @@ DAMAGES = [cut, cut_behind_the_mark, remove, remove_mark, cut_mark, spoil_header
 @pytest.mark.parametrize("damage", DAMAGES)
 async def test_refused_then_repaired(used, damage):
     directories, metadata, closed, still_open = used
-    assert repair.examine(directories) == repair.Finding([], [])
+    assert repair.examine(directories) == repair.BookieFinding([], [])
     damage(directories)
     before = {path: path.read_bytes() for path in journals(directories)}
     with pytest.raises(Corrupted):

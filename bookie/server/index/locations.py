@@ -35,7 +35,7 @@ from magnetar.bookie.format.locations import (
 from magnetar.bookie.server.index import wear
 from magnetar.bookie.server.small_files import read_whole, write_whole
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.ports.database import Batch, Databases
+from magnetar.core.ports.database import DatabaseBatch, Databases
 from magnetar.core.ports.disk import Directory
 
 BATCH_PUTS_MAX: Final = 200
@@ -103,7 +103,7 @@ class LocationIndex:
         if len(batch):
             self._write(batch, full)
 
-    def _write(self, batch: Batch, full: Callable[[], None]) -> None:
+    def _write(self, batch: DatabaseBatch, full: Callable[[], None]) -> None:
         self._database.write(batch)
         self._unsynced += BATCH_PUTS_MAX
         if self._unsynced >= MEMORY_PUTS_MAX:

@@ -34,7 +34,7 @@ Batch = tuple[list[Item], int]
 """What one sweep of the loop appended, or a part of that, and its bytes."""
 
 
-class Groups:
+class CommitGroups:
     """See the module's docstring."""
 
     def __init__(

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import trio
 
-from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, Groups, failure
+from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, CommitGroups, failure
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.disk import SubmittedWrites
 from magnetar.core.ports.threads import Threads
@@ -32,7 +32,7 @@ class KernelWriter:
 
     def __init__(
         self,
-        groups: Groups,
+        groups: CommitGroups,
         writes: SubmittedWrites,
         deliver: Callable[[list[Batch], StorageFailed | None], None],
         threads: Threads,

@@ -24,7 +24,7 @@ from typing import Final
 import trio
 
 from magnetar.bookie.format import journal as journal_format
-from magnetar.bookie.server.journal.groups import Batch, Groups, failure
+from magnetar.bookie.server.journal.groups import Batch, CommitGroups, failure
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.threads import Threads
 
@@ -42,7 +42,7 @@ class LoopWriter:
 
     def __init__(
         self,
-        groups: Groups,
+        groups: CommitGroups,
         deliver: Callable[[list[Batch], StorageFailed | None], None],
         threads: Threads,
     ) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import trio
 
-from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, Groups, failure
+from magnetar.bookie.server.journal.groups import GROUP_BYTES, Batch, CommitGroups, failure
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
 from magnetar.core.ports.threads import Threads
 
@@ -22,7 +22,7 @@ class ThreadWriter:
 
     def __init__(
         self,
-        groups: Groups,
+        groups: CommitGroups,
         deliver: Callable[[list[Batch], StorageFailed | None], None],
         threads: Threads,
     ) -> None:

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.server.journal.files import JournalFiles
-from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, Acked, Batch, Groups, Item
+from magnetar.bookie.server.journal.groups import BATCH_BYTES_MAX, Acked, Batch, CommitGroups, Item
 from magnetar.bookie.server.journal.kernel_writer import KernelWriter
 from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.thread_writer import ThreadWriter
@@ -48,7 +48,7 @@ class JournalStatistics(Struct, frozen=True):
     mark: journal_format.Mark
 
 
-class Writer(Protocol):
+class JournalWriter(Protocol):
     """Writes groups, one after the other, and delivers each when it is durable or has failed."""
 
     def put(self, batch: Batch) -> None: ...
@@ -105,8 +105,8 @@ class Journal:
         self._pending: list[Item] = []
         self._pending_bytes = 0
         self._machine = machine
-        self._groups = Groups(files, first_id, machine, wait_sync=settings.sync)
-        self._writer: Writer
+        self._groups = CommitGroups(files, first_id, machine, wait_sync=settings.sync)
+        self._writer: JournalWriter
 
     def start(self, watch: Watch | None) -> None:
         """Without `watch`, or where the kernel does not write by itself, a thread writes; where

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.broker.access import ANYBODY, Access, Action, Kind
+from magnetar.core.broker.access import ANYBODY, Access, Action, ResourceType
 
 
 @pytest.mark.parametrize("action", Action)
-@pytest.mark.parametrize("kind", Kind)
-def test_everybody_may_do_everything(action: Action, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ResourceType)
+def test_everybody_may_do_everything(action: Action, kind: ResourceType) -> None:
     Access().check(ANYBODY, action, kind, "x")
 
 

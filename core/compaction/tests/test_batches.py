@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.compaction.batches import HORIZON, Batch
+from magnetar.core.compaction.batches import HORIZON, UnpackedBatch
 from magnetar.core.compaction.rule import Fate, Item
 from magnetar.core.compaction.tests.histories import batch
 from magnetar.core.entry import kafka_batch
@@ -35,7 +35,7 @@ def test_what_stays_is_as_it_was(
     records: list[tuple[bytes, bytes | None]], codec: int, lost: set[int], horizon_ms: int
 ) -> None:
     before = batch(records, codec, producer_id=7)
-    taken = Batch(b"head" + before, 4)
+    taken = UnpackedBatch(b"head" + before, 4)
     assert taken.items == [
         Item(place, key, -1 if value is None else len(value))
         for place, (key, value) in enumerate(records)
@@ -50,22 +50,22 @@ def test_what_stays_is_as_it_was(
     if kept:
         assert new.last_timestamp == max(one.timestamp_ms for one in kept)
         assert new.attributes == codec | (HORIZON if horizon_ms >= 0 else 0)
-        assert Batch(made, 4).horizon_ms == horizon_ms
+        assert UnpackedBatch(made, 4).horizon_ms == horizon_ms
     else:
         assert (len(made), new.attributes, new.first_timestamp) == (4 + 61, 0, -1)
         assert new.last_timestamp == old.last_timestamp
 
 
 def test_a_time_that_is_noted_stays() -> None:
-    once = Batch(batch([(b"a", None), (b"b", b"x")]), 0).without(Fate((1,), 9_000))
-    twice = Batch(once, 0).without(Fate(()))
-    assert Batch(twice, 0).horizon_ms == 9_000
+    once = UnpackedBatch(batch([(b"a", None), (b"b", b"x")]), 0).without(Fate((1,), 9_000))
+    twice = UnpackedBatch(once, 0).without(Fate(()))
+    assert UnpackedBatch(twice, 0).horizon_ms == 9_000
     assert kafka_batch.records_of(twice) == [Record(0, 1000, b"a", None, [(b"h", b"x")])]
 
 
 def test_times_of_the_server_stay() -> None:
     stamped = kafka_batch.stamped(batch([(b"a", b"1"), (b"b", b"2")]), 77_000)
-    made = Batch(stamped, 0).without(Fate((1,), 9_000))
+    made = UnpackedBatch(stamped, 0).without(Fate((1,), 9_000))
     assert checked(made).last_timestamp == 77_000
     assert (
         checked(made).attributes & (LOG_APPEND_TIME | HORIZON | CODEC) == LOG_APPEND_TIME | HORIZON
@@ -74,8 +74,8 @@ def test_times_of_the_server_stay() -> None:
 
 
 def test_an_empty_batch_is_taken_apart() -> None:
-    empty = Batch(batch([(b"a", b"1")], 3), 0).without(Fate((0,)))
-    assert Batch(empty, 0).items == []
+    empty = UnpackedBatch(batch([(b"a", b"1")], 3), 0).without(Fate((0,)))
+    assert UnpackedBatch(empty, 0).items == []
 
 
 @given(st.data())
@@ -84,6 +84,6 @@ def test_damage(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(whole) - 1))
     spoiled = whole[:at] + data.draw(st.binary(max_size=3)) + whole[at + 1 :]
     with suppress(Corrupted):
-        Batch(spoiled, 0)
+        UnpackedBatch(spoiled, 0)
     with pytest.raises(Corrupted):
-        Batch(whole[: min(at, len(whole) - 3)], 0)
+        UnpackedBatch(whole[: min(at, len(whole) - 3)], 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.compaction import judging
-from magnetar.core.compaction.batches import Batch
+from magnetar.core.compaction.batches import UnpackedBatch
 from magnetar.core.compaction.judging import (
     PRODUCER_KEPT_MS,
     Judge,
@@ -77,7 +77,7 @@ def test_tombstones_note_their_time_and_go_when_it_has_come() -> None:
     first = left_of(judge(known), stored(wrapped(batch([(b"b", b"x"), (b"a", None)])), 0, 2))
     assert first is not None
     batch_in = kafka_form.batch_in(first[header.read(first).size :])
-    assert Batch(batch_in or b"", 0).horizon_ms == NOW + RETENTION
+    assert UnpackedBatch(batch_in or b"", 0).horizon_ms == NOW + RETENTION
     assert left_of(judge(known, NOW + RETENTION - 1), first) is first
     assert keys_in(left_of(judge(known, NOW + RETENTION), first)) == [b"b"]
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.dispatch import chunks
-from magnetar.core.dispatch.chunks import Chunk, ChunkOwners, Deal
+from magnetar.core.dispatch.chunks import ChunkedEntry, ChunkOwners, Deal
 
 
 @dataclass
@@ -14,9 +14,10 @@ class Taker:
     priority: int = 0
 
 
-def message(uuid: str, *places: int) -> dict[int, Chunk]:
+def message(uuid: str, *places: int) -> dict[int, ChunkedEntry]:
     return {
-        place: Chunk(uuid, first=place == places[0], last=place == places[-1]) for place in places
+        place: ChunkedEntry(uuid, first=place == places[0], last=place == places[-1])
+        for place in places
     }
 
 
@@ -35,16 +36,20 @@ def test_chunks_stay_together_beyond_permits() -> None:
 def test_chunks_stay_together_from_call_to_call() -> None:
     owners: ChunkOwners[Taker] = ChunkOwners()
     a, b = Taker("a", 50), Taker("b", 50)
-    owners.choose(1, None, [a, b], 1, {0: Chunk("u", True, False)})
+    owners.choose(1, None, [a, b], 1, {0: ChunkedEntry("u", True, False)})
     for _ in range(3):
-        assert shown(owners.choose(1, None, [a], 0, {0: Chunk("u", False, False)})) == [("b", 0, 1)]
-    assert shown(owners.choose(1, None, [a, b], 0, {0: Chunk("u", False, True)})) == [("b", 0, 1)]
+        assert shown(owners.choose(1, None, [a], 0, {0: ChunkedEntry("u", False, False)})) == [
+            ("b", 0, 1)
+        ]
+    assert shown(owners.choose(1, None, [a, b], 0, {0: ChunkedEntry("u", False, True)})) == [
+        ("b", 0, 1)
+    ]
     assert len(owners) == 0
 
 
 def test_an_orphan_is_named_and_passed_over() -> None:
     owners: ChunkOwners[Taker] = ChunkOwners()
-    deal = owners.choose(3, None, [Taker("a", 9)], 0, {1: Chunk("u", False, False)})
+    deal = owners.choose(3, None, [Taker("a", 9)], 0, {1: ChunkedEntry("u", False, False)})
     assert (shown(deal), deal.orphans, deal.seen) == ([("a", 0, 1), ("a", 2, 1)], [1], 3)
 
 
@@ -57,7 +62,7 @@ def test_a_first_chunk_waits_for_somebody() -> None:
 def test_who_leaves_owns_nothing() -> None:
     owners: ChunkOwners[Taker] = ChunkOwners()
     a, b = Taker("a", 50), Taker("b", 50)
-    owners.choose(1, None, [a], 0, {0: Chunk("u", True, False)})
+    owners.choose(1, None, [a], 0, {0: ChunkedEntry("u", True, False)})
     owners.left(a)
     again = owners.choose(2, None, [b], 0, message("u", 0, 1))
     assert shown(again) == [("b", 0, 1), ("b", 1, 1)]
@@ -67,7 +72,7 @@ def test_what_is_never_finished_is_forgotten() -> None:
     owners: ChunkOwners[Taker] = ChunkOwners()
     a = Taker("a", 10**9)
     for i in range(chunks.MESSAGES_OPEN_MAX + 5):
-        owners.choose(1, None, [a], 0, {0: Chunk(str(i), True, False)})
+        owners.choose(1, None, [a], 0, {0: ChunkedEntry(str(i), True, False)})
     assert len(owners) == chunks.MESSAGES_OPEN_MAX
 
 
@@ -76,7 +81,7 @@ def test_what_is_never_finished_is_forgotten() -> None:
     st.lists(st.integers(0, 30), max_size=3),
 )
 def test_every_entry_is_covered_once(places: dict[int, str], permits: list[int]) -> None:
-    parts: dict[int, Chunk] = {}
+    parts: dict[int, ChunkedEntry] = {}
     for uuid in "uvw":
         mine = sorted(place for place, owner in places.items() if owner == uuid)
         parts.update(message(uuid, *mine))

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.entry import header
-from magnetar.core.entry.header import Header
+from magnetar.core.entry.header import EntryHeader
 from magnetar.core.kernel.errors import Corrupted
 
 PAYLOADS = st.lists(st.binary(max_size=20), min_size=1, max_size=300)
@@ -34,7 +34,7 @@ def test_a_run_of_single_messages(payloads: list[bytes], timestamp_ms: int, firs
     for i, (entry, payload) in enumerate(zip(stamped, payloads, strict=True)):
         found = header.read(entry)
         assert entry[found.size :] == payload
-        assert found == Header(found.size, timestamp_ms, first + i, 1)
+        assert found == EntryHeader(found.size, timestamp_ms, first + i, 1)
     assert header.counts_of(stamped) is None
 
 
@@ -50,13 +50,13 @@ def test_a_run_of_batches(
         index += count
         found = header.read(entry)
         assert entry[found.size :] == payload
-        assert found == Header(found.size, timestamp_ms, index, count)
+        assert found == EntryHeader(found.size, timestamp_ms, index, count)
     assert header.counts_of(stamped) == (None if set(counts) == {1} else counts)
 
 
 def test_entries_of_brokers_that_write_no_header() -> None:
     bare = b"\x0e\x01\x00\x00\x00\x00rest"
-    assert header.read(bare) == header.NONE == Header(0, 0, -1, 1)
+    assert header.read(bare) == header.NONE == EntryHeader(0, 0, -1, 1)
     assert header.read(b"") == header.NONE
     assert header.counts_of([bare, bare]) is None
     ours = stamp([b"x"], [7], NOW_MS, 1000)
@@ -77,7 +77,7 @@ def test_fields_in_another_order_and_fields_unknown() -> None:
     )
     entry = b"\x0e\x02" + len(metadata).to_bytes(4, "big") + metadata + b"rest"
     found = header.read(entry)
-    assert found == Header(6 + len(metadata), 300, 150, 1)
+    assert found == EntryHeader(6 + len(metadata), 300, 150, 1)
     assert entry[found.size :] == b"rest"
 
 
@@ -85,16 +85,16 @@ def test_a_short_timestamp_where_ours_would_be_long() -> None:
     # 08 01 | 20 05 | 20 80 01, then what looks like our index tag is the value of field 4
     metadata = b"\x08\x01\x20\x05\x18\x80\x01\x10\x80\x02"
     entry = b"\x0e\x02" + len(metadata).to_bytes(4, "big") + metadata
-    assert header.read(entry) == Header(len(entry), 1, 256, 1)
+    assert header.read(entry) == EntryHeader(len(entry), 1, 256, 1)
     metadata = b"\x08\x01\x20\x80\x80\x80\x01\x10\x80\x02"
     entry = b"\x0e\x02" + len(metadata).to_bytes(4, "big") + metadata
-    assert header.read(entry) == Header(len(entry), 1, 256, 1)
+    assert header.read(entry) == EntryHeader(len(entry), 1, 256, 1)
 
 
 def test_a_timestamp_of_a_far_century() -> None:
     for timestamp_ms in (2**46, 2**50):
         (entry,) = stamp([b""], None, timestamp_ms, 500)
-        assert header.read(entry) == Header(len(entry), timestamp_ms, 500, 1)
+        assert header.read(entry) == EntryHeader(len(entry), timestamp_ms, 500, 1)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_odd_tails_take_the_slow_way(tail: bytes) -> None:
 def test_an_unknown_field_after_ours() -> None:
     (entry,) = stamp([b""], None, NOW_MS, 100_000)
     longer = entry[:2] + (len(entry) - 6 + 2).to_bytes(4, "big") + entry[6:] + b"\x20\x01"
-    assert header.read(longer) == Header(len(longer), NOW_MS, 100_000, 1)
+    assert header.read(longer) == EntryHeader(len(longer), NOW_MS, 100_000, 1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.entry import pulsar_messages, pulsar_metadata
-from magnetar.core.entry.pulsar_messages import METADATA, Message
+from magnetar.core.entry.pulsar_messages import METADATA, PulsarMessage
 from magnetar.core.entry.record import NO_TIME, Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import varint
@@ -28,7 +28,9 @@ def test_what_goes_in_comes_out(content: list[tuple]) -> None:
     records = [Record(place, *each) for place, each in enumerate(content)]
     tail = pulsar_messages.batch_of(records, 4, 5)
     assert pulsar_metadata.message_count(tail) == (len(records), True)
-    found = [record._replace(headers=tuple(record.headers)) for record in Message(tail).records()]
+    found = [
+        record._replace(headers=tuple(record.headers)) for record in PulsarMessage(tail).records()
+    ]
     assert found == records
 
 
@@ -44,12 +46,12 @@ def test_large_batches_are_compressed() -> None:
     records = [Record(place, 1, None, b"x" * 1000) for place in range(2000)]
     tail = pulsar_messages.batch_of(records, 4, 5)
     assert len(tail) < 100_000
-    assert Message(tail).records() == records
+    assert PulsarMessage(tail).records() == records
 
 
 def test_holes_are_closed() -> None:
     records = [Record(3, 1, None, b"a"), Record(9, 1, None, b"b")]
-    found = Message(pulsar_messages.batch_of(records, 4, 5)).records()
+    found = PulsarMessage(pulsar_messages.batch_of(records, 4, 5)).records()
     assert [(record.place, record.value) for record in found] == [(0, b"a"), (1, b"b")]
 
 
@@ -65,7 +67,7 @@ def message(*fields: tuple[int, int | bytes], payload: bytes = b"") -> bytes:
 
 
 def test_one_message() -> None:
-    (found,) = Message(entry(b"value", key=b"key", published_ms=77)).records()
+    (found,) = PulsarMessage(entry(b"value", key=b"key", published_ms=77)).records()
     assert found == Record(0, 77, b"key", b"value")
 
 
@@ -83,7 +85,7 @@ def test_one_message() -> None:
     ],
 )
 def test_keys(fields: list[tuple[int, bytes | int]], key: bytes | None) -> None:
-    (found,) = Message(message(*fields)).records()
+    (found,) = PulsarMessage(message(*fields)).records()
     assert found.key == key
 
 
@@ -92,31 +94,31 @@ def test_keys(fields: list[tuple[int, bytes | int]], key: bytes | None) -> None:
     [([], NO_TIME), ([(3, 5)], 5), ([(3, 5), (12, 9)], 9), ([(3, 5), (12, 0)], 5)],
 )
 def test_times(fields: list[tuple[int, int]], time: int) -> None:
-    (found,) = Message(message(*fields)).records()
+    (found,) = PulsarMessage(message(*fields)).records()
     assert found.timestamp_ms == time
 
 
 def test_nothing_is_not_empty() -> None:
-    assert Message(message()).records()[0].value == b""
-    assert Message(message((25, 1))).records()[0].value is None
+    assert PulsarMessage(message()).records()[0].value == b""
+    assert PulsarMessage(message((25, 1))).records()[0].value is None
 
 
 def test_compressed() -> None:
     payload = zlib.compress(b"hello" * 9)
-    (found,) = Message(message((8, 2), (9, 45), payload=payload)).records()
+    (found,) = PulsarMessage(message((8, 2), (9, 45), payload=payload)).records()
     assert found.value == b"hello" * 9
 
 
 def test_a_batch_with_a_message_compacted_away() -> None:
     gone, there = b"\x18\x00\x20\x01", b"\x18\x02"
     payload = b"\0\0\0\x04" + gone + b"\0\0\0\x02" + there + b"hi"
-    (found,) = Message(message((11, 2), payload=payload)).records()
+    (found,) = PulsarMessage(message((11, 2), payload=payload)).records()
     assert (found.place, found.value) == (1, b"hi")
 
 
 def test_what_was_encrypted_stays_so() -> None:
     tail = message((13, b"\x0a\x01k"), (11, 3), payload=b"secret")
-    (found,) = Message(tail).records()
+    (found,) = PulsarMessage(tail).records()
     assert (found.place, found.value) == (2, b"secret")
     ((name, metadata),) = found.headers
     assert name == METADATA
@@ -125,21 +127,21 @@ def test_what_was_encrypted_stays_so() -> None:
 
 
 def test_markers() -> None:
-    assert Message(message((20, 21))).is_marker
-    assert not Message(message()).is_marker
+    assert PulsarMessage(message((20, 21))).is_marker
+    assert not PulsarMessage(message()).is_marker
 
 
 @pytest.mark.parametrize("field", [(13, b""), (20, 21), (22, 0), (23, 0), (26, b"")])
 def test_what_is_not_plain(field: tuple[int, int | bytes]) -> None:
-    assert not Message(message(field)).is_plain
-    assert Message(message((40, 1))).is_plain
+    assert not PulsarMessage(message(field)).is_plain
+    assert PulsarMessage(message((40, 1))).is_plain
 
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes(data: bytes) -> None:
     for tail in (data, message((11, 5), payload=data), message((4, data)), message((6, data))):
         try:
-            Message(tail).records()
+            PulsarMessage(tail).records()
         except Corrupted:
             continue
 
@@ -156,7 +158,7 @@ def test_arbitrary_bytes(data: bytes) -> None:
 def test_fields_of_any_kind(fields: list[tuple[int, bytes | int]], payload: bytes) -> None:
     for tail in (message(*fields, payload=payload), message((11, 1), *fields, payload=payload)):
         try:
-            Message(tail).records()
+            PulsarMessage(tail).records()
         except Corrupted:
             continue
 
@@ -176,4 +178,4 @@ def test_fields_of_any_kind(fields: list[tuple[int, bytes | int]], payload: byte
 )
 def test_damage(tail: bytes) -> None:
     with pytest.raises(Corrupted):
-        Message(tail).records()
+        PulsarMessage(tail).records()

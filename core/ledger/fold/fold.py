@@ -132,7 +132,7 @@ class SnapshotStore(Protocol[Image]):
     async def delete(self) -> None: ...
 
 
-class Rules(Struct, frozen=True):
+class SnapshotPolicy(Struct, frozen=True):
     """When snapshots are taken, how much is replayed, and what may be forgotten."""
 
     name: str
@@ -172,7 +172,7 @@ class Fold(Generic[Image]):
         ledger: ManagedLedger,
         view: View[Image],
         snapshots: SnapshotStore[Image],
-        rules: Rules,
+        rules: SnapshotPolicy,
     ) -> None:
         self.state = FoldState.NEW
         self.position: Position = START

@@ -81,7 +81,7 @@ class LedgerList:
 
     # -- opening and closing ------------------------------------------------------------------
 
-    async def open(self) -> recovery.Found | None:
+    async def open(self) -> recovery.RecoveredLog | None:
         """Read the list and find the end of the log; None for a log that is created by this.
 
         If the recovery changed the list, the caller stores it (`save`), because it knows the next

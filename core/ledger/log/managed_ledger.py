@@ -49,7 +49,7 @@ from magnetar.core.ledger.log.trim import should_roll
 from magnetar.core.ledger.read.losses import DAMAGE, Losses
 from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
-from magnetar.core.ledger.read.tail_cache import Slice, Tail
+from magnetar.core.ledger.read.tail_cache import Slice, TopicTail
 from magnetar.core.ledger.read.time_lookup import Times
 from magnetar.core.ledger.reports import Trouble, said
 from magnetar.core.ledger.storage import Storage
@@ -114,7 +114,7 @@ class ManagedLedger:
         self._storage = storage
         self._advanced = advanced
         self._lost = lost
-        self._tail = Tail(storage.cache)
+        self._tail = TopicTail(storage.cache)
         self._refusal: BrokerError | None = None  # why nothing is appended any more
         self._trouble = Trouble()
         self._writer: LedgerWriter | None = None

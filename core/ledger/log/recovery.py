@@ -45,7 +45,7 @@ twice.
 """
 
 
-class Found(Struct, frozen=True):
+class RecoveredLog(Struct, frozen=True):
     """What is known of a log that was opened again."""
 
     segments: list[Segment]
@@ -59,7 +59,7 @@ class Found(Struct, frozen=True):
     """Whether the list is to be written."""
 
 
-async def find(storage: Storage, name: str, stored: Versioned) -> Found:
+async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
     """Take a log up where its last owner left it."""
     info = formats.decode_managed_ledger(stored.value)
     listed, index = segments_of(info)
@@ -83,7 +83,7 @@ async def find(storage: Storage, name: str, stored: Versioned) -> Found:
         next_index = max(next_index, last.first_index)
         if last in unsealed or NEXT_INDEX not in properties:
             next_index = max(next_index, await _index_at(storage, confirmed) + 1)
-    return Found(
+    return RecoveredLog(
         segments=segments,
         confirmed=confirmed,
         properties=properties,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from magnetar.core.entry import crossing
-from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.pulsar_messages import PulsarMessage
 from magnetar.core.entry.pulsar_metadata import Chunk, chunk
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Chain, Position
@@ -45,10 +45,10 @@ async def records_at(ledger: ManagedLedger, position: Position, sent: bytes) -> 
     return message.records() if message is not None else ()
 
 
-async def joined(ledger: ManagedLedger, position: Position, last: bytes) -> Message | None:
+async def joined(ledger: ManagedLedger, position: Position, last: bytes) -> PulsarMessage | None:
     """The message whose last part is `last`, at `position`; None if it is not whole."""
     about = chunk(last)
-    message = Message(last)
+    message = PulsarMessage(last)
     assert about is not None, "only parts are joined"
     parts: dict[int, bytes] = {about.chunk_id: message.payload}
     looked_at = 0
@@ -89,6 +89,6 @@ async def _parts(
             sent = part.sent(place)
             about = chunk(sent)
             if about is not None and about.uuid == wanted.uuid and about.chunk_id >= 0:
-                found[about.chunk_id] = Message(sent).payload
+                found[about.chunk_id] = PulsarMessage(sent).payload
         first = part.first_entry + len(part.payloads)
     return {number: payload for number, payload in found.items() if number < wanted.chunks - 1}

@@ -63,7 +63,7 @@ class Slice:
             return self.payloads
         return [head + payload for head, payload in zip(self.headers, self.payloads, strict=True)]
 
-    def header(self, place: int) -> header.Header:
+    def header(self, place: int) -> header.EntryHeader:
         """What is noted about one of the entries."""
         return header.read((self.payloads if self.headers is None else self.headers)[place])
 
@@ -80,7 +80,7 @@ class Slice:
         return len(self.payloads) if self.counts is None else sum(self.counts)
 
 
-class Tail:
+class TopicTail:
     """The cached runs of one topic."""
 
     __slots__ = ("_cache", "_dropped", "_runs", "_sizes")
@@ -168,10 +168,10 @@ class TailCache:
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
         self.bytes = 0
-        self._order: OrderedDict[Slice, Tail] = OrderedDict()
+        self._order: OrderedDict[Slice, TopicTail] = OrderedDict()
         """Each run and whose it is, oldest first. A plain dict would be slow to tell its oldest."""
 
-    def added(self, tail: Tail, run: Slice, size: int) -> None:
+    def added(self, tail: TopicTail, run: Slice, size: int) -> None:
         self._order[run] = tail
         self.bytes += size
 

@@ -54,7 +54,7 @@ def unknown(segment: Segment) -> None:
     segment.others = {**segment.others, LATEST: UNKNOWN}
 
 
-class Found(Struct, frozen=True):
+class TimedMessage(Struct, frozen=True):
     """A message by its index, and its time."""
 
     index: int
@@ -132,7 +132,7 @@ class Times:
 
     # -- questions ----------------------------------------------------------------------------
 
-    async def first_since(self, since_ms: int) -> Found | None:
+    async def first_since(self, since_ms: int) -> TimedMessage | None:
         """The first message that is as late as that, or later."""
         for segment in list(self._ledger.chain.segments):
             if await self._latest_of(segment) < since_ms:
@@ -147,9 +147,9 @@ class Times:
                         return found
         return None
 
-    async def latest(self) -> Found | None:
+    async def latest(self) -> TimedMessage | None:
         """The first of the latest messages."""
-        best: Found | None = None
+        best: TimedMessage | None = None
         for segment in list(self._ledger.chain.segments):
             if best is not None and await self._latest_of(segment) <= best.time_ms:
                 continue
@@ -157,7 +157,7 @@ class Times:
             best = found or best
         return best
 
-    async def _latest_message(self, segment: Segment, above_ms: int) -> Found | None:
+    async def _latest_message(self, segment: Segment, above_ms: int) -> TimedMessage | None:
         """The first of the latest messages in a ledger that are later than that."""
         best = None
         async for part, place, time_ms in self._read(segment, 0):
@@ -167,19 +167,19 @@ class Times:
                     best, above_ms = found, found.time_ms
         return best
 
-    async def _latest_at(self, part: Slice, place: int, above_ms: int) -> Found | None:
+    async def _latest_at(self, part: Slice, place: int, above_ms: int) -> TimedMessage | None:
         best = None
         for found in await self._messages(part, place):
             if found.time_ms > above_ms:
                 best, above_ms = found, found.time_ms
         return best
 
-    async def _message(self, part: Slice, place: int, since_ms: int) -> Found | None:
+    async def _message(self, part: Slice, place: int, since_ms: int) -> TimedMessage | None:
         """The first message in an entry that is as late as that."""
         late = (one for one in await self._messages(part, place) if one.time_ms >= since_ms)
         return next(late, None)
 
-    async def _messages(self, part: Slice, place: int) -> list[Found]:
+    async def _messages(self, part: Slice, place: int) -> list[TimedMessage]:
         """What is in an entry, but for what is over."""
         ledger, first = self._ledger, part.header(place).first_index
         position = (part.ledger_id, part.first_entry + place)
@@ -187,7 +187,7 @@ class Times:
             records = await chunked.records_at(ledger, position, part.sent(place))
         except Corrupted:
             return []
-        found = (Found(first + one.place, one.timestamp_ms) for one in records)
+        found = (TimedMessage(first + one.place, one.timestamp_ms) for one in records)
         return [one for one in found if one.index >= ledger.first_index]
 
     async def _latest_of(self, segment: Segment) -> int:

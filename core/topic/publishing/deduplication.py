@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.core.ledger.fold.fold import Fold, Rules
+from magnetar.core.ledger.fold.fold import Fold, SnapshotPolicy
 from magnetar.core.ledger.fold.snapshots import CursorSnapshots
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
@@ -23,7 +23,7 @@ from magnetar.core.ledger.storage import Storage
 from magnetar.core.topic.publishing.sequences import ProducerSequences
 
 CURSOR: Final = "pulsar.dedup"
-RULES: Final = Rules("sequence ids", entries=1_000, pause_ms=1_000)
+RULES: Final = SnapshotPolicy("sequence ids", entries=1_000, pause_ms=1_000)
 
 
 class Deduplication:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from magnetar.core.dispatch.chunks import Chunk, ChunkOwners
+from magnetar.core.dispatch.chunks import ChunkedEntry, ChunkOwners
 from magnetar.core.dispatch.shared import Share, choose
 from magnetar.core.entry.pulsar_metadata import chunk
 from magnetar.core.ledger.cursor.cursor import Cursor
@@ -179,12 +179,12 @@ class SharedDispatcher:
         self.read = max(self.read, self._cursor.read_from)
 
 
-def _chunks_of(work: Slice) -> dict[int, Chunk]:
+def _chunks_of(work: Slice) -> dict[int, ChunkedEntry]:
     """Which entries are parts of large messages, by place."""
     found = {}
     for at, payload in enumerate(work.payloads):
         part = chunk(payload)
         if part is not None:
             last = part.chunk_id == part.chunks - 1
-            found[at] = Chunk(part.uuid, part.chunk_id == 0, last)
+            found[at] = ChunkedEntry(part.uuid, part.chunk_id == 0, last)
     return found

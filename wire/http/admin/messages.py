@@ -26,7 +26,7 @@ from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, Ledge
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.admin.reaching import MessageId, Target, message_id, stored
+from magnetar.wire.http.admin.reaching import AdminMessageId, Target, message_id, stored
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import MessageMetadata, StoredMessage
 from magnetar.wire.http.routes import Table, not_here
@@ -36,7 +36,7 @@ ENTRIES_PER_REST: Final = 1_000
 
 
 class LastMessageId(msgspec.Struct, frozen=True, rename="camel"):
-    """As `MessageId`, with the place in a batch."""
+    """As `AdminMessageId`, with the place in a batch."""
 
     ledger_id: int
     entry_id: int
@@ -185,7 +185,7 @@ def _base64(value: bytes | None) -> str | None:
 # -- ids ---------------------------------------------------------------------------------------
 
 
-async def last_message_id(ask: Ask) -> MessageId | LastMessageId:
+async def last_message_id(ask: Ask) -> AdminMessageId | LastMessageId:
     topic = await stored(ask)
     last = topic.ledger.chain.confirmed
     if last[1] >= 0:
@@ -197,7 +197,7 @@ async def last_message_id(ask: Ask) -> MessageId | LastMessageId:
     return message_id(topic, last)
 
 
-async def id_by_time(ask: Ask) -> MessageId:
+async def id_by_time(ask: Ask) -> AdminMessageId:
     """The first message published then or later; the end if there is none."""
     topic = await stored(ask)
     return message_id(topic, await find_by_time(topic.ledger, ask.path_number("timestamp")))

@@ -16,7 +16,7 @@ from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import not_here
 
 
-class MessageId(Struct, frozen=True, rename="camel"):
+class AdminMessageId(Struct, frozen=True, rename="camel"):
     """A position as admin tools write and read it."""
 
     ledger_id: int
@@ -39,8 +39,8 @@ class Target(Struct, frozen=True, rename="camel"):
         return (self.ledger_id, self.entry_id)
 
 
-def message_id(topic: AnyTopic, position: Position) -> MessageId:
-    return MessageId(position[0], position[1], topic.name.partition_index)
+def message_id(topic: AnyTopic, position: Position) -> AdminMessageId:
+    return AdminMessageId(position[0], position[1], topic.name.partition_index)
 
 
 async def one(ask: Ask) -> AnyTopic:

@@ -11,7 +11,7 @@ from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.policy.policies import AuthPolicies
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.policies.namespaces import changed
-from magnetar.wire.http.admin.reaching import MessageId, each, each_stored, message_id, stored
+from magnetar.wire.http.admin.reaching import AdminMessageId, each, each_stored, message_id, stored
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import Table, alone, not_here
 
@@ -60,13 +60,13 @@ async def unload(ask: Ask) -> None:
         await ask.broker.unload(topic.name)
 
 
-async def terminate(ask: Ask) -> MessageId:
+async def terminate(ask: Ask) -> AdminMessageId:
     """Nothing may be published any more; the last message is named."""
     topic = await stored(ask)
     return message_id(topic, await topic.terminate())
 
 
-async def terminate_partitions(ask: Ask) -> dict[int, MessageId]:
+async def terminate_partitions(ask: Ask) -> dict[int, AdminMessageId]:
     await administration.partitions_of(ask.broker, ask.topic)
     topics = await each_stored(ask)
     return {

@@ -46,7 +46,7 @@ REASONS: Final = {
 """By status, where it is not h11 who knows best."""
 
 
-class Requests(h11.Connection):
+class RequestReader(h11.Connection):
     """Requests as h11 reads them, and a little stricter. It keeps why one was refused."""
 
     refused = ""
@@ -91,7 +91,7 @@ class Http1(H11Protocol):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._requests = Requests(
+        self._requests = RequestReader(
             h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size
         )
         self.connection = self._requests
@@ -149,7 +149,7 @@ class Http1(H11Protocol):
         await self._send_h11_event(h11.EndOfMessage())
 
 
-class Connection(TCPServer):
+class Http1Connection(TCPServer):
     """One connection, from its handshake to its end."""
 
     _gone = False

@@ -8,7 +8,7 @@ from starlette.requests import Request
 
 from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.wire.http.asking import DISCONNECTED, Ask, plain
-from magnetar.wire.http.front import Front
+from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
@@ -28,7 +28,7 @@ def ask_of(visitor: Visitor, messages: list[Any], query: bytes = b"", **params: 
         "headers": [],
         "path_params": params,
     }
-    return Ask(Front(visitor.broker, OPTIONS, tuple), Request(scope, receive))
+    return Ask(HttpFront(visitor.broker, OPTIONS, tuple), Request(scope, receive))
 
 
 async def test_paths_are_decoded_once(visitor: Visitor) -> None:

@@ -4,7 +4,7 @@ import pytest
 from starlette.responses import Response
 
 from magnetar.wire.http.asking import Ask
-from magnetar.wire.http.front import Front
+from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.routes import answer, mounted, not_here, refusal, routes
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
@@ -14,7 +14,7 @@ async def nothing(_ask: Ask) -> None:
 
 
 async def test_one_path_is_one_route(visitor: Visitor) -> None:
-    front = Front(visitor.broker, OPTIONS, tuple)
+    front = HttpFront(visitor.broker, OPTIONS, tuple)
     table = (("GET", "/a", nothing), ("POST PUT", "/a", nothing), ("GET", "/b", nothing))
     first, second = routes(front, table)
     assert first.methods == {"GET", "HEAD", "POST", "PUT"}  # type: ignore[attr-defined]  # a Route
@@ -24,7 +24,7 @@ async def test_one_path_is_one_route(visitor: Visitor) -> None:
 
 
 async def test_longer_mounts_are_asked_first(visitor: Visitor) -> None:
-    front = Front(visitor.broker, OPTIONS, tuple)
+    front = HttpFront(visitor.broker, OPTIONS, tuple)
     table = (("GET", "", nothing),)
     found = mounted(front, {"/admin/a": table, "/admin/a/longer": table})
     assert [mount.path for mount in found] == [  # type: ignore[attr-defined]  # all are mounts

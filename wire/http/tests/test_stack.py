@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.wire.http.asking import BODY_SECONDS_MAX
-from magnetar.wire.http.front import Front
+from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
 from magnetar.wire.http.stack import application, serve
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -50,7 +50,7 @@ async def test_bodies_have_a_limit(visitor: Visitor) -> None:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    front = Front(visitor.broker, OPTIONS, tuple)
+    front = HttpFront(visitor.broker, OPTIONS, tuple)
     path = "/admin/v2/tenants/t"
     scope = {"type": "http", "method": "PUT", "path": path, "query_string": b"", "headers": []}
     await application(front)(scope, receive, send)
@@ -114,7 +114,7 @@ async def served() -> AsyncIterator[Dial]:
         return await trio.open_tcp_stream("127.0.0.1", port)
 
     async with visiting() as visitor, trio.open_nursery() as nursery:
-        front = Front(visitor.broker, OPTIONS, tuple)
+        front = HttpFront(visitor.broker, OPTIONS, tuple)
         nursery.start_soon(serve, front, application(front), [(sock, None)])
         yield dial
         nursery.cancel_scope.cancel()

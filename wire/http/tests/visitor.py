@@ -16,7 +16,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.front import Front, HttpOptions
+from magnetar.wire.http.front import HttpFront, HttpOptions
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.round_trip import HealthCheck
 from magnetar.wire.http.server.guard import HostNames
@@ -115,7 +115,7 @@ async def visiting(
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
-        front = Front(broker, options, lambda: families, health or HealthCheck())
+        front = HttpFront(broker, options, lambda: families, health or HealthCheck())
         app = application(front)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:

@@ -24,7 +24,7 @@ LATEST: Final = 32767
 NO_UUID: Final = bytes(16)
 
 
-class Kind(msgspec.Struct, frozen=True):
+class FieldType(msgspec.Struct, frozen=True):
     """A type of the protocol that is no structure."""
 
     name: str
@@ -69,18 +69,18 @@ def tagged(number: int) -> Tagged:
     return Tagged(number)
 
 
-Bool = Annotated[bool, Kind("bool", "?")]
-Int8 = Annotated[int, Kind("int8", "b")]
-Int16 = Annotated[int, Kind("int16", "h")]
-UInt16 = Annotated[int, Kind("uint16", "H")]
-Int32 = Annotated[int, Kind("int32", "i")]
-Int64 = Annotated[int, Kind("int64", "q")]
-Uuid = Annotated[bytes, Kind("uuid", "16s")]
-String = Annotated[str, Kind("string")]
-Bytes = Annotated[bytes, Kind("bytes")]
-View = Annotated[bytes | memoryview, Kind("view")]
+Bool = Annotated[bool, FieldType("bool", "?")]
+Int8 = Annotated[int, FieldType("int8", "b")]
+Int16 = Annotated[int, FieldType("int16", "h")]
+UInt16 = Annotated[int, FieldType("uint16", "H")]
+Int32 = Annotated[int, FieldType("int32", "i")]
+Int64 = Annotated[int, FieldType("int64", "q")]
+Uuid = Annotated[bytes, FieldType("uuid", "16s")]
+String = Annotated[str, FieldType("string")]
+Bytes = Annotated[bytes, FieldType("bytes")]
+View = Annotated[bytes | memoryview, FieldType("view")]
 """Bytes that are read where they stand, for they may be many."""
-Pieces = Annotated[bytes | list[bytes | memoryview], Kind("pieces")]
+Pieces = Annotated[bytes | list[bytes | memoryview], FieldType("pieces")]
 """Bytes that are written in several pieces, for the same reason; they are read as one."""
 
 
@@ -119,7 +119,7 @@ class Field(msgspec.Struct, frozen=True):
     """One field, as its class declares it."""
 
     name: str
-    kind: Kind | type[Message]
+    kind: FieldType | type[Message]
     array: bool
     since: int
     until: int
@@ -155,7 +155,7 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
 
 def _field(name: str, hint: Any, default: Any) -> Field:
     hint, marks = _unwrapped(hint)
-    if any(isinstance(mark, Kind) for mark in marks):
+    if any(isinstance(mark, FieldType) for mark in marks):
         hint = bytes  # what else it may be is no matter of the wire
     optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
     if optional:
@@ -170,7 +170,7 @@ def _field(name: str, hint: Any, default: Any) -> Field:
     null_since = found[Nullable].since if Nullable in found else 0
     return Field(
         name,
-        kind=found.get(Kind, hint),
+        kind=found.get(FieldType, hint),
         array=array,
         since=found[Since].version if Since in found else 0,
         until=found[Until].version if Until in found else LATEST,

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from magnetar.wire.kafka.codec.declare import Field, Kind, Message
+from magnetar.wire.kafka.codec.declare import Field, FieldType, Message
 from magnetar.wire.kafka.codec.source import (
     INDENT,
     Source,
@@ -93,7 +93,7 @@ def _field(source: Source, depth: int, field: Field) -> str:
     if field.array:
         inside = _sized(source, depth, field, value)
         _elements(source, inside, field, value)
-    elif isinstance(field.kind, Kind):
+    elif isinstance(field.kind, FieldType):
         inside = _sized(source, depth, field, value)
         source.add(inside, f"{value} = {READ[field.kind.name]}", "at += size")
     else:
@@ -120,7 +120,7 @@ def _sized(source: Source, depth: int, field: Field, value: str) -> int:
 
 
 def _elements(source: Source, depth: int, field: Field, value: str) -> None:
-    if isinstance(field.kind, Kind) and len(field.kind.layout) == 1:
+    if isinstance(field.kind, FieldType) and len(field.kind.layout) == 1:
         width = struct.calcsize(">" + field.kind.layout)
         layout = f"f'>{{size}}{field.kind.layout}'"
         source.add(depth, f"{value} = list(struct.unpack_from({layout}, data, at))")
@@ -128,7 +128,7 @@ def _elements(source: Source, depth: int, field: Field, value: str) -> None:
         return
     source.add(depth, f"{value} = []", "for _ in range(size):")
     element = element_of(field)
-    if isinstance(element.kind, Kind):
+    if isinstance(element.kind, FieldType):
         item = _field(source, depth + 1, element)
     else:
         item = _message(source, depth + 1, element.kind)

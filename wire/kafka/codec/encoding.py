@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from magnetar.wire.kafka.codec.declare import Field, Kind, Message
+from magnetar.wire.kafka.codec.declare import Field, FieldType, Message
 from magnetar.wire.kafka.codec.source import (
     Source,
     codes,
@@ -71,7 +71,7 @@ def _run(source: Source, depth: int, run: list[Field], value: str) -> None:
 
 def _field(source: Source, depth: int, field: Field, value: str) -> None:
     """One field of any kind; `value` is the expression that gives it."""
-    if isinstance(field.kind, Kind) and is_fixed(field):
+    if isinstance(field.kind, FieldType) and is_fixed(field):
         name, _ = source.layout(field.kind.layout, "pack")
         source.add(depth, f"add({name}({value}))")
         return
@@ -80,7 +80,7 @@ def _field(source: Source, depth: int, field: Field, value: str) -> None:
     if field.array:
         inside = _null(source, depth, field, given)
         _elements(source, inside, field, given)
-    elif isinstance(field.kind, Kind):
+    elif isinstance(field.kind, FieldType):
         inside = _null(source, depth, field, given)
         if field.kind.name == "string":
             source.add(inside, f"{given} = {given}.encode()")
@@ -129,7 +129,7 @@ def _elements(source: Source, depth: int, field: Field, given: str) -> None:
     item = source.local("item")
     source.add(depth, f"for {item} in {given}:")
     element = element_of(field)
-    if isinstance(element.kind, Kind):
+    if isinstance(element.kind, FieldType):
         _field(source, depth + 1, element, item)
     else:
         _message(source, depth + 1, element.kind, item)

@@ -11,7 +11,7 @@ import msgspec
 
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.codec import reading, writing
-from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
+from magnetar.wire.kafka.codec.declare import Field, FieldType, Message, fields_of
 
 INDENT: Final = "    "
 
@@ -66,7 +66,7 @@ def of_version(message: type[Message], version: int) -> tuple[list[Field], list[
 
 
 def is_fixed(field: Field) -> bool:
-    return isinstance(field.kind, Kind) and bool(field.kind.layout) and not field.array
+    return isinstance(field.kind, FieldType) and bool(field.kind.layout) and not field.array
 
 
 def runs(fields: list[Field]) -> Iterator[tuple[bool, list[Field]]]:
@@ -77,12 +77,12 @@ def runs(fields: list[Field]) -> Iterator[tuple[bool, list[Field]]]:
 
 def codes(run: list[Field]) -> str:
     """The layout of neighbours of fixed size."""
-    return "".join(field.kind.layout for field in run if isinstance(field.kind, Kind))
+    return "".join(field.kind.layout for field in run if isinstance(field.kind, FieldType))
 
 
 def size_code(field: Field) -> str:
     """How a size is written in versions that are not flexible."""
-    text = isinstance(field.kind, Kind) and field.kind.name == "string" and not field.array
+    text = isinstance(field.kind, FieldType) and field.kind.name == "string" and not field.array
     return "h" if text else "i"
 
 

@@ -25,7 +25,7 @@ _ENTRY: Final = "kafka.entry"
 _NOTE: Final = "kafka.note "
 
 
-class Commit(Struct, frozen=True):
+class CommittedPosition(Struct, frozen=True):
     """The offset to go on from."""
 
     offset: int
@@ -38,7 +38,7 @@ class Commit(Struct, frozen=True):
     """When the client wanted it to; mostly it leaves that to us."""
 
 
-def stored(commit: Commit, mark: Position) -> dict[str, int]:
+def stored(commit: CommittedPosition, mark: Position) -> dict[str, int]:
     """As a cursor keeps it that stands right behind `mark`."""
     return {
         _OFFSET: commit.offset,
@@ -56,12 +56,12 @@ def is_committed(numbers: Mapping[str, int]) -> bool:
     return _OFFSET in numbers
 
 
-def committed(numbers: Mapping[str, int], mark: Position) -> Commit | None:
+def committed(numbers: Mapping[str, int], mark: Position) -> CommittedPosition | None:
     """What was committed to a cursor; None if nothing was since somebody else moved it."""
     if _OFFSET not in numbers or (numbers.get(_LEDGER), numbers.get(_ENTRY)) != mark:
         return None
     notes = [name for name in numbers if name.startswith(_NOTE)]
-    return Commit(
+    return CommittedPosition(
         offset=numbers[_OFFSET],
         epoch=numbers.get(_EPOCH, -1),
         note=notes[0].removeprefix(_NOTE) if notes else "",

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from magnetar.wire.kafka import configs
-from magnetar.wire.kafka.configs import INT32_MAX, Config, Kind
-from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.configs import INT32_MAX, Config, ConfigType
+from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 from magnetar.wire.kafka.groups.consumer.words import Timing
 from magnetar.wire.kafka.groups.options import GroupOptions
 
@@ -39,7 +39,7 @@ _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
     (HEARTBEAT_MS, "5000", "How often members are to call."),
 )
 GROUP: Final[Mapping[str, Config]] = {
-    name: Config(name, Kind.INT, default, configs.within(1, INT32_MAX), documentation)
+    name: Config(name, ConfigType.INT, default, configs.within(1, INT32_MAX), documentation)
     for name, default, documentation in _ROWS
 }
 """By name."""
@@ -54,16 +54,16 @@ def of_all(options: GroupOptions) -> dict[str, str]:
 
 
 def check_together(own: Mapping[str, str], options: GroupOptions) -> None:
-    """Whether a group may have these; raises `Refused`."""
+    """Whether a group may have these; raises `KafkaRefusal`."""
     common = of_all(options)
     for name, text in own.items():
         value, usual, bounds = int(text), int(common[name]), BOUNDS[name]
         low, high = min(bounds.low, usual), max(bounds.high, usual)
         if not low <= value <= high:
-            raise Refused(INVALID_CONFIG, f"{name} is from {low} to {high} here, not {value}")
+            raise KafkaRefusal(INVALID_CONFIG, f"{name} is from {low} to {high} here, not {value}")
     timing = timing_of(own, options)
     if timing.session_seconds <= timing.heartbeat_seconds:
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_CONFIG, f"{SESSION_MS} is longer than {HEARTBEAT_MS}, or everybody is late"
         )
 

@@ -35,18 +35,18 @@ from magnetar.wire.kafka.errors import (
     NOT_COORDINATOR,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
-    Refused,
+    KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, resumed
-from magnetar.wire.kafka.groups.classic.rounds import Rules
+from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
 from magnetar.wire.kafka.groups.consumer.words import Topics
 from magnetar.wire.kafka.groups.memory_budget import GROUP_BYTES, GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, Record, Records
+from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, GroupRecord, Records
 from magnetar.wire.kafka.groups.stored_configs import Configured
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ AnyGroup = Group | ConsumerGroup
 SomeGroup = TypeVar("SomeGroup", Group, ConsumerGroup)
 
 
-class Groups:
+class GroupCoordinator:
     """See the module's docstring."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Groups:
         self._configured = configured
         self._emptied = emptied
         """Told of each group that the last one has left."""
-        self._rules = Rules(
+        self._rules = RebalanceRules(
             options.size_max, options.first_delay_seconds, new_id, self._store, soon
         )
         self._room = GroupMemory()
@@ -213,16 +213,16 @@ class Groups:
         if self.read_newer(group_id):
             return
         if not self._room.has(_size(group_id)):
-            raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
-        await self._records.ensure(group_id, Record(CONSUMER, CONSUMERS))
+            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+        await self._records.ensure(group_id, GroupRecord(CONSUMER, CONSUMERS))
         await self._records.note(group_id, CONSUMER, CONSUMERS, 0)
 
     def made_consumer(self, group_id: str) -> ConsumerGroup:
         """A group of the newer protocol that is not there yet."""
         if self.in_use(group_id):
-            raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
+            raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
         if not self._room.has(_size(group_id)):
-            raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
         group = self._begin(self._consumers(group_id))
         self._noted[group_id] = True
         return group
@@ -235,11 +235,11 @@ class Groups:
 
         kept = migration.moved_over(group, topics)
         if kept is None or len(group.members) >= self._rules.size_max:
-            raise Refused(
+            raise KafkaRefusal(
                 GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
             )
         if not self._room.has(size_of_kept(kept)):
-            raise Refused(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
+            raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "groups take as much room as they may")
         for member in group.members:
             member.refuse(REBALANCE_IN_PROGRESS)
         newer = self._begin(self._consumers(group.id))
@@ -326,12 +326,12 @@ class Groups:
             found |= wanted
         return found
 
-    def record_of(self, group_id: str) -> Record:
+    def record_of(self, group_id: str) -> GroupRecord:
         """What is to be said of a group that commits for the first time."""
         group = self._groups.get(group_id)
         if group is None or not group.in_use:
-            return Record()
-        return Record(*kind_of(group))
+            return GroupRecord()
+        return GroupRecord(*kind_of(group))
 
     async def run(self) -> None:
         """Until cancelled: see to it that what is due is done."""

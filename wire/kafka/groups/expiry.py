@@ -16,8 +16,8 @@ import trio
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import NONE
-from magnetar.wire.kafka.groups.commit import NEVER_MS, Commit
-from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
+from magnetar.wire.kafka.groups.records import GroupRecord
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.front import KafkaFront
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 KEPT: Final = 2**63
 
 
-def expires_ms(commit: Commit, record: Record, retention_ms: int) -> int:
+def expires_ms(commit: CommittedPosition, record: GroupRecord, retention_ms: int) -> int:
     """When the offset of a group is forgotten that nobody is in."""
     if commit.expires_ms != NEVER_MS:
         return commit.expires_ms
@@ -86,7 +86,7 @@ class Expiry:
             return
         await self._expire(group, record)
 
-    async def _expire(self, group: str, record: Record) -> None:
+    async def _expire(self, group: str, record: GroupRecord) -> None:
         """Forget what is due of a group that nobody is in, and the group with the last of it."""
         front, now_ms = self._front, self._front.broker.clock.wall_ms()
         due_ms = KEPT
@@ -115,7 +115,7 @@ class Expiry:
             commit = await front.offsets.fetch(group, where)
             if commit is None or commit.committed_ms == NEVER_MS:
                 continue
-            if expires_ms(commit, Record(), retention_ms) <= now_ms:
+            if expires_ms(commit, GroupRecord(), retention_ms) <= now_ms:
                 await self._forgotten(group, where)
 
     async def _forgotten(self, group: str, where: Partition) -> bool:

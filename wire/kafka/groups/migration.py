@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from magnetar.wire.kafka.groups.classic import embedded
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.member import Member
+from magnetar.wire.kafka.groups.classic.member import ClassicMember
 from magnetar.wire.kafka.groups.classic.stored import (
     KeptMember,
     KeptReader,
@@ -45,7 +45,9 @@ def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
     return KeptReaders(epoch, {topic: topics.sizes[topic] for topic in wanted}, tuple(readers))
 
 
-def _reader(member: Member, epoch: int, topics: Topics, taken: set[Partition]) -> KeptReader | None:
+def _reader(
+    member: ClassicMember, epoch: int, topics: Topics, taken: set[Partition]
+) -> KeptReader | None:
     request = member.request
     said = subscription_of(request)
     if said is None:

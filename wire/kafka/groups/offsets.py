@@ -46,13 +46,13 @@ from magnetar.wire.kafka.errors import (
     INVALID_GROUP_ID,
     NON_EMPTY_GROUP,
     NONE,
-    Refused,
+    KafkaRefusal,
     code_of,
 )
-from magnetar.wire.kafka.groups.commit import Commit, committed, is_committed, stored
-from magnetar.wire.kafka.groups.records import Record, Records
+from magnetar.wire.kafka.groups.commit import CommittedPosition, committed, is_committed, stored
+from magnetar.wire.kafka.groups.records import GroupRecord, Records
 from magnetar.wire.kafka.groups.subscriptions import Partition
-from magnetar.wire.kafka.partition.logs import Log, Logs
+from magnetar.wire.kafka.partition.logs import Logs, PartitionLog
 
 OWN: Final = "kafka.group"
 """A property of subscriptions that were made for a group."""
@@ -63,7 +63,7 @@ AT_ONCE: Final = 100
 class Place(Struct, frozen=True):
     """Where one commit goes."""
 
-    log: Log
+    log: PartitionLog
     subscription: Subscription
     mark: Position
     """Right before the entry to go on with."""
@@ -83,9 +83,9 @@ class Offsets:
     async def commit(
         self,
         group: str,
-        commits: Mapping[Partition, Commit],
+        commits: Mapping[Partition, CommittedPosition],
         turn: AbstractAsyncContextManager[None],
-        first: Record,
+        first: GroupRecord,
     ) -> dict[Partition, int]:
         """Keep all of them; returns an error code for each. `first` is the record of a group that
         has none yet.
@@ -105,9 +105,9 @@ class Offsets:
     async def _commit(
         self,
         group: str,
-        commits: Mapping[Partition, Commit],
+        commits: Mapping[Partition, CommittedPosition],
         turn: AbstractAsyncContextManager[None],
-        first: Record,
+        first: GroupRecord,
     ) -> dict[Partition, int]:
         async with turn:
             try:
@@ -121,7 +121,9 @@ class Offsets:
         return codes | await _saved(cursors)
 
     def _moved(
-        self, commits: Mapping[Partition, Commit], places: Mapping[Partition, Place | int]
+        self,
+        commits: Mapping[Partition, CommittedPosition],
+        places: Mapping[Partition, Place | int],
     ) -> tuple[dict[Partition, int], dict[Partition, Cursor]]:
         """Move all cursors that may be moved; why others may not. Nothing of it is stored yet."""
         codes, cursors = {}, {}
@@ -141,7 +143,7 @@ class Offsets:
         return codes, cursors
 
     async def _places(
-        self, group: str, commits: Mapping[Partition, Commit]
+        self, group: str, commits: Mapping[Partition, CommittedPosition]
     ) -> dict[Partition, Place | int]:
         """A place for each, or why there is none; what is not loaded is loaded together."""
         found: dict[Partition, Place | int] = {}
@@ -168,13 +170,13 @@ class Offsets:
             log = await self._logs.get(*where)
             mark = await _mark_before(log, offset)
             subscription = await log.topic.subscription(group, start=mark, properties={OWN: "true"})
-        except (BrokerError, Refused) as error:
+        except (BrokerError, KafkaRefusal) as error:
             return commit_code(error)
         return Place(log, subscription, mark)
 
     # -- asking -------------------------------------------------------------------------------
 
-    async def fetch(self, group: str, where: Partition) -> Commit | None:
+    async def fetch(self, group: str, where: Partition) -> CommittedPosition | None:
         """What was committed, or where a subscription of that name stands; None for nothing."""
         try:
             log = await self._logs.get(*where)
@@ -184,7 +186,9 @@ class Offsets:
         if subscription is None or not subscription.cursor.durable:
             return None
         cursor = subscription.cursor
-        return committed_to(cursor) or Commit(await _offset_behind(log, cursor.mark_delete))
+        return committed_to(cursor) or CommittedPosition(
+            await _offset_behind(log, cursor.mark_delete)
+        )
 
     # -- forgetting ---------------------------------------------------------------------------
 
@@ -209,7 +213,7 @@ class Offsets:
         return NONE
 
 
-def committed_to(cursor: Cursor) -> Commit | None:
+def committed_to(cursor: Cursor) -> CommittedPosition | None:
     """None where nothing was, or where somebody else has moved the cursor since."""
     return None if cursor.holed else committed(cursor.longs, cursor.mark_delete)
 
@@ -253,7 +257,7 @@ async def _saved(cursors: Mapping[Partition, Cursor]) -> dict[Partition, int]:
     return codes
 
 
-async def _mark_before(log: Log, offset: int) -> Position:
+async def _mark_before(log: PartitionLog, offset: int) -> Position:
     """The last entry that a reader from `offset` on does not need any more."""
     if offset <= log.start:
         return START
@@ -263,7 +267,7 @@ async def _mark_before(log: Log, offset: int) -> Position:
     return (ledger_id, entry_id - 1)
 
 
-async def _offset_behind(log: Log, mark: Position) -> int:
+async def _offset_behind(log: PartitionLog, mark: Position) -> int:
     """The offset of the first message behind a position."""
     ledger = log.topic.ledger
     position = ledger.chain.after(mark)
@@ -281,7 +285,7 @@ async def _offset_behind(log: Log, mark: Position) -> int:
         return ledger.losses.index_at(position)
 
 
-def commit_code(error: BrokerError | Refused) -> int:
+def commit_code(error: BrokerError | KafkaRefusal) -> int:
     """In words that clients know of a commit: that it is worth another try, where it is."""
     if isinstance(error, NotReady | Fenced):
         return COORDINATOR_LOAD_IN_PROGRESS

@@ -8,10 +8,10 @@ import msgspec
 
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import TransactionState
-from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.subscriptions import Partition
 
-Promised = list[tuple[str, int, Commit]]
+Promised = list[tuple[str, int, CommittedPosition]]
 """Topic, partition, and what to commit."""
 
 encode: Final = msgspec.json.encode

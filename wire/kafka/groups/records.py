@@ -27,7 +27,7 @@ CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 
 
-class Record(Struct, frozen=True, omit_defaults=True):
+class GroupRecord(Struct, frozen=True, omit_defaults=True):
     """See the module's docstring."""
 
     kind: str = CLASSIC
@@ -40,7 +40,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 
 _encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(Record).decode
+_decode = msgspec.json.Decoder(GroupRecord).decode
 
 
 class Records:
@@ -48,7 +48,7 @@ class Records:
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
-        self._held: dict[str, OwnedRecord[Record]] = {}
+        self._held: dict[str, OwnedRecord[GroupRecord]] = {}
         """Records that exist."""
         self._lock = trio.Lock()
 
@@ -56,14 +56,14 @@ class Records:
         """All groups that have committed something."""
         return sorted(unquote(name) for name in await self._metadata.children(GROUPS))
 
-    async def find(self, group: str) -> Record | None:
+    async def find(self, group: str) -> GroupRecord | None:
         held = self._held.get(group)
         if held is not None:
             return held.value
         found = await self._metadata.get(_path(group))
         return None if found is None else _decode(found.value)
 
-    async def ensure(self, group: str, first: Record) -> None:
+    async def ensure(self, group: str, first: GroupRecord) -> None:
         """Create the record `first`, unless the group has one."""
         if group in self._held and not first.ages_early:
             return
@@ -101,7 +101,7 @@ class Records:
             except Fenced as error:
                 raise _not_coordinator(group) from error
 
-    async def _loaded(self, group: str) -> OwnedRecord[Record]:
+    async def _loaded(self, group: str) -> OwnedRecord[GroupRecord]:
         """The record of a group, there or not."""
         held = self._held.get(group)
         if held is None:
@@ -109,7 +109,9 @@ class Records:
             await held.load()
         return held
 
-    async def _write(self, group: str, record: OwnedRecord[Record], value: Record) -> None:
+    async def _write(
+        self, group: str, record: OwnedRecord[GroupRecord], value: GroupRecord
+    ) -> None:
         self._held.pop(group, None)  # until it is known what is stored
         try:
             await record.write(value)

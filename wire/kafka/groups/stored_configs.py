@@ -22,7 +22,7 @@ import trio
 from magnetar.core.cluster.owned import OwnedRecord
 from magnetar.core.kernel.errors import BadVersion, Fenced
 from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.wire.kafka.errors import POLICY_VIOLATION, Refused
+from magnetar.wire.kafka.errors import POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups import configs
 from magnetar.wire.kafka.groups.consumer.words import Timing
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
@@ -77,7 +77,7 @@ class Configured:
     async def change(
         self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
     ) -> None:
-        """Store the changed configs, and have them at hand; `Refused` for what may not be."""
+        """Store the changed configs, and have them at hand; `KafkaRefusal` for what may not be."""
         async with self._lock:
             for _ in range(TRIES_MAX):
                 if group not in self._records:
@@ -97,7 +97,7 @@ class Configured:
         configs.check_together(changed, self.options)
         is_new = bool(changed) and group not in self._records
         if is_new and not self._room.has(_size(group)):
-            raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
+            raise KafkaRefusal(POLICY_VIOLATION, "configs of groups take as much room as they may")
         if for_real and (changed or group in self._records):
             await self._store(group, changed)
 
@@ -121,7 +121,7 @@ class Configured:
         """Have it at hand, or forget the group if it has no configs any more."""
         size = ((record.value is not None) - (group in self._records)) * _size(group)
         if not self._room.has(size):
-            raise Refused(POLICY_VIOLATION, "configs of groups take as much room as they may")
+            raise KafkaRefusal(POLICY_VIOLATION, "configs of groups take as much room as they may")
         self._room.take(size)
         self._records.pop(group, None)
         if record.value is not None:

@@ -23,14 +23,14 @@ from magnetar.core.entry.record import NO_TIME
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.native import quickest
-from magnetar.wire.kafka.configs import INT64_MAX, Rules
+from magnetar.wire.kafka.configs import INT64_MAX, ProduceRules
 from magnetar.wire.kafka.errors import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
     MESSAGE_TOO_LARGE,
     UNSUPPORTED_COMPRESSION,
-    Refused,
+    KafkaRefusal,
 )
 from magnetar.wire.kafka.partition.contents import bad_now, described, spread_now
 
@@ -57,7 +57,7 @@ NO_KEY: Final = "Compacted topic cannot accept message without key in topic part
 BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 
 
-class BadRecords(Refused):
+class BadRecords(KafkaRefusal):
     """Records for which their whole batch is refused: their places in it, and what is wrong."""
 
     def __init__(self, faults: Sequence[tuple[int, str]], code: int = INVALID_RECORD) -> None:
@@ -69,12 +69,14 @@ class BadRecords(Refused):
 
 def checked(
     batch: bytes | memoryview,
-    rules: Rules,
+    rules: ProduceRules,
     now_ms: int,
     size_max: int = 0,
 ) -> tuple[bytes | memoryview, BatchHeader]:
-    """The batch to store, and its header; raises `Refused` for one that may not be, and `Oversized`
-    if its records are compressed and have more bytes than that, or than the loop has time for.
+    """The batch to store, and its header.
+
+    Raises `KafkaRefusal` for a batch that may not be stored, and `Oversized` if its records are
+    compressed and have more bytes than that, or than the loop has time for.
     """
     _check_size(batch, rules)
     header = sound_now(batch) or _checked_header(batch)
@@ -83,7 +85,7 @@ def checked(
     found = spread_now(records, at, header.records, rules.keyed)
     if found is None:
         _refuse_bad(records, at, header, rules, now_ms)
-        raise Refused(INVALID_RECORD, "its records do not add up")
+        raise KafkaRefusal(INVALID_RECORD, "its records do not add up")
     if rules.append_time:
         return kafka_batch.stamped(batch, now_ms), header
     low, high = header.first_timestamp + found[0], header.first_timestamp + found[1]
@@ -91,19 +93,19 @@ def checked(
         _refuse_bad(records, at, header, rules, now_ms)
     if high != header.last_timestamp:
         if not -INT64_MAX <= high <= INT64_MAX:
-            raise Refused(INVALID_TIMESTAMP, "a record has a time that no clock shows")
+            raise KafkaRefusal(INVALID_TIMESTAMP, "a record has a time that no clock shows")
         return kafka_batch.dated(batch, high)
     return batch, header
 
 
 def prepared(
-    batch: bytes | memoryview, rules: Rules, now_ms: int
+    batch: bytes | memoryview, rules: ProduceRules, now_ms: int
 ) -> tuple[bytes | memoryview, BatchHeader]:
     """As `checked`, and compressed as its log wants it. Takes its time: not for the loop."""
     try:
         batch, header = checked(batch, rules, now_ms, _expanded_max(batch))
     except Oversized as error:  # to this code Java's clients divide a batch
-        raise Refused(MESSAGE_TOO_LARGE, str(error)) from None
+        raise KafkaRefusal(MESSAGE_TOO_LARGE, str(error)) from None
     if rules.codec is None or header.attributes & CODEC == rules.codec:
         return batch, header
     batch = kafka_batch.recompressed(batch, rules.codec)
@@ -130,7 +132,7 @@ def sound(batch: bytes | memoryview) -> BatchHeader | None:
     """Its header, if a producer may send it anywhere; None if `check` has something to say."""
     try:
         return _checked_header(batch)
-    except Refused:
+    except KafkaRefusal:
         return None
 
 
@@ -141,7 +143,7 @@ def _checked_header(batch: bytes | memoryview) -> BatchHeader:
     try:
         header = kafka_batch.header_of(batch)
     except Corrupted as error:
-        raise Refused(CORRUPT_MESSAGE, str(error)) from error
+        raise KafkaRefusal(CORRUPT_MESSAGE, str(error)) from error
     check(batch, header)
     return header
 
@@ -149,42 +151,46 @@ def _checked_header(batch: bytes | memoryview) -> BatchHeader:
 def check(batch: bytes | memoryview, header: BatchHeader) -> None:
     """Whether a producer may send it anywhere. Its records are another matter."""
     if header.magic != kafka_batch.MAGIC:
-        raise Refused(INVALID_RECORD, f"a batch of version {header.magic}, not {kafka_batch.MAGIC}")
+        raise KafkaRefusal(
+            INVALID_RECORD, f"a batch of version {header.magic}, not {kafka_batch.MAGIC}"
+        )
     if header.size != len(batch) - kafka_batch.SIZED_BYTES:
-        raise Refused(INVALID_RECORD, "there must be one batch, and nothing behind it")
+        raise KafkaRefusal(INVALID_RECORD, "there must be one batch, and nothing behind it")
     if crc32c(memoryview(batch)[kafka_batch.CHECKED_AT :]) != header.checksum:
-        raise Refused(CORRUPT_MESSAGE, "a batch did not arrive as it was sent")
+        raise KafkaRefusal(CORRUPT_MESSAGE, "a batch did not arrive as it was sent")
     if header.records < 1 or header.last_delta != header.records - 1:
-        raise Refused(INVALID_RECORD, "a batch does not count its records")
+        raise KafkaRefusal(INVALID_RECORD, "a batch does not count its records")
     if header.attributes & kafka_batch.CONTROL:
-        raise Refused(INVALID_RECORD, "control batches are for brokers to write")
+        raise KafkaRefusal(INVALID_RECORD, "control batches are for brokers to write")
     if header.attributes & kafka_batch.LOG_APPEND_TIME:
-        raise Refused(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
+        raise KafkaRefusal(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
     if header.producer_id >= 0 and (header.first_sequence < 0 or header.producer_epoch < 0):
-        raise Refused(INVALID_RECORD, "a producer with an id has an epoch, and numbers batches")
+        raise KafkaRefusal(
+            INVALID_RECORD, "a producer with an id has an epoch, and numbers batches"
+        )
     if header.producer_id < 0 and header.attributes & kafka_batch.TRANSACTIONAL:
-        raise Refused(INVALID_RECORD, "a transaction is a producer's that has an id")
+        raise KafkaRefusal(INVALID_RECORD, "a transaction is a producer's that has an id")
 
 
-def _check_size(batch: bytes | memoryview, rules: Rules) -> None:
+def _check_size(batch: bytes | memoryview, rules: ProduceRules) -> None:
     if len(batch) > rules.bytes_max:
-        raise Refused(MESSAGE_TOO_LARGE, f"a batch of more than {rules.bytes_max} bytes")
+        raise KafkaRefusal(MESSAGE_TOO_LARGE, f"a batch of more than {rules.bytes_max} bytes")
 
 
 def _undone(batch: bytes | memoryview, codec: int, size_max: int) -> bytes:
     if codec not in KAFKA_CODECS:
-        raise Refused(UNSUPPORTED_COMPRESSION, f"nobody knows codec {codec}")
+        raise KafkaRefusal(UNSUPPORTED_COMPRESSION, f"nobody knows codec {codec}")
     try:
         payload = memoryview(batch)[HEADER_BYTES:]
         return decompress_records(payload, codec, size_max or _at_once_max(batch))
     except Oversized:
         raise
     except Corrupted as error:
-        raise Refused(INVALID_RECORD, str(error)) from error
+        raise KafkaRefusal(INVALID_RECORD, str(error)) from error
 
 
 def _refuse_bad(
-    records: bytes | memoryview, at: int, header: BatchHeader, rules: Rules, now_ms: int
+    records: bytes | memoryview, at: int, header: BatchHeader, rules: ProduceRules, now_ms: int
 ) -> None:
     """Say which records there is something to say of, if there are any."""
     faults: list[tuple[int, str]] = []
@@ -211,14 +217,14 @@ def _refuse_bad(
         raise BadRecords(faults, code)
     if left < header.records:
         text = f"a batch of {header.records} records ends in record {left}"
-        raise Refused(INVALID_RECORD, text)
+        raise KafkaRefusal(INVALID_RECORD, text)
 
 
 def _bounded(delta_ms: int) -> int:
     return max(-ANY_TIME, min(delta_ms, ANY_TIME))
 
 
-def _bad_time(time_ms: int, rules: Rules, now_ms: int) -> str:
+def _bad_time(time_ms: int, rules: ProduceRules, now_ms: int) -> str:
     """What is wrong with a record's time, if it is for the producer to say."""
     if rules.append_time or time_ms == NO_TIME:
         return ""

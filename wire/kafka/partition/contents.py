@@ -24,7 +24,7 @@ _LONG_TOP: Final = 1
 """What the last of so many bytes may hold."""
 
 
-class Found(NamedTuple):
+class RecordFinding(NamedTuple):
     """One record: what the rules of a topic ask of it, and what is wrong with it."""
 
     time_delta: int
@@ -98,7 +98,7 @@ def bad(
 bad_now = quickest(bad, "magnetar.wire.kafka.compiled")
 
 
-def described(record: bytes, place: int) -> Found:
+def described(record: bytes, place: int) -> RecordFinding:
     """One record, without its size."""
     try:
         time_delta, at = _number(record, 1, LONG_BYTES_MAX, _LONG_TOP)
@@ -109,10 +109,10 @@ def described(record: bytes, place: int) -> Found:
         if delta != place:
             raise _Lies(f"it says that it is number {delta}")
     except _Lies as lies:
-        return Found(0, has_key=False, fault=str(lies))
+        return RecordFinding(0, has_key=False, fault=str(lies))
     except IndexError:
-        return Found(0, has_key=False, fault="it ends too soon")
-    return Found(time_delta, has_key)
+        return RecordFinding(0, has_key=False, fault="it ends too soon")
+    return RecordFinding(time_delta, has_key)
 
 
 def _behind(data: bytes, at: int, end: int) -> int:

@@ -15,12 +15,12 @@ from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.wire.kafka.partition.foreign_entries import Foreign
-from magnetar.wire.kafka.partition.logs import Log
+from magnetar.wire.kafka.partition.logs import PartitionLog
 
 READ_ENTRIES_MAX: Final = 5_000
 
 
-class Gathering:
+class FetchedBatches:
     """See the module's docstring."""
 
     __slots__ = (
@@ -36,7 +36,7 @@ class Gathering:
         "size",
     )
 
-    def __init__(self, log: Log, bytes_max: int, end: int, *, one_at_least: bool) -> None:
+    def __init__(self, log: PartitionLog, bytes_max: int, end: int, *, one_at_least: bool) -> None:
         self.pieces: list[bytes | memoryview] = []
         self.size = 0
         self._log = log

@@ -21,8 +21,8 @@ from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import MIXED
 from magnetar.core.ledger.read.index_lookup import Places
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.kafka.configs import Rules, rules
-from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, Refused
+from magnetar.wire.kafka.configs import ProduceRules, rules
+from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, KafkaRefusal
 from magnetar.wire.kafka.names import called, topic_of
 from magnetar.wire.kafka.partition.producer_snapshots import Image, fold_of
 from magnetar.wire.kafka.partition.producer_states import Census, ProducerStates
@@ -33,7 +33,7 @@ NAMES_MAX: Final = 50_000
 """Of topics that clients name by their ids."""
 
 
-class Log:
+class PartitionLog:
     """One partition: a loaded topic, and what readers by offset want to know of it."""
 
     __slots__ = (
@@ -58,7 +58,7 @@ class Log:
         topic_id: bytes,
         defaults: Mapping[str, str],
         bytes_max: int,
-        forget: Callable[[Log], None],
+        forget: Callable[[PartitionLog], None],
         census: Census,
     ) -> None:
         self.topic = topic
@@ -92,7 +92,7 @@ class Log:
         """Below this offset it is decided what becomes of every message."""
         return self.topic.ledger.transactions.stable_index(self.end)
 
-    def rules(self) -> Rules:
+    def rules(self) -> ProduceRules:
         """What holds for batches that are written here, as of now."""
         if self._policies is not self.topic.policies:
             self._policies = self.topic.policies
@@ -158,13 +158,13 @@ class Logs:
         self._defaults = defaults
         self._bytes_max = bytes_max
         self._census = Census()
-        self._known: dict[tuple[str, int], Log] = {}
+        self._known: dict[tuple[str, int], PartitionLog] = {}
         """By the names that clients use, which may be several for one."""
-        self._of_topics: dict[Topic, Log] = {}
+        self._of_topics: dict[Topic, PartitionLog] = {}
         self._names: dict[bytes, str] = {}
         """What clients call topics whose id they know. A name may have passed to another topic."""
 
-    def at_once(self, name: str, partition: int) -> Log | None:
+    def at_once(self, name: str, partition: int) -> PartitionLog | None:
         """A log that is loaded; None says nothing. Plain call."""
         found = self._known.get((name, partition))
         if found is None:
@@ -178,7 +178,7 @@ class Logs:
         """The name of a topic with that id, as far as it is known; empty says nothing."""
         return self._names.get(topic_id, "")
 
-    def by_id_at_once(self, topic_id: bytes, partition: int) -> Log | None:
+    def by_id_at_once(self, topic_id: bytes, partition: int) -> PartitionLog | None:
         """Likewise, of the topic with that id."""
         found = self.at_once(self.name_at_once(topic_id), partition)
         return found if found is not None and found.topic_id == topic_id else None
@@ -188,13 +188,13 @@ class Logs:
         found = await self._broker.topic_ids.name_of(topic_id)
         if found is None:
             self._names.pop(topic_id, None)
-            raise Refused(UNKNOWN_TOPIC_ID, "no topic has this id")
+            raise KafkaRefusal(UNKNOWN_TOPIC_ID, "no topic has this id")
         while len(self._names) >= NAMES_MAX:
             del self._names[next(iter(self._names))]
         name = self._names[topic_id] = called(found)
         return name
 
-    async def get(self, name: str, partition: int) -> Log:
+    async def get(self, name: str, partition: int) -> PartitionLog:
         """`TopicNotFound` if there is no such partition; nothing is created."""
         found = self.at_once(name, partition)
         if found is not None:
@@ -208,7 +208,7 @@ class Logs:
             raise NotReady(f"{name} is being unloaded")
         found = self._of_topics.get(topic)
         if found is None:
-            found = self._of_topics[topic] = Log(
+            found = self._of_topics[topic] = PartitionLog(
                 topic, topic_id, self._defaults, self._bytes_max, self._forget, self._census
             )
             topic.attendants.append(found)
@@ -217,20 +217,20 @@ class Logs:
             found.names.append((name, partition))
         return found
 
-    def _forget(self, log: Log) -> None:
+    def _forget(self, log: PartitionLog) -> None:
         """Its topic is put away, or deleted."""
         self._of_topics.pop(log.topic, None)
         for name in log.names:
             if self._known.get(name) is log:
                 del self._known[name]
 
-    async def by_id(self, topic_id: bytes, partition: int) -> Log:
-        """As `get`; `Refused` for an id that no topic has."""
+    async def by_id(self, topic_id: bytes, partition: int) -> PartitionLog:
+        """As `get`; `KafkaRefusal` for an id that no topic has."""
         found = self.by_id_at_once(topic_id, partition)
         if found is None:
             found = await self.get(await self.name_of(topic_id), partition)
             if found.topic_id != topic_id:
-                raise Refused(UNKNOWN_TOPIC_ID, "the topic with this id is gone")
+                raise KafkaRefusal(UNKNOWN_TOPIC_ID, "the topic with this id is gone")
         return found
 
     async def _full(self, base: TopicName, partition: int) -> TopicName:

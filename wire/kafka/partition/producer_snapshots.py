@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from magnetar.core.ledger.fold.fold import Fold, Rules, Snapshot
+from magnetar.core.ledger.fold.fold import Fold, Snapshot, SnapshotPolicy
 from magnetar.core.ledger.fold.snapshots import MetadataSnapshots
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.kafka.partition.producer_states import ProducerImage, ProducerStates
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.storage import Storage
 
 SNAPSHOTS: Final = "/magnetar/kafka/producers"
-RULES: Final = Rules(
+RULES: Final = SnapshotPolicy(
     "Kafka's producers",
     replay_entries=20_000,
     replay_bytes=64 * 1024 * 1024,
@@ -35,7 +35,7 @@ RULES: Final = Rules(
 Image = list[ProducerImage]
 
 
-class Stored(Struct, frozen=True, array_like=True):
+class ProducerSnapshot(Struct, frozen=True, array_like=True):
     """A snapshot as it is stored: msgpack, fields by place."""
 
     position: Position
@@ -43,11 +43,11 @@ class Stored(Struct, frozen=True, array_like=True):
     created_ms: int = 0
 
 
-_decode: Final = msgspec.msgpack.Decoder(Stored).decode
+_decode: Final = msgspec.msgpack.Decoder(ProducerSnapshot).decode
 
 
 def encode(snapshot: Snapshot[Image]) -> bytes:
-    stored = Stored(snapshot.position, snapshot.image, snapshot.created_ms or 0)
+    stored = ProducerSnapshot(snapshot.position, snapshot.image, snapshot.created_ms or 0)
     return msgspec.msgpack.encode(stored)
 
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from magnetar.core.entry import kafka_form
 from magnetar.core.entry.kafka_batch import BatchHeader, header_of
 from magnetar.core.ledger.log.chain import Position
-from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
+from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, KafkaRefusal
 
 BATCHES_MAX: Final = 5
 """Of each producer (`ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)."""
@@ -110,7 +110,7 @@ class ProducerStates:
         return len(self._known)
 
     def admit(self, header: BatchHeader, now_ms: int) -> tuple[BatchMetadata, bool]:
-        """A batch comes: what is known of it, and whether it was here before; else `Refused`."""
+        """What is known of a batch, and whether it was here before; or raises `KafkaRefusal`."""
         first = header.first_sequence
         last = (first + header.last_delta) % SEQUENCES
         producer = self._known.get(header.producer_id)
@@ -120,17 +120,17 @@ class ProducerStates:
             self._known.move_to_end(header.producer_id)
             producer.heard_ms = now_ms
         if header.producer_epoch < producer.epoch:
-            raise Refused(INVALID_PRODUCER_EPOCH)
+            raise KafkaRefusal(INVALID_PRODUCER_EPOCH)
         if header.producer_epoch > producer.epoch:
             if first != 0:
-                raise Refused(OUT_OF_ORDER)
+                raise KafkaRefusal(OUT_OF_ORDER)
             producer.epoch = header.producer_epoch
             producer.batches.clear()
         for batch in producer.batches:
             if (batch.first, batch.last) == (first, last):
                 return batch, True
         if producer.batches and first != (producer.batches[-1].last + 1) % SEQUENCES:
-            raise Refused(OUT_OF_ORDER)
+            raise KafkaRefusal(OUT_OF_ORDER)
         made = BatchMetadata(first, last)
         producer.last_ms = header.last_timestamp
         producer.add(made)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from magnetar.core.broker.access import Access, Action, Kind
+from magnetar.core.broker.access import Access, Action, ResourceType
 from magnetar.wire.kafka.codec.declare import NO_UUID, Request
 
 
@@ -20,7 +20,7 @@ class Right(NamedTuple):
     """A kind of request: what it wants to do, and the names of what it does that to."""
 
     action: Action
-    kind: Kind
+    kind: ResourceType
     names: Callable[[Any], Iterable[str]]
 
 
@@ -93,7 +93,12 @@ def _resources(*, of_groups: bool) -> Callable[[Any], Iterator[str]]:
 
 _READ, _WRITE, _DESCRIBE = Action.READ, Action.WRITE, Action.DESCRIBE
 _CREATE, _DELETE, _ALTER = Action.CREATE, Action.DELETE, Action.ALTER
-_TOPIC, _GROUP, _TRANSACTION, _CLUSTER = Kind.TOPIC, Kind.GROUP, Kind.TRANSACTION, Kind.CLUSTER
+_TOPIC, _GROUP, _TRANSACTION, _CLUSTER = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.TRANSACTION,
+    ResourceType.CLUSTER,
+)
 _GROUP_RESOURCE: Final = 32
 _MEMBER: Final = Right(_READ, _GROUP, _one("group_id"))
 _IN_TRANSACTION: Final = Right(_WRITE, _TRANSACTION, _one("transactional_id"))

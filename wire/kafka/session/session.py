@@ -39,7 +39,7 @@ from magnetar.wire.kafka.session.transactions import promises, transaction_tools
 from magnetar.wire.kafka.wire import KafkaRequest, KafkaWire, RepeatedProduce
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.addresses import Address
+    from magnetar.wire.kafka.addresses import Endpoint
     from magnetar.wire.kafka.front import KafkaFront
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class KafkaSession:
         front: KafkaFront,
         connection: Connection,
         wire: KafkaWire,
-        address: Address,
+        address: Endpoint,
         listener: str,
     ) -> None:
         self.front = front

@@ -2,12 +2,12 @@
 
 import pytest
 
-from magnetar.wire.kafka.addresses import Address, parsed
+from magnetar.wire.kafka.addresses import Endpoint, parsed
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("mq.example:9092", Address("mq.example", 9092)), ("[::1]:1", Address("::1", 1))],
+    [("mq.example:9092", Endpoint("mq.example", 9092)), ("[::1]:1", Endpoint("::1", 1))],
 )
-def test_an_address_is_a_host_and_a_port(text: str, told: Address) -> None:
+def test_an_address_is_a_host_and_a_port(text: str, told: Endpoint) -> None:
     assert parsed(text) == told

@@ -8,7 +8,13 @@ import pytest
 
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis
-from magnetar.wire.kafka.apis import APIS, Header, decode_header, decode_request, encode_response
+from magnetar.wire.kafka.apis import (
+    APIS,
+    RequestHeader,
+    decode_header,
+    decode_request,
+    encode_response,
+)
 from magnetar.wire.kafka.messages.basics import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -51,7 +57,7 @@ def test_headers_and_forms_are_as_kio_has_them(api, version):
 
 def test_a_request_of_the_older_form():
     data = bytes.fromhex("000c 0003 00000007 0002 6d65  0001 67 00000005 0001 6d ffff")
-    assert decode_header(data, 0) == Header(12, 3, 7, "me", 12)
+    assert decode_header(data, 0) == RequestHeader(12, 3, 7, "me", 12)
     assert decode_request(12, 3, data, 12) == HeartbeatRequest(
         group_id="g", generation_id=5, member_id="m"
     )
@@ -60,7 +66,7 @@ def test_a_request_of_the_older_form():
 def test_a_request_of_the_newer_form_has_tagged_fields_in_its_header():
     data = b"??" + bytes.fromhex("000c 0004 00000007 0002 6d65 01 05 02 abcd  02 67 00000005")
     header = decode_header(data, 2)
-    assert header == Header(12, 4, 7, "me", 19)
+    assert header == RequestHeader(12, 4, 7, "me", 19)
     body = bytes.fromhex("02 67 00000005 02 6d 00 00")
     assert decode_request(12, 4, body, 0).member_id == "m"
 

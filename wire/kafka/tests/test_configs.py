@@ -15,7 +15,7 @@ from magnetar.core.policy.policies import (
     effective,
 )
 from magnetar.wire.kafka import configs
-from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 
 DEFAULTS = {"retention.ms": "5000", "max.message.bytes": "777"}
 
@@ -45,7 +45,7 @@ def test_every_default_may_be_set(name: str) -> None:
     ],
 )
 def test_what_may_not(name: str, value: str | None) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KafkaRefusal) as refused:
         configs.check(name, value)
     assert refused.value.code == INVALID_CONFIG
     assert name in str(refused.value)
@@ -103,7 +103,7 @@ def test_what_is_young_is_not_too_old() -> None:
     configs.check_together({low: "5", high: "5", "retention.ms": "1"})
     configs.check_together({low: str(configs.INT64_MAX)})
     for own in ({low: "6", high: "5"}, {low: "6", high: "5", "cleanup.policy": "delete"}):
-        with pytest.raises(Refused, match=high) as refused:
+        with pytest.raises(KafkaRefusal, match=high) as refused:
             configs.check_together(own)
         assert refused.value.code == INVALID_CONFIG
 

@@ -8,7 +8,7 @@ from magnetar.wire.kafka.errors import (
     INVALID_REQUEST,
     INVALID_TOPIC,
     UNKNOWN,
-    Refused,
+    KafkaRefusal,
     code_of,
 )
 
@@ -24,4 +24,4 @@ def test_the_nearest_kind_decides() -> None:
 
 
 def test_a_refusal_brings_its_code() -> None:
-    assert code_of(Refused(INVALID_CONFIG, "?")) == INVALID_CONFIG
+    assert code_of(KafkaRefusal(INVALID_CONFIG, "?")) == INVALID_CONFIG

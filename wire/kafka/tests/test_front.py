@@ -8,21 +8,21 @@ import pytest
 
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line
-from magnetar.wire.kafka.addresses import Address
+from magnetar.wire.kafka.addresses import Endpoint
 from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
 
 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (KafkaOptions(), Address("127.0.0.1", 9092)),
-        (KafkaOptions(host="mq.example"), Address("mq.example", 9092)),
-        (KafkaOptions(advertised={"kafka": "[::1]:1"}), Address("::1", 1)),
-        (KafkaOptions(advertised={"kafka_tls": "a:1"}, host="b"), Address("b", 9092)),
+        (KafkaOptions(), Endpoint("127.0.0.1", 9092)),
+        (KafkaOptions(host="mq.example"), Endpoint("mq.example", 9092)),
+        (KafkaOptions(advertised={"kafka": "[::1]:1"}), Endpoint("::1", 1)),
+        (KafkaOptions(advertised={"kafka_tls": "a:1"}, host="b"), Endpoint("b", 9092)),
     ],
 )
 async def test_a_client_is_told_what_its_listener_advertises(
-    options: KafkaOptions, told: Address
+    options: KafkaOptions, told: Endpoint
 ) -> None:
     connection: Any = Line()
     async with running() as broker:

@@ -27,7 +27,7 @@ from magnetar.wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
 from magnetar.wire.pulsar.hot.contents import malformed
 from magnetar.wire.pulsar.hot.messages import Suffix, suffix_of
 from magnetar.wire.pulsar.hot.receipts import receipts_without_id
-from magnetar.wire.pulsar.hot.sends import SEND_HEAD, Limits, echo_of, sequence_of
+from magnetar.wire.pulsar.hot.sends import SEND_HEAD, FrameLimits, echo_of, sequence_of
 
 _READING = "magnetar.wire.pulsar.hot.compiled.reading"
 _WRITING = "magnetar.wire.pulsar.hot.compiled.writing"
@@ -42,7 +42,7 @@ __all__ = [
     "ACK_HEAD",
     "FLOW_HEAD",
     "SEND_HEAD",
-    "Limits",
+    "FrameLimits",
     "Suffix",
     "echo_of",
     "malformed",

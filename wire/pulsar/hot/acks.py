@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from magnetar.core.kernel.varints import number_at, stretches, varint_end
 from magnetar.wire.pulsar.events import Acks, Flow
 from magnetar.wire.pulsar.frames import SIZES
-from magnetar.wire.pulsar.hot.sends import Limits
+from magnetar.wire.pulsar.hot.sends import FrameLimits
 from magnetar.wire.pulsar.varints import MORE_FOLLOWS
 
 ACK_HEAD: Final = b"\x08\x0a\x52"  # type ACK, field ack
@@ -38,7 +38,7 @@ class _Head(NamedTuple):
     end: int
 
 
-def parse_acks(data: bytes, offset: int, limits: Limits) -> tuple[int, Acks | None]:
+def parse_acks(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Acks | None]:
     """The ACK at `offset`, together with those behind it that differ only in their one entry id."""
     head = _read_head(data, offset, limits.frame_bytes_max)
     if head is None:
@@ -196,7 +196,7 @@ def _take_single_acks(data: bytes, offset: int, ids_at: int, end: int, ranges: R
     return offset
 
 
-def parse_flow(data: bytes, offset: int, limits: Limits) -> tuple[int, Flow | None]:
+def parse_flow(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Flow | None]:
     """The FLOW at `offset`, and the offset behind it; None when it is not a regular one."""
     if len(data) < offset + 16 or data[offset + 8 : offset + 11] != FLOW_HEAD:
         return offset, None

@@ -22,7 +22,7 @@ COPY_BYTES_MAX: Final = 2048
 """Up to here a copy is cheaper than a view of the bytes."""
 
 
-class Limits(NamedTuple):
+class FrameLimits(NamedTuple):
     """What a frame may be, and whether its checksum is looked at."""
 
     frame_bytes_max: int
@@ -68,7 +68,7 @@ def _shape_of(head: bytes) -> _Shape | None:
     )
 
 
-def parse_sends(data: bytes, offset: int, limits: Limits) -> tuple[int, Sends | None]:
+def parse_sends(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Sends | None]:
     """The run of SENDs at `offset`, and the offset behind it; None when there is none to be had."""
     payloads: list[bytes] = []
     sequences: list[bytes] = []
@@ -108,7 +108,7 @@ def parse_sends(data: bytes, offset: int, limits: Limits) -> tuple[int, Sends | 
 
 
 def _take_alike(
-    data: bytes, offset: int, shape: _Shape, until: tuple[int, int], limits: Limits
+    data: bytes, offset: int, shape: _Shape, until: tuple[int, int], limits: FrameLimits
 ) -> tuple[int, list[bytes], list[bytes]]:
     """The inner loop: frames of one shape, until an offset or a number.
 

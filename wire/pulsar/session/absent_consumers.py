@@ -20,7 +20,7 @@ from magnetar.core.broker.attachment import ATTACH_SECONDS
 from magnetar.core.kernel.errors import BrokerError, ConsumerNotFound, NotReady
 
 if TYPE_CHECKING:
-    from magnetar.wire.pulsar.session.consume import Attached
+    from magnetar.wire.pulsar.session.consume import AttachedConsumer
     from magnetar.wire.pulsar.session.session import PulsarSession
 
 AWAY_MAX: Final = 1_000
@@ -33,17 +33,17 @@ class AbsentConsumers:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Attached, trio.Event]] = {}
+        self._known: dict[int, tuple[AttachedConsumer, trio.Event]] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, consumer_id: int) -> Attached | None:
+    def get(self, consumer_id: int) -> AttachedConsumer | None:
         """Who was sent away by that number."""
         known = self._known.get(consumer_id)
         return known[0] if known is not None else None
 
-    def left(self, attached: Attached) -> None:
+    def left(self, attached: AttachedConsumer) -> None:
         """It is sent away, and its client knows."""
         while len(self._known) >= AWAY_MAX:
             self.over(next(iter(self._known)))
@@ -72,7 +72,7 @@ class AbsentConsumers:
 
 
 async def ask(
-    session: PulsarSession, consumer_id: int, answer: Callable[[Attached], Awaitable[None]]
+    session: PulsarSession, consumer_id: int, answer: Callable[[AttachedConsumer], Awaitable[None]]
 ) -> None:
     """Have a question about a consumer answered; again, where the topic goes in the middle of it.
 

@@ -37,7 +37,7 @@ VALIDATION_ERRORS: Final[Mapping[int, str]] = {
 }
 
 
-class Attached:
+class AttachedConsumer:
     """A consumer of this connection: the protocol's side of a core `Consumer`."""
 
     __slots__ = (

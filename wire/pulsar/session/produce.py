@@ -26,7 +26,7 @@ from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attached import NOBODY, check_attached
 from magnetar.wire.pulsar.session.lookup import topic_name
-from magnetar.wire.pulsar.session.publishing import Attached
+from magnetar.wire.pulsar.session.publishing import AttachedProducer
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.session import PulsarSession
@@ -109,7 +109,7 @@ async def _attach(
     session: PulsarSession, event: events.Producer, topic: Topic | NonPersistentTopic, name: str
 ) -> None:
     """Into the session first: whoever detaches it while the topic is being taken finds it there."""
-    attached = Attached(session, event, topic)
+    attached = AttachedProducer(session, event, topic)
     request = ProducerRequest(
         name=name,
         name_is_users=bool(event.name) and event.name_is_users,
@@ -136,7 +136,7 @@ async def _attach(
         attached.say_granted(event.request_id)
 
 
-async def _take_place(session: PulsarSession, attached: Attached) -> bool:
+async def _take_place(session: PulsarSession, attached: AttachedProducer) -> bool:
     """Attach to the topic; if the name is taken, once more when who has it turns out to be dead."""
     topic, producer = attached.topic, attached.producer
     try:
@@ -144,7 +144,9 @@ async def _take_place(session: PulsarSession, attached: Attached) -> bool:
     except ProducerBusy:
         holder = topic.producers.named(producer.name)
         sink = holder.sink if holder is not None else None
-        if not isinstance(sink, Attached) or not await liveness.is_gone(sink.session, session):
+        if not isinstance(sink, AttachedProducer) or not await liveness.is_gone(
+            sink.session, session
+        ):
             raise
     if session.producers.get(attached.id) is not attached:
         raise NotReady("the producer was closed while it was being attached")

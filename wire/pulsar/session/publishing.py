@@ -36,7 +36,7 @@ MALFORMED: Final = NotAllowed("What is in a message is not what its metadata say
 """Clients give up such a message, and no other."""
 
 
-class Attached:
+class AttachedProducer:
     """A producer of this connection: the protocol's side of a core `Producer`.
 
     Runs are stored in the order they came, so what waits for storage is a plain count; a request to

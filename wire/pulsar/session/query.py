@@ -10,7 +10,7 @@ from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import NotAllowed, TopicNotFound
 from magnetar.wire.pulsar import events, refusals, replies
 from magnetar.wire.pulsar.session.absent_consumers import ask
-from magnetar.wire.pulsar.session.consume import Attached
+from magnetar.wire.pulsar.session.consume import AttachedConsumer
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.session import PulsarSession
@@ -21,7 +21,7 @@ async def on_consumer_stats(session: PulsarSession, event: events.ConsumerStats)
 
 
 async def _tell_stats(
-    session: PulsarSession, event: events.ConsumerStats, attached: Attached
+    session: PulsarSession, event: events.ConsumerStats, attached: AttachedConsumer
 ) -> None:
     consumer = attached.consumer
     subscription = consumer.subscription

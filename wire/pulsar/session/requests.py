@@ -55,7 +55,7 @@ NUMBER_BYTES: Final = 32
 Answer = Callable[["PulsarSession", Any], Awaitable[None]]
 
 
-class Request(NamedTuple):
+class WaitingRequest(NamedTuple):
     """One that waits."""
 
     answer: Answer
@@ -91,9 +91,9 @@ class RequestSchedule:
 
     def __init__(self, spawn: Callable[..., None]) -> None:
         self._spawn = spawn
-        self._ready: dict[Requests, None] = {}
+        self._ready: dict[RequestQueue, None] = {}
         """Those with a request to begin, in the order of their turns."""
-        self._held: dict[Requests, None] = {}
+        self._held: dict[RequestQueue, None] = {}
         """Those of them for which too many requests are under way."""
         self._left = BEGIN_MAX
         """So many more begin in this turn of the loop."""
@@ -101,18 +101,18 @@ class RequestSchedule:
         self.under_way = 0
         """Requests of all connections."""
 
-    def ask(self, requests: Requests) -> None:
+    def ask(self, requests: RequestQueue) -> None:
         """It has a request that waits."""
         if requests not in self._held:
             self._ready[requests] = None
         self._begin()
 
-    def forget(self, requests: Requests) -> None:
+    def forget(self, requests: RequestQueue) -> None:
         """Nothing of it waits any more."""
         self._ready.pop(requests, None)
         self._held.pop(requests, None)
 
-    def done(self, requests: Requests) -> None:
+    def done(self, requests: RequestQueue) -> None:
         """A request of that connection is done."""
         self.under_way -= 1
         if requests in self._held:
@@ -150,7 +150,7 @@ class RequestSchedule:
         self._looking = False
 
 
-class Requests:
+class RequestQueue:
     """Those of one connection. See the module's docstring."""
 
     __slots__ = ("_later", "_session", "_turns", "one_list", "under_way")
@@ -158,7 +158,7 @@ class Requests:
     def __init__(self, session: PulsarSession, turns: RequestSchedule) -> None:
         self._session = session
         self._turns = turns
-        self._later: deque[Request] = deque()
+        self._later: deque[WaitingRequest] = deque()
         self.under_way = 0
         self.one_list = trio.Lock()
         """Held by the one request that is answered with a long list."""
@@ -174,7 +174,7 @@ class Requests:
                 self._refuse(size)
                 return
             size = 0
-        self._later.append(Request(answer, event, size))
+        self._later.append(WaitingRequest(answer, event, size))
         if len(self) >= REQUESTS_MAX:
             connection.pause(PAUSE_REQUESTS)
         self._turns.ask(self)
@@ -197,7 +197,7 @@ class Requests:
         self.under_way += 1
         self._session.broker.spawn(self._answer, self._later.popleft())
 
-    async def _answer(self, request: Request) -> None:
+    async def _answer(self, request: WaitingRequest) -> None:
         session = self._session
         try:
             if not session.gone:

@@ -16,7 +16,7 @@ from magnetar.core.topic.subscription.subscription import Subscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session.absent_consumers import ask
-from magnetar.wire.pulsar.session.consume import Attached
+from magnetar.wire.pulsar.session.consume import AttachedConsumer
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.session import PulsarSession
@@ -27,7 +27,7 @@ async def on_seek(session: PulsarSession, event: events.Seek) -> None:
     await ask(session, event.consumer_id, partial(_seek, session, event))
 
 
-async def _seek(session: PulsarSession, event: events.Seek, attached: Attached) -> None:
+async def _seek(session: PulsarSession, event: events.Seek, attached: AttachedConsumer) -> None:
     topic, subscription = attached.topic, attached.consumer.subscription
     if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
         raise NotAllowed("seek needs a persistent topic")
@@ -59,7 +59,7 @@ async def on_get_last_message_id(session: PulsarSession, event: events.GetLastMe
 
 
 async def _tell_last(
-    session: PulsarSession, event: events.GetLastMessageId, attached: Attached
+    session: PulsarSession, event: events.GetLastMessageId, attached: AttachedConsumer
 ) -> None:
     topic = attached.topic
     if not isinstance(topic, Topic):

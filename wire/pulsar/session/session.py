@@ -28,8 +28,8 @@ from magnetar.wire.pulsar.session import connect, consume, lookup, query, seek, 
 from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
 from magnetar.wire.pulsar.session.produce import HANDLERS as PRODUCE
 from magnetar.wire.pulsar.session.produce import detach_all as detach_producers
-from magnetar.wire.pulsar.session.publishing import Attached as AttachedProducer
-from magnetar.wire.pulsar.session.requests import Answer, Requests, RequestSchedule
+from magnetar.wire.pulsar.session.publishing import AttachedProducer as AttachedProducer
+from magnetar.wire.pulsar.session.requests import Answer, RequestQueue, RequestSchedule
 from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
 
 log = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class FrontOptions(Struct, frozen=True):
     expose_broker_metadata: bool = False
 
 
-class Front:
+class PulsarFront:
     """Makes wire and session of each fresh connection."""
 
     def __init__(self, broker: Broker, options: FrontOptions) -> None:
@@ -89,7 +89,7 @@ class Front:
         wire = PulsarWire(self.options.wire)
         session = PulsarSession(self.broker, self.options, connection, wire)
         session.lookups = self.lookups
-        session.requests = Requests(session, self.turns)
+        session.requests = RequestQueue(session, self.turns)
         return wire, session
 
 
@@ -136,7 +136,7 @@ class PulsarSession:
         """Being attached, by the client's id: the request that asks for it."""
         self.producers_left: dict[int, float] = {}
         """When these were closed: what they had sent may still be on its way."""
-        self.consumers: dict[int, consume.Attached] = {}
+        self.consumers: dict[int, consume.AttachedConsumer] = {}
         self.consumers_coming: dict[int, int] = {}
         self.away = AbsentConsumers()
         """Consumers that were sent away and are expected back."""
@@ -147,7 +147,7 @@ class PulsarSession:
         self.debts = PublishThrottle(broker.clock, broker.spawn, connection, self._reassure)
         self.lookups = lookup.UnderWay(options.lookups_max)
         """Shared by all connections of a front."""
-        self.requests = Requests(self, RequestSchedule(broker.spawn))
+        self.requests = RequestQueue(self, RequestSchedule(broker.spawn))
         """Those that need time; who begins is shared likewise."""
         self.room = trio.Event()
         """Set, and replaced, when the client has taken what was sent, or has gone."""

@@ -26,7 +26,7 @@ from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attached import NOBODY, check_attached
-from magnetar.wire.pulsar.session.consume import Attached
+from magnetar.wire.pulsar.session.consume import AttachedConsumer
 from magnetar.wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ async def _holder_is_gone(
     """Whether who has an exclusive subscription to itself turned out to be dead."""
     exclusive = event.type is events.SubscriptionType.EXCLUSIVE
     for consumer in list(subscription.consumers) if exclusive else ():
-        if isinstance(consumer.sink, Attached):
+        if isinstance(consumer.sink, AttachedConsumer):
             return await liveness.is_gone(consumer.sink.session, session)
     return False
 
@@ -114,7 +114,7 @@ def _attach(
     """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
     if event.read_compacted and (not topic.persistent or not TYPES[event.type].ordered):
         raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
-    attached = Attached(session, event, topic)
+    attached = AttachedConsumer(session, event, topic)
     shared = event.key_shared
     request = ConsumerRequest(
         name=event.consumer_name,

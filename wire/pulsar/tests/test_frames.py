@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar.frames import (
-    Tail,
+    FrameTail,
     checksum_fits,
     command_end,
     command_frame,
@@ -49,7 +49,7 @@ def test_tails_come_apart_as_they_were_put_together(broker, checked, metadata, p
         + (b"\x0e\x01" + pack(">I", checksum) if checked else b"")
         + body
     )
-    assert split_tail(tail) == Tail(broker, checksum if checked else None, metadata, payload)
+    assert split_tail(tail) == FrameTail(broker, checksum if checked else None, metadata, payload)
     if broker is None:
         stored = tail_to_store(tail)
         assert stored[6:] == body

@@ -5,14 +5,14 @@ import pytest
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.server.journal import files, inventory
-from magnetar.bookie.server.journal.groups import BUFFER_BYTES, Groups
+from magnetar.bookie.server.journal.groups import BUFFER_BYTES, CommitGroups
 from magnetar.bookie.tests.real_disk import journal_files_at
 
 
 @pytest.fixture
 def groups(tmp_path):
     journals = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
-    made = Groups(journals, 1, system_machine(), wait_sync=True)
+    made = CommitGroups(journals, 1, system_machine(), wait_sync=True)
     yield made
     made.close()
 
@@ -77,7 +77,7 @@ def test_the_next_file_is_made_when_one_is_half_full(groups, tmp_path):
 
 def test_a_next_file_that_is_not_needed_leaves_nothing(tmp_path):
     journals = journal_files_at(tmp_path, size_max=64 * 1024, spares_max=0)
-    groups = Groups(journals, 1, system_machine(), wait_sync=True)
+    groups = CommitGroups(journals, 1, system_machine(), wait_sync=True)
     groups.begin(40 * 1024)
     write(groups, 40 * 1024)
     groups.close()

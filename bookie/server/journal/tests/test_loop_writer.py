@@ -10,7 +10,7 @@ from magnetar.bookie.format.tests.journal_records import found, record
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.server.journal import loop_writer
 from magnetar.bookie.server.journal.files import JournalFile
-from magnetar.bookie.server.journal.groups import Groups
+from magnetar.bookie.server.journal.groups import CommitGroups
 from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
@@ -110,13 +110,13 @@ async def test_what_comes_during_a_sync_is_synced_after_it(journal, monkeypatch)
 
 async def test_while_the_next_file_is_made_what_comes_waits(journal, tmp_path, monkeypatch):
     may_go_on = threading.Event()
-    roll = Groups.roll
+    roll = CommitGroups.roll
 
     def slowly(groups, size):
         may_go_on.wait()
         roll(groups, size)
 
-    monkeypatch.setattr(Groups, "roll", slowly)
+    monkeypatch.setattr(CommitGroups, "roll", slowly)
     told = []
     for i in range(20):
         journal.append(record(i, 7000), lambda error, i=i: told.append((i, error)))

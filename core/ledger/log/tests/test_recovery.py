@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.entry import header
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.ledger_list_record import FIRST_INDEX
-from magnetar.core.ledger.log.recovery import Found, find
+from magnetar.core.ledger.log.recovery import RecoveredLog, find
 from magnetar.core.testing.bench import NAME, Bench, bench
 from magnetar.core.testing.metadata import overwrite
 
@@ -22,7 +22,7 @@ async def ledger_with(desk: Bench, *indexes: int, closed: bool) -> int:
     return ledger.ledger_id
 
 
-async def found(desk: Bench, *ledgers: formats.LedgerEntryInfo, **properties: str) -> Found:
+async def found(desk: Bench, *ledgers: formats.LedgerEntryInfo, **properties: str) -> RecoveredLog:
     info = formats.ManagedLedgerInfo(ledgers=ledgers, properties=properties)
     await overwrite(desk.metadata, "/x", formats.encode_managed_ledger(info))
     stored = await desk.metadata.get("/x")

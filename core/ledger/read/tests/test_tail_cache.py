@@ -5,20 +5,20 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.ledger.read.tail_cache import JOIN_ENTRIES_MAX, Slice, Tail, TailCache
+from magnetar.core.ledger.read.tail_cache import JOIN_ENTRIES_MAX, Slice, TailCache, TopicTail
 
 
 def run(ledger_id: int, first: int, *payloads: bytes, counts: list[int] | None = None) -> Slice:
     return Slice(ledger_id, first, list(payloads), counts, [b"h"] * len(payloads))
 
 
-def found(tail: Tail, ledger_id: int, entry_id: int) -> bytes | None:
+def found(tail: TopicTail, ledger_id: int, entry_id: int) -> bytes | None:
     at = tail.find(ledger_id, entry_id)
     return at[0].payloads[at[1]] if at is not None else None
 
 
 def test_small_neighbours_are_joined_batches_are_not() -> None:
-    tail = Tail(TailCache(1000))
+    tail = TopicTail(TailCache(1000))
     tail.add(run(1, 0, b"a"))
     tail.add(run(1, 1, b"b", b"c"))
     whole = tail.find(1, 0)
@@ -34,7 +34,7 @@ def test_small_neighbours_are_joined_batches_are_not() -> None:
 
 
 def test_a_slice_on_its_way_does_not_grow() -> None:
-    tail = Tail(TailCache(1000))
+    tail = TopicTail(TailCache(1000))
     tail.add(run(1, 0, b"a", b"b"))
     at = tail.find(1, 0)
     assert at is not None
@@ -45,7 +45,7 @@ def test_a_slice_on_its_way_does_not_grow() -> None:
 
 def test_a_run_is_joined_up_to_a_size() -> None:
     cache = TailCache(1 << 20)
-    tail = Tail(cache)
+    tail = TopicTail(cache)
     for entry_id in range(JOIN_ENTRIES_MAX + 1):
         tail.add(run(1, entry_id, b"x"))
     last = tail.find(1, JOIN_ENTRIES_MAX)
@@ -55,7 +55,7 @@ def test_a_run_is_joined_up_to_a_size() -> None:
 
 def test_the_oldest_of_all_topics_goes_first() -> None:
     cache = TailCache(25)
-    a, b = Tail(cache), Tail(cache)
+    a, b = TopicTail(cache), TopicTail(cache)
     a.add(run(1, 0, bytes(10), counts=[1]))
     b.add(run(2, 0, bytes(10), counts=[1]))
     a.add(run(1, 1, bytes(10), counts=[1]))
@@ -68,7 +68,7 @@ def test_the_oldest_of_all_topics_goes_first() -> None:
     assert (found(b, 2, 0), cache.bytes) == (bytes(10), 20)
 
 
-def steps_of(tail: Tail) -> int:
+def steps_of(tail: TopicTail) -> int:
     """How many calls, and turns of generators, clearing it takes."""
     steps = 0
 
@@ -88,12 +88,12 @@ def steps_of(tail: Tail) -> int:
 def test_unloading_a_topic_costs_what_it_holds() -> None:
     """A stop with 10,000 topics took all its time for looking at the runs of the others."""
     cache = TailCache(1 << 20)
-    tails = [Tail(cache) for _ in range(1000)]
-    alone = Tail(TailCache(1 << 20))
+    tails = [TopicTail(cache) for _ in range(1000)]
+    alone = TopicTail(TailCache(1 << 20))
     for tail in (*tails, alone):
         tail.add(run(1, 0, b"x", counts=[1]))
     assert steps_of(tails[500]) == steps_of(alone)
-    assert steps_of(tails[500]) <= steps_of(Tail(cache)), "and nothing when it holds nothing"
+    assert steps_of(tails[500]) <= steps_of(TopicTail(cache)), "and nothing when it holds nothing"
     assert cache.bytes == 999
 
 
@@ -102,7 +102,7 @@ def test_the_budget_is_kept_and_what_is_found_is_right(
     adds: list[tuple[int, int, bool]],
 ) -> None:
     cache = TailCache(100)
-    tails = [Tail(cache) for _ in range(3)]
+    tails = [TopicTail(cache) for _ in range(3)]
     nexts = [0, 0, 0]
     for which, size, batch in adds:
         payload = bytes([nexts[which] % 256]) * size

@@ -14,7 +14,7 @@ from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read import time_lookup
-from magnetar.core.ledger.read.time_lookup import LATEST, UNKNOWN, Found, Points, Times
+from magnetar.core.ledger.read.time_lookup import LATEST, UNKNOWN, Points, TimedMessage, Times
 from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled
 from magnetar.core.testing.entries import entry
 
@@ -37,15 +37,17 @@ async def written(made: Bench, batches: list[list[int]]) -> ManagedLedger:
     return ledger
 
 
-def first_of(batches: list[list[int]], since_ms: int, begin: int = 0) -> Found | None:
+def first_of(batches: list[list[int]], since_ms: int, begin: int = 0) -> TimedMessage | None:
     every = [time for stamps in batches for time in stamps]
-    late = [Found(at, time) for at, time in enumerate(every) if at >= begin and time >= since_ms]
+    late = [
+        TimedMessage(at, time) for at, time in enumerate(every) if at >= begin and time >= since_ms
+    ]
     return late[0] if late else None
 
 
-def latest_of(batches: list[list[int]]) -> Found | None:
+def latest_of(batches: list[list[int]]) -> TimedMessage | None:
     every = [time for stamps in batches for time in stamps]
-    return Found(every.index(max(every)), max(every)) if every else None
+    return TimedMessage(every.index(max(every)), max(every)) if every else None
 
 
 @given(BATCHES, st.booleans())
@@ -77,7 +79,7 @@ async def test_ledgers_that_are_too_early_are_not_read(monkeypatch: pytest.Monke
 
         monkeypatch.setattr(ledger, "read", watched)
         third = ledger.chain.segments[2]
-        assert await ledger.times.first_since(9) == Found(15, 9)
+        assert await ledger.times.first_since(9) == TimedMessage(15, 9)
         assert read == {third.ledger_id}
         assert await ledger.times.first_since(14) is None
 
@@ -87,7 +89,7 @@ async def test_what_a_crash_left_unsaid_is_read() -> None:
         await written(made, [[1], [2], [3], [90], [5]])
         ledger = await made.ledger()
         assert [one.others[LATEST] for one in ledger.chain.segments] == ["3", UNKNOWN]
-        assert await ledger.times.first_since(50) == Found(3, 90)
+        assert await ledger.times.first_since(50) == TimedMessage(3, 90)
         assert ledger.chain.segments[1].others[LATEST] == "90", "and said from now on"
 
 
@@ -101,9 +103,9 @@ async def test_a_log_that_becomes_mixed_within_a_ledger() -> None:
         for stamps in ([2], [3]):
             ledger.append([batch(stamps)], [1], Told())
             await settled()
-        assert await ledger.times.first_since(50) == Found(0, 70)
-        assert await ledger.times.first_since(3) == Found(0, 70)
-        assert await ledger.times.latest() == Found(0, 70)
+        assert await ledger.times.first_since(50) == TimedMessage(0, 70)
+        assert await ledger.times.first_since(3) == TimedMessage(0, 70)
+        assert await ledger.times.latest() == TimedMessage(0, 70)
 
 
 async def test_pulsars_own_logs_are_taken_to_be_in_order() -> None:
@@ -113,8 +115,8 @@ async def test_pulsars_own_logs_are_taken_to_be_in_order() -> None:
             ledger.append([entry(published_ms=time_ms)], None, Told())
             await settled()
         for time_ms in range(10, 20):
-            assert await ledger.times.first_since(time_ms) == Found(time_ms - 10, time_ms)
-        assert await ledger.times.latest() == Found(9, 19)
+            assert await ledger.times.first_since(time_ms) == TimedMessage(time_ms - 10, time_ms)
+        assert await ledger.times.latest() == TimedMessage(9, 19)
         assert await ledger.times.first_since(20) is None
 
 
@@ -125,7 +127,7 @@ async def test_a_large_message_counts_where_it_ends() -> None:
             whole = entry(b"x", published_ms=5, chunk=(b"u", part, 3))
             ledger.append([whole], None, Told())
         await settled()
-        assert await ledger.times.first_since(5) == Found(2, 5)
+        assert await ledger.times.first_since(5) == TimedMessage(2, 5)
 
 
 async def test_what_is_over_and_what_cannot_be_read_is_passed_over() -> None:
@@ -170,5 +172,5 @@ async def test_points_of_few_ledgers_are_remembered(monkeypatch: pytest.MonkeyPa
         ledger = await written(made, [[place] for place in range(12)])
         asked = Times(ledger)
         for since_ms in (0, 4, 7, 10):
-            assert await asked.first_since(since_ms) == Found(since_ms, since_ms)
+            assert await asked.first_since(since_ms) == TimedMessage(since_ms, since_ms)
         assert len(asked._points) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.entry import kafka_batch, kafka_form
-from magnetar.core.entry.pulsar_messages import Message
+from magnetar.core.entry.pulsar_messages import PulsarMessage
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import MIXED
@@ -41,7 +41,7 @@ async def wrote(desk: Bench, topic: Topic, *batches: bytes) -> list[Position]:
 
 
 def values(payloads: list[bytes]) -> list[list[bytes | None]]:
-    return [[record.value for record in Message(payload).records()] for payload in payloads]
+    return [[record.value for record in PulsarMessage(payload).records()] for payload in payloads]
 
 
 @pytest.mark.parametrize("kind", EVERY_TYPE)

@@ -36,7 +36,7 @@ MEBIBYTE: Final = 1024 * 1024
 DEFAULTS: Final = NamespacePolicies()
 
 
-class Stored(Struct, frozen=True):
+class StoredPolicy(Struct, frozen=True):
     """A policy that is kept as it comes."""
 
     field: str
@@ -74,28 +74,30 @@ HELD: Final[dict[str, tuple[str, Any]]] = {
 }
 """By the last part of the path: the field of `NamespacePolicies`, and its type."""
 
-STORED: Final[dict[str, Stored]] = {
-    "schemaValidationEnforced": Stored("schema_validation_enforced", bool, False),
-    "schemaCompatibilityStrategy": Stored("schema_compatibility_strategy", str, "UNDEFINED"),
-    "schemaAutoUpdateCompatibilityStrategy": Stored(
+STORED: Final[dict[str, StoredPolicy]] = {
+    "schemaValidationEnforced": StoredPolicy("schema_validation_enforced", bool, False),
+    "schemaCompatibilityStrategy": StoredPolicy("schema_compatibility_strategy", str, "UNDEFINED"),
+    "schemaAutoUpdateCompatibilityStrategy": StoredPolicy(
         "schema_auto_update_compatibility_strategy", str, "Full"
     ),
-    "isAllowAutoUpdateSchema": Stored("is_allow_auto_update_schema", bool, True),
-    "persistence": Stored("persistence", dict[str, Any]),
-    "dispatchRate": Stored("topicDispatchRate", dict[str, Any], per_cluster=True),
-    "subscriptionDispatchRate": Stored("subscriptionDispatchRate", dict[str, Any], None, True),
-    "replicatorDispatchRate": Stored("replicatorDispatchRate", dict[str, Any], None, True),
-    "subscribeRate": Stored("clusterSubscribeRate", dict[str, Any], per_cluster=True),
-    "publishRate": Stored("publishMaxMessageRate", dict[str, Any], per_cluster=True),
-    "offloadThreshold": Stored("offload_threshold", int, -1),
-    "offloadThresholdInSeconds": Stored("offload_threshold_in_seconds", int, -1),
-    "offloadDeletionLagMs": Stored("offload_deletion_lag_ms", int),
-    "offloadPolicies": Stored("offload_policies", dict[str, Any]),
-    "subscriptionAuthMode": Stored("subscription_auth_mode", str, "None"),
-    "deduplicationSnapshotInterval": Stored("deduplicationSnapshotIntervalSeconds", int),
-    "antiAffinity": Stored("antiAffinityGroup", str, plain=True),
-    "allowedClusters": Stored("allowed_clusters", list[str]),
-    "dispatcherPauseOnAckStatePersistent": Stored(
+    "isAllowAutoUpdateSchema": StoredPolicy("is_allow_auto_update_schema", bool, True),
+    "persistence": StoredPolicy("persistence", dict[str, Any]),
+    "dispatchRate": StoredPolicy("topicDispatchRate", dict[str, Any], per_cluster=True),
+    "subscriptionDispatchRate": StoredPolicy(
+        "subscriptionDispatchRate", dict[str, Any], None, True
+    ),
+    "replicatorDispatchRate": StoredPolicy("replicatorDispatchRate", dict[str, Any], None, True),
+    "subscribeRate": StoredPolicy("clusterSubscribeRate", dict[str, Any], per_cluster=True),
+    "publishRate": StoredPolicy("publishMaxMessageRate", dict[str, Any], per_cluster=True),
+    "offloadThreshold": StoredPolicy("offload_threshold", int, -1),
+    "offloadThresholdInSeconds": StoredPolicy("offload_threshold_in_seconds", int, -1),
+    "offloadDeletionLagMs": StoredPolicy("offload_deletion_lag_ms", int),
+    "offloadPolicies": StoredPolicy("offload_policies", dict[str, Any]),
+    "subscriptionAuthMode": StoredPolicy("subscription_auth_mode", str, "None"),
+    "deduplicationSnapshotInterval": StoredPolicy("deduplicationSnapshotIntervalSeconds", int),
+    "antiAffinity": StoredPolicy("antiAffinityGroup", str, plain=True),
+    "allowedClusters": StoredPolicy("allowed_clusters", list[str]),
+    "dispatcherPauseOnAckStatePersistent": StoredPolicy(
         "dispatcherPauseOnAckStatePersistentEnabled", bool, False, absent=True
     ),
 }
@@ -151,7 +153,7 @@ def _held(name: str, field: str, kind: Any) -> tuple[Handler, Handler, Handler]:
     return get, put, remove
 
 
-def decided(stored: Stored, policies: NamespacePolicies, ask: Ask) -> Any:
+def decided(stored: StoredPolicy, policies: NamespacePolicies, ask: Ask) -> Any:
     """What a namespace has decided of it, for this cluster; None where it has not."""
     value = policies.extra.get(stored.field)
     if stored.per_cluster and isinstance(value, dict):
@@ -159,7 +161,7 @@ def decided(stored: Stored, policies: NamespacePolicies, ask: Ask) -> Any:
     return value
 
 
-def _stored(name: str, stored: Stored) -> tuple[Handler, Handler, Handler]:
+def _stored(name: str, stored: StoredPolicy) -> tuple[Handler, Handler, Handler]:
     """Get, set and remove a policy that is only kept."""
 
     async def get(ask: Ask) -> object:
@@ -178,7 +180,7 @@ def _stored(name: str, stored: Stored) -> tuple[Handler, Handler, Handler]:
     return get, put, remove
 
 
-async def _keep(ask: Ask, stored: Stored, value: Any) -> None:
+async def _keep(ask: Ask, stored: StoredPolicy, value: Any) -> None:
     extra = dict((await ask.broker.catalog.policies(ask.namespace)).extra)
     extra.pop(stored.field, None)
     if value is not None:

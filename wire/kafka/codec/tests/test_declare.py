@@ -10,8 +10,8 @@ from magnetar.wire.kafka.codec.declare import (
     LATEST,
     Bytes,
     Field,
+    FieldType,
     Int32,
-    Kind,
     Message,
     String,
     fields_of,
@@ -34,9 +34,9 @@ class Whole(Message):
     blob: Annotated[Bytes | None, since(4), tagged(0)] = None
 
 
-INT32 = Kind("int32", "i")
-STRING = Kind("string")
-BYTES = Kind("bytes")
+INT32 = FieldType("int32", "i")
+STRING = FieldType("string")
+BYTES = FieldType("bytes")
 
 
 def field(name, kind, **given):
@@ -82,7 +82,7 @@ def test_fields_are_given_by_name():
 def messages_in(message):
     yield message
     for each in fields_of(message):
-        if not isinstance(each.kind, Kind):
+        if not isinstance(each.kind, FieldType):
             yield from messages_in(each.kind)
 
 

@@ -46,16 +46,16 @@ from magnetar.wire.kafka.errors import (
 from magnetar.wire.kafka.groups.classic import protocols
 from magnetar.wire.kafka.groups.classic.member import (
     NEVER,
+    ClassicMember,
     Joined,
     Joining,
-    Member,
     Synced,
     Syncing,
     resumed,
     size_of_member,
 )
 from magnetar.wire.kafka.groups.classic.roster import Roster
-from magnetar.wire.kafka.groups.classic.rounds import Round, Rules, begun
+from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules, Round, begun
 from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -76,7 +76,7 @@ class ClassicState(enum.Enum):
 class Group:
     """See the module's docstring."""
 
-    def __init__(self, group_id: str, rules: Rules, room: GroupMemory) -> None:
+    def __init__(self, group_id: str, rules: RebalanceRules, room: GroupMemory) -> None:
         self.id = group_id
         self.state = ClassicState.EMPTY
         self.generation = 0
@@ -161,14 +161,14 @@ class Group:
             done(Joined(error_code=MEMBER_ID_REQUIRED, member_id=member_id))
             return
         self.members.unexpect(member_id)
-        self._add(Member(member_id, request, now), done)
+        self._add(ClassicMember(member_id, request, now), done)
         self._round.grew = True
         self._begin_round(now)
 
     def _new_id(self, request: Joining) -> str:
         return self._rules.new_id(request.instance_id or request.client_id)
 
-    def _add(self, member: Member, done: Callable[[Joined], None]) -> None:
+    def _add(self, member: ClassicMember, done: Callable[[Joined], None]) -> None:
         self.members.add(member)
         member.joins(done)
         self.protocol_type = member.request.protocol_type
@@ -182,7 +182,7 @@ class Group:
         assert old is not None
         self.members.drop(old)
         old.refuse(FENCED_INSTANCE_ID)
-        member = Member(self._new_id(request), request, now)
+        member = ClassicMember(self._new_id(request), request, now)
         member.assignment, member.is_new, member.synced = old.assignment, old.is_new, True
         told_leader = self.leader
         if self.leader == old.id:
@@ -196,7 +196,7 @@ class Group:
         else:
             self._begin_round(now)
 
-    def _replaced(self, member: Member, leader: str, error: BrokerError | None) -> None:
+    def _replaced(self, member: ClassicMember, leader: str, error: BrokerError | None) -> None:
         """It is kept; but if a round has begun meanwhile, that tells what there is to be told."""
         if self.state is not ClassicState.STABLE or member not in self.members:
             return
@@ -208,7 +208,7 @@ class Group:
             member.tell_joined(self._result(member, leader=leader, skip=skip))
 
     def _again(
-        self, member: Member, request: Joining, now: float, done: Callable[[Joined], None]
+        self, member: ClassicMember, request: Joining, now: float, done: Callable[[Joined], None]
     ) -> None:
         same = member.request.protocols == request.protocols
         self.members.change(member, request)
@@ -268,7 +268,7 @@ class Group:
             member.synced = False
             member.tell_joined(self._result(member, leader=self.leader))
 
-    def _result(self, member: Member, *, leader: str, skip: bool = False) -> Joined:
+    def _result(self, member: ClassicMember, *, leader: str, skip: bool = False) -> Joined:
         assert self.protocol is not None
         members = self.members if leader == member.id else ()
         return Joined(
@@ -346,7 +346,7 @@ class Group:
             return COORDINATOR_NOT_AVAILABLE
         return NONE
 
-    def _task(self, member: Member) -> Synced:
+    def _task(self, member: ClassicMember) -> Synced:
         return Synced(
             protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
         )
@@ -414,7 +414,7 @@ class Group:
         self._remove(member, now)
         return NONE
 
-    def _remove(self, member: Member, now: float) -> None:
+    def _remove(self, member: ClassicMember, now: float) -> None:
         self._drop(member, UNKNOWN_MEMBER_ID)
         if not self.members:
             self.generation += 1
@@ -424,7 +424,7 @@ class Group:
         else:
             self._begin_round(now)
 
-    def _drop(self, member: Member, code: int) -> None:
+    def _drop(self, member: ClassicMember, code: int) -> None:
         self.members.drop(member)
         if self.leader == member.id:
             self.leader = next((one.id for one in self.members), "")

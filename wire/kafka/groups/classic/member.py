@@ -77,7 +77,7 @@ class Syncing(Struct, frozen=True):
     """From the leader: what everybody is to do."""
 
 
-class Member:
+class ClassicMember:
     """See the module's docstring."""
 
     __slots__ = (
@@ -164,7 +164,7 @@ class Member:
         self.tell_synced(Synced(error_code=code))
 
 
-def resumed(kept: KeptMember, protocol_type: str, now: float) -> Member:
+def resumed(kept: KeptMember, protocol_type: str, now: float) -> ClassicMember:
     """A member as it was before a restart."""
     request = Joining(
         member_id=kept.member_id,
@@ -177,7 +177,7 @@ def resumed(kept: KeptMember, protocol_type: str, now: float) -> Member:
         protocols=kept.protocols,
         id_required=False,
     )
-    member = Member(kept.member_id, request, now)
+    member = ClassicMember(kept.member_id, request, now)
     member.assignment, member.is_new = kept.assignment, False
     return member
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from magnetar.wire.kafka.groups.classic.member import Joining, Member
+from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
 from magnetar.wire.kafka.groups.classic.roster import Roster
 
 
-def common(members: Iterable[Member]) -> set[str]:
+def common(members: Iterable[ClassicMember]) -> set[str]:
     """Protocols that all of them have."""
     return set.intersection(*(set(one.request.names) for one in members))
 
 
 def fits(
-    request: Joining, protocol_type: str | None, roster: Roster, before: Member | None
+    request: Joining, protocol_type: str | None, roster: Roster, before: ClassicMember | None
 ) -> bool:
     """Whether somebody who knows this can be in one group with all but the one it was before."""
     if not request.protocols or not request.protocol_type:
@@ -31,7 +31,7 @@ def fits(
     return shared and request.protocol_type == protocol_type
 
 
-def elected(members: Iterable[Member]) -> str:
+def elected(members: Iterable[ClassicMember]) -> str:
     """Each votes for the first of its protocols that all have."""
     members = list(members)
     shared = common(members)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from magnetar.wire.kafka.groups.classic.member import NEVER, Joining, Member, size_of_member
+from magnetar.wire.kafka.groups.classic.member import NEVER, ClassicMember, Joining, size_of_member
 from magnetar.wire.kafka.groups.memory_budget import ID_BYTES, GroupMemory
 
 
@@ -20,7 +20,7 @@ class Roster:
 
     def __init__(self, room: GroupMemory) -> None:
         self._room = room
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ClassicMember] = {}
         self._static: dict[str, str] = {}
         """Members by instance."""
         self._knowing: Counter[str] = Counter()
@@ -31,14 +31,14 @@ class Roster:
     def __len__(self) -> int:
         return len(self._members)
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[ClassicMember]:
         """Whoever is in now: they may go meanwhile."""
         return iter(list(self._members.values()))
 
-    def __contains__(self, member: Member) -> bool:
+    def __contains__(self, member: ClassicMember) -> bool:
         return self._members.get(member.id) is member
 
-    def get(self, member_id: str) -> Member | None:
+    def get(self, member_id: str) -> ClassicMember | None:
         return self._members.get(member_id)
 
     def static(self, instance_id: str | None) -> str | None:
@@ -55,28 +55,28 @@ class Roster:
             if not self._knowing[name]:
                 del self._knowing[name]
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         self._room.take(member.size)
         self._learn(member.request, 1)
         self._members[member.id] = member
         if member.instance_id is not None:
             self._static[member.instance_id] = member.id
 
-    def drop(self, member: Member) -> None:
+    def drop(self, member: ClassicMember) -> None:
         del self._members[member.id]
         self._room.take(-member.size)
         self._learn(member.request, -1)
         if member.instance_id is not None:
             del self._static[member.instance_id]
 
-    def change(self, member: Member, request: Joining) -> None:
+    def change(self, member: ClassicMember, request: Joining) -> None:
         """It has come again, with something new perhaps."""
         self._room.take(size_of_member(request) - size_of_member(member.request))
         self._learn(member.request, -1)
         self._learn(request, 1)
         member.request = request
 
-    def give(self, member: Member, assignment: bytes) -> None:
+    def give(self, member: ClassicMember, assignment: bytes) -> None:
         """It is to do this from now on."""
         self._room.take(len(assignment) - len(member.assignment))
         member.assignment = assignment

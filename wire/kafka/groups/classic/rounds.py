@@ -9,7 +9,7 @@ from msgspec import Struct
 from magnetar.wire.kafka.groups.classic.stored import Keep
 
 
-class Rules(Struct, frozen=True):
+class RebalanceRules(Struct, frozen=True):
     """What holds for every group."""
 
     size_max: int

@@ -6,10 +6,10 @@ Apart from `protocols`, so that nobody has to import the messages who has no use
 from __future__ import annotations
 
 from magnetar.wire.kafka.groups.classic.embedded import CONSUMER, subscription_in
-from magnetar.wire.kafka.groups.classic.member import Member
+from magnetar.wire.kafka.groups.classic.member import ClassicMember
 
 
-def topics_wanted(member: Member) -> set[str] | None:
+def topics_wanted(member: ClassicMember) -> set[str] | None:
     """The topics that a consumer subscribes to; None if it does not say so in words we know."""
     if member.request.protocol_type != CONSUMER:
         return None

@@ -30,7 +30,7 @@ from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, S
 from magnetar.wire.kafka.groups.classic.stored import Classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
-from magnetar.wire.kafka.groups.consumer.member import NEVER, Member, Step
+from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, Step
 from magnetar.wire.kafka.groups.consumer.words import JOIN, Beat, Topics, by_topic
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
@@ -167,7 +167,7 @@ def heartbeat(
     return _to_come_again(member, now) if group.has_step(member) else NONE
 
 
-def _to_come_again(member: Member, now: float) -> int:
+def _to_come_again(member: ConsumerMember, now: float) -> int:
     member.answer_by = min(member.answer_by, now + member.rebalance_seconds)
     return REBALANCE_IN_PROGRESS
 
@@ -185,7 +185,7 @@ def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> int:
 
 def _known(
     group: ConsumerGroup, member_id: str, generation: int, instance_id: str | None
-) -> tuple[Member | None, int]:
+) -> tuple[ConsumerMember | None, int]:
     """The member that says so, or why it is none."""
     member = group.members.get(member_id)
     static = group.static(instance_id)

@@ -45,7 +45,7 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.classic.stored import Classic, KeptReader, KeptReaders
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
-from magnetar.wire.kafka.groups.consumer.member import NEVER, Member, Step, resumed
+from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, Step, resumed
 from magnetar.wire.kafka.groups.consumer.words import (
     JOIN,
     LEAVE,
@@ -76,7 +76,7 @@ class ConsumerGroup:
     def __init__(self, group_id: str, size_max: int, timing: Timing, room: GroupMemory) -> None:
         self.id = group_id
         self.epoch = 0
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ConsumerMember] = {}
         self.targets: Targets = {}
         self.topics = Topics()
         self.looked = -NEVER
@@ -91,8 +91,8 @@ class ConsumerGroup:
         self._size_max = size_max
         self._room = room
         self._taken_bytes = 0
-        self._static: dict[str, Member] = {}
-        self._owners: dict[Partition, Member] = {}
+        self._static: dict[str, ConsumerMember] = {}
+        self._owners: dict[Partition, ConsumerMember] = {}
         self._seen: dict[bytes, int] = {}
         """Partitions of the topics that members want, as the target knows them."""
 
@@ -195,7 +195,7 @@ class ConsumerGroup:
             return FENCED_MEMBER_EPOCH
         return NONE if self._room.has(self._growth(member, beat)) else COORDINATOR_NOT_AVAILABLE
 
-    def _refusal_to_join(self, beat: Beat, before: Member | None) -> int:
+    def _refusal_to_join(self, beat: Beat, before: ConsumerMember | None) -> int:
         if before is not None and before.id != beat.member_id and not before.is_away:
             return UNRELEASED_INSTANCE_ID
         if before is not None and before.instance_id != beat.instance_id:
@@ -215,7 +215,7 @@ class ConsumerGroup:
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def _joined(self, beat: Beat) -> Member:
+    def _joined(self, beat: Beat) -> ConsumerMember:
         """A newcomer, one that begins anew, or a static member that is back."""
         self.unkept = True
         member = self.members.get(beat.member_id)
@@ -224,7 +224,7 @@ class ConsumerGroup:
             member.assigned, member.revoking = set(), set()
             member.step, member.epoch, member.previous_epoch = Step.WAITING, 0, 0
             return member
-        member = Member(beat.member_id, beat.instance_id)
+        member = ConsumerMember(beat.member_id, beat.instance_id)
         if beat.instance_id is not None:
             if beat.instance_id in self._static:
                 self._take_place(member, self._static[beat.instance_id])
@@ -232,7 +232,7 @@ class ConsumerGroup:
         self.members[member.id] = member
         return member
 
-    def _take_place(self, member: Member, before: Member) -> None:
+    def _take_place(self, member: ConsumerMember, before: ConsumerMember) -> None:
         """A static member is back under another id: what it had has waited for it."""
         del self.members[before.id]
         member.assigned = before.assigned
@@ -244,20 +244,20 @@ class ConsumerGroup:
         if before.id in self.targets:
             self.targets[member.id] = self.targets.pop(before.id)
 
-    def _leave(self, member: Member, beat: Beat) -> None:
+    def _leave(self, member: ConsumerMember, beat: Beat) -> None:
         if beat.epoch == LEAVE or member.instance_id is None:
             self.remove(member)
         else:
             self.step_aside(member)
 
-    def step_aside(self, member: Member) -> None:
+    def step_aside(self, member: ConsumerMember) -> None:
         """It will be back, perhaps under another id: what it has waits for it."""
         self.unkept = True
         self._release(member, member.revoking)
         member.revoking, member.revoke_by = set(), NEVER
         member.step, member.epoch = Step.WAITING, LEAVE_FOR_NOW
 
-    def remove(self, *members: Member) -> None:
+    def remove(self, *members: ConsumerMember) -> None:
         """They are out, and what they had is free."""
         self.due = 0.0
         for member in members:
@@ -265,14 +265,14 @@ class ConsumerGroup:
         if members:
             self._turn()
 
-    def _drop(self, member: Member) -> None:
+    def _drop(self, member: ConsumerMember) -> None:
         del self.members[member.id]
         self.targets.pop(member.id, None)
         if member.instance_id is not None:
             del self._static[member.instance_id]
         self._release(member, member.assigned | member.revoking)
 
-    def _release(self, member: Member, partitions: Iterable[Partition]) -> None:
+    def _release(self, member: ConsumerMember, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
             assert self._owners[partition] is member
             del self._owners[partition]
@@ -282,7 +282,7 @@ class ConsumerGroup:
         self.remove(*self.members.values())
         self.is_dead = True
 
-    def static(self, instance_id: str | None) -> Member | None:
+    def static(self, instance_id: str | None) -> ConsumerMember | None:
         """The member that is this instance."""
         return None if instance_id is None else self._static.get(instance_id)
 
@@ -327,7 +327,7 @@ class ConsumerGroup:
         """Bytes of memory that members, and what they have, take roughly."""
         return _size_of(self.members.values(), self._seen)
 
-    def _growth(self, member: Member | None, beat: Beat) -> int:
+    def _growth(self, member: ConsumerMember | None, beat: Beat) -> int:
         """How many bytes more it would be, at most, after a heartbeat."""
         more = MEMBER_BYTES if member is None else 0
         if beat.names is None and beat.pattern is None:
@@ -341,7 +341,9 @@ class ConsumerGroup:
 
     # -- getting there ------------------------------------------------------------------------
 
-    def _reconcile(self, member: Member, owned: frozenset[Partition] | None, now: float) -> None:
+    def _reconcile(
+        self, member: ConsumerMember, owned: frozenset[Partition] | None, now: float
+    ) -> None:
         """One step of a member towards its target, as far as others let it."""
         if member.step is Step.STABLE and member.epoch == self.epoch:
             return
@@ -364,7 +366,7 @@ class ConsumerGroup:
         member.step = Step.STABLE if member.assigned == target else Step.WAITING
         member.takes_epoch(self.epoch)
 
-    def has_step(self, member: Member) -> bool:
+    def has_step(self, member: ConsumerMember) -> bool:
         """Whether it would get nearer to its target if it came now."""
         if member.epoch != self.epoch or member.step is Step.REVOKING:
             return True
@@ -385,7 +387,7 @@ def size_of_kept(kept: KeptReaders) -> int:
     return _size_of(kept.members, kept.sizes)
 
 
-def _size_of(members: Collection[Member | KeptReader], sizes: Mapping[bytes, int]) -> int:
+def _size_of(members: Collection[ConsumerMember | KeptReader], sizes: Mapping[bytes, int]) -> int:
     words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in members)
     return MEMBER_BYTES * len(members) + words + PARTITION_BYTES * sum(sizes.values())
 

@@ -26,7 +26,7 @@ class Step(enum.Enum):
     WAITING = enum.auto()
 
 
-class Member:
+class ConsumerMember:
     """See the module's docstring."""
 
     __slots__ = (
@@ -141,9 +141,9 @@ class Member:
         return beat.owned <= self.assigned | self.revoking
 
 
-def resumed(kept: KeptReader, now: float, session_seconds: float) -> Member:
+def resumed(kept: KeptReader, now: float, session_seconds: float) -> ConsumerMember:
     """A member as it was before a restart, with the time for anything anew."""
-    member = Member(kept.member_id, kept.instance_id)
+    member = ConsumerMember(kept.member_id, kept.instance_id)
     member.rack_id, member.client_id, member.host = kept.rack_id, kept.client_id, kept.host
     member.rebalance_seconds = kept.rebalance_seconds
     member.names, member.pattern, member.assignor = kept.names, kept.pattern, kept.assignor

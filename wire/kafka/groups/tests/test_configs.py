@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.wire.kafka.configs import check
-from magnetar.wire.kafka.errors import INVALID_CONFIG, Refused
+from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 from magnetar.wire.kafka.groups import configs
 from magnetar.wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
 from magnetar.wire.kafka.groups.consumer.words import Timing
@@ -41,7 +41,7 @@ def test_every_default_may_be_set() -> None:
     ],
 )
 def test_what_may_not(own: dict[str, str]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KafkaRefusal) as refused:
         checked(own)
     assert refused.value.code == INVALID_CONFIG
     assert next(iter(own)) in str(refused.value)
@@ -51,14 +51,14 @@ def test_what_an_operator_likes_is_right_for_each() -> None:
     eager = GroupOptions(consumer_heartbeat_ms=500, consumer_session_ms=6_000)
     checked({HEARTBEAT_MS: "500", SESSION_MS: "6000"}, eager)
     checked({HEARTBEAT_MS: "2000"}, eager)
-    with pytest.raises(Refused, match="from 6000 to 60000"):
+    with pytest.raises(KafkaRefusal, match="from 6000 to 60000"):
         checked({SESSION_MS: "5999"}, eager)
 
 
 def test_a_session_is_longer_than_a_heartbeat() -> None:
     eager = GroupOptions(consumer_heartbeat_ms=500, consumer_session_ms=6_000)
     checked({HEARTBEAT_MS: "5999"}, eager)
-    with pytest.raises(Refused, match="longer"):
+    with pytest.raises(KafkaRefusal, match="longer"):
         checked({HEARTBEAT_MS: "6000"}, eager)
     checked({HEARTBEAT_MS: "6000", SESSION_MS: "6001"}, eager)
 

@@ -14,15 +14,15 @@ from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.clock import FixedClock
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.errors import Refused
+from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.words import Beat
-from magnetar.wire.kafka.groups.coordinator import Groups
+from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import Record, Records
+from magnetar.wire.kafka.groups.records import GroupRecord, Records
 from magnetar.wire.kafka.groups.stored_configs import Configured
 
 
@@ -42,7 +42,7 @@ class Desk:
         self.keeper = MemberStore(self.metadata, self.ownership)
         self.nursery.start_soon(self.keeper.run)
         self.configured = Configured(self.metadata, GroupOptions())
-        self.groups = Groups(
+        self.groups = GroupCoordinator(
             self.clock,
             self.configured.options,
             self.records,
@@ -105,7 +105,7 @@ async def desk() -> AsyncIterator[Desk]:
 async def test_from_the_first_member_to_the_last(desk: Desk) -> None:
     (first,) = await desk.join()
     await desk.records.ensure("g", desk.groups.record_of("g"))
-    assert await desk.records.find("g") == Record("classic", "consumer", 0)
+    assert await desk.records.find("g") == GroupRecord("classic", "consumer", 0)
     await desk.wait(1)
     await desk.wait(20)
     assert desk.groups.all() == []
@@ -118,7 +118,7 @@ async def test_from_the_first_member_to_the_last(desk: Desk) -> None:
     assert desk.groups.all() == []
     await desk.join()
     await desk.wait(1)
-    assert await desk.records.find("g") == Record("classic", "consumer", 0)
+    assert await desk.records.find("g") == GroupRecord("classic", "consumer", 0)
 
 
 async def test_a_record_that_cannot_be_written_is_written_later(desk: Desk) -> None:
@@ -246,9 +246,9 @@ async def test_room(desk: Desk) -> None:
     desk.groups._room = GroupMemory(10_000)
     (told,) = await desk.join("g" * 3_000)
     assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
-    with pytest.raises(Refused):
+    with pytest.raises(KafkaRefusal):
         await desk.groups.expect_consumers("g" * 3_000)
-    with pytest.raises(Refused):
+    with pytest.raises(KafkaRefusal):
         desk.groups.made_consumer("g" * 3_000)
     (told,) = await desk.join(client="c" * 10_000)
     assert told.error_code == errors.COORDINATOR_NOT_AVAILABLE
@@ -264,16 +264,16 @@ async def test_kinds(desk: Desk) -> None:
     assert group.heartbeat(beat, desk.groups.now()).error_code == errors.NONE
     assert desk.groups.find("g") is None
     assert desk.groups.topics_wanted("g") == {"t"}
-    assert desk.groups.record_of("g") == Record("consumer", "consumer")
+    assert desk.groups.record_of("g") == GroupRecord("consumer", "consumer")
     (told,) = await desk.join()
     assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
-    with pytest.raises(Refused):
+    with pytest.raises(KafkaRefusal):
         desk.groups.made_consumer("g")
     group.remove(*group.members.values())
     (told,) = await desk.join()
     assert told.error_code == errors.NONE
     assert desk.groups.consumer("g") is None
-    with pytest.raises(Refused):
+    with pytest.raises(KafkaRefusal):
         desk.groups.made_consumer("g")
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.kafka.conftest import Client, Stage
-from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.expiry import Expiry, expires_ms
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.messages.groups import LeaveGroupRequest, LeaveMember
 from magnetar.wire.kafka.messages.offsets import OffsetCommitRequest
 from magnetar.wire.kafka.session.tests.test_groups import commit, committed, member
@@ -41,13 +41,17 @@ async def go_on(stage: Stage, expiry: Expiry, minutes: float) -> None:
 @pytest.mark.parametrize(
     ("commit", "record", "when_ms"),
     [
-        (Commit(1, committed_ms=100), Record(), 150),
-        (Commit(1, committed_ms=100), Record(empty_since_ms=200), 250),
-        (Commit(1, committed_ms=300), Record(empty_since_ms=200), 350),
-        (Commit(1, committed_ms=300, expires_ms=301), Record(empty_since_ms=400), 301),
+        (CommittedPosition(1, committed_ms=100), GroupRecord(), 150),
+        (CommittedPosition(1, committed_ms=100), GroupRecord(empty_since_ms=200), 250),
+        (CommittedPosition(1, committed_ms=300), GroupRecord(empty_since_ms=200), 350),
+        (
+            CommittedPosition(1, committed_ms=300, expires_ms=301),
+            GroupRecord(empty_since_ms=400),
+            301,
+        ),
     ],
 )
-def test_when(commit: Commit, record: Record, when_ms: int) -> None:
+def test_when(commit: CommittedPosition, record: GroupRecord, when_ms: int) -> None:
     assert expires_ms(commit, record, 50) == when_ms
 
 

@@ -6,7 +6,7 @@ from magnetar.wire.kafka.groups import migration
 from magnetar.wire.kafka.groups.classic import embedded
 from magnetar.wire.kafka.groups.classic.group import ConsumerState as ClassicState
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.rounds import Rules
+from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.stored import Classic, KeptMember, StoredGroup
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
@@ -21,7 +21,7 @@ def member(name: str, task: bytes, *, instance: str | None = None, version: int 
 
 def classic_group(*members: KeptMember, generation: int = 7) -> Group:
     room = GroupMemory()
-    group = Group("g", Rules(10, 0.0, str, lambda *_: None, lambda call: call()), room)
+    group = Group("g", RebalanceRules(10, 0.0, str, lambda *_: None, lambda call: call()), room)
     group.resume(StoredGroup(generation, "consumer", "range", members[0].member_id, members), 0.0)
     return group
 

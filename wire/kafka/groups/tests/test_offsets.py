@@ -8,7 +8,7 @@ from magnetar.core.kernel.errors import Fenced, NotReady, StorageFailed, Storage
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Stage, stage
-from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.offsets import (
     OWN,
     Offsets,
@@ -16,7 +16,7 @@ from magnetar.wire.kafka.groups.offsets import (
     committed_offset,
     committed_to,
 )
-from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.tests.batch import batch
 
 __all__ = ["stage"]
@@ -30,16 +30,16 @@ async def topic_of(stage: Stage) -> Topic:
     return (await stage.front.logs.get(*T)).topic
 
 
-async def commit(stage: Stage, commit: Commit) -> int:
+async def commit(stage: Stage, commit: CommittedPosition) -> int:
     turn = stage.front.commit_turns.take("here")
-    return (await stage.front.offsets.commit("g", {T: commit}, turn, Record()))[T]
+    return (await stage.front.offsets.commit("g", {T: commit}, turn, GroupRecord()))[T]
 
 
 async def test_its_own_subscription_comes_and_goes(stage: Stage) -> None:
     topic, offsets = await topic_of(stage), stage.front.offsets
     assert await offsets.fetch("g", T) is None
-    assert await commit(stage, Commit(1, 0, "note", 5)) == errors.NONE
-    assert await offsets.fetch("g", T) == Commit(1, 0, "note", 5)
+    assert await commit(stage, CommittedPosition(1, 0, "note", 5)) == errors.NONE
+    assert await offsets.fetch("g", T) == CommittedPosition(1, 0, "note", 5)
     assert OWN in topic.subscriptions["g"].cursor.properties
     assert not offsets.is_committing("g")
     assert await offsets.forget("g", T) == errors.NONE
@@ -51,17 +51,17 @@ async def test_its_own_subscription_comes_and_goes(stage: Stage) -> None:
 async def test_a_subscription_of_pulsars_stays(stage: Stage) -> None:
     topic, offsets = await topic_of(stage), stage.front.offsets
     await topic.subscription("g", start=(-1, -1))
-    assert await offsets.fetch("g", T) == Commit(0)
-    assert await commit(stage, Commit(2)) == errors.NONE
+    assert await offsets.fetch("g", T) == CommittedPosition(0)
+    assert await commit(stage, CommittedPosition(2)) == errors.NONE
     assert await offsets.forget("g", T) == errors.NONE
-    assert await offsets.fetch("g", T) == Commit(2)
+    assert await offsets.fetch("g", T) == CommittedPosition(2)
     assert OWN not in topic.subscriptions["g"].cursor.properties
     assert topic.subscriptions["g"].cursor.longs == {}
 
 
 async def test_who_moves_the_cursor_ends_what_was_committed_to_it(stage: Stage) -> None:
     topic = await topic_of(stage)
-    assert await commit(stage, Commit(2)) == errors.NONE
+    assert await commit(stage, CommittedPosition(2)) == errors.NONE
     cursor = topic.subscriptions["g"].cursor
     topic.subscriptions["g"].skip(1)
     assert committed_to(cursor) is None
@@ -75,7 +75,7 @@ async def test_a_group_counts_wherever_its_cursor_was_moved(stage: Stage) -> Non
     def at(name: str) -> int | None:
         return committed_offset(topic.ledger, topic.subscriptions[name].cursor)
 
-    assert await commit(stage, Commit(0)) == errors.NONE
+    assert await commit(stage, CommittedPosition(0)) == errors.NONE
     client = await stage.client("t")
     await client.produce("t", batch(b"d"), batch(b"e"))
     assert (at("g"), at("of-pulsar")) == (0, None)
@@ -87,7 +87,7 @@ async def test_a_group_counts_wherever_its_cursor_was_moved(stage: Stage) -> Non
     assert at("g") == 0, "as far as is known without reading"
     topic.subscriptions["g"].skip(1)
     assert at("g") == 5
-    assert await commit(stage, Commit(-1)) == errors.NONE
+    assert await commit(stage, CommittedPosition(-1)) == errors.NONE
     assert at("g") is None
 
 
@@ -95,24 +95,24 @@ async def test_readers_in_memory_are_no_groups(stage: Stage) -> None:
     topic = await topic_of(stage)
     topic.reader("g", (-1, -1))
     assert await stage.front.offsets.fetch("g", T) is None
-    assert await commit(stage, Commit(1)) == errors.NON_EMPTY_GROUP
+    assert await commit(stage, CommittedPosition(1)) == errors.NON_EMPTY_GROUP
 
 
 async def test_offsets_beyond_both_ends(stage: Stage) -> None:
     topic = await topic_of(stage)
     for offset, backlog in ((100, 0), (0, 2), (2, 1), (1, 2), (3, 0)):
-        assert await commit(stage, Commit(offset)) == errors.NONE
+        assert await commit(stage, CommittedPosition(offset)) == errors.NONE
         assert topic.subscriptions["g"].cursor.backlog == backlog
-        assert await stage.front.offsets.fetch("g", T) == Commit(offset)
+        assert await stage.front.offsets.fetch("g", T) == CommittedPosition(offset)
 
 
 async def test_what_was_stored_is_there_after_a_restart(stage: Stage) -> None:
     topic = await topic_of(stage)
-    await commit(stage, Commit(1, 0, "note", 5, 6))
+    await commit(stage, CommittedPosition(1, 0, "note", 5, 6))
     await stage.broker.unload(topic.name)
     again = Stage(stage.stores, stage.broker)
     found = await Offsets(again.broker, again.front.logs, again.front.records).fetch("g", T)
-    assert found == Commit(1, 0, "note", 5, 6)
+    assert found == CommittedPosition(1, 0, "note", 5, 6)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from magnetar.core.kernel.errors import NotCoordinator
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.wire.kafka.groups.records import GROUPS, Record, Records
+from magnetar.wire.kafka.groups.records import GROUPS, GroupRecord, Records
 
 
 async def test_from_the_first_commit_to_the_end() -> None:
@@ -12,13 +12,13 @@ async def test_from_the_first_commit_to_the_end() -> None:
     records = Records(store)
     await records.note("a/b", "classic", "consumer", 0)
     assert await records.names() == [], "who commits nothing leaves nothing"
-    await records.ensure("a/b", Record("classic", "consumer"))
-    await records.ensure("a/b", Record())
-    assert await Records(store).find("a/b") == Record("classic", "consumer")
+    await records.ensure("a/b", GroupRecord("classic", "consumer"))
+    await records.ensure("a/b", GroupRecord())
+    assert await Records(store).find("a/b") == GroupRecord("classic", "consumer")
     await records.note("a/b", "consumer", "consumer", 7)
-    assert await Records(store).find("a/b") == Record("consumer", "consumer", 7)
-    await records.ensure("a/b", Record(ages_early=True))
-    assert await records.find("a/b") == Record("consumer", "consumer", 7, ages_early=True)
+    assert await Records(store).find("a/b") == GroupRecord("consumer", "consumer", 7)
+    await records.ensure("a/b", GroupRecord(ages_early=True))
+    assert await records.find("a/b") == GroupRecord("consumer", "consumer", 7, ages_early=True)
     assert await records.names() == ["a/b"]
     await records.delete("a/b")
     await records.delete("a/b")
@@ -29,10 +29,10 @@ async def test_from_the_first_commit_to_the_end() -> None:
 async def test_nothing_is_written_that_is_known() -> None:
     store = MemoryMetadata()
     records = Records(store)
-    await records.ensure("g", Record())
+    await records.ensure("g", GroupRecord())
     written: list[str] = []
     store.watch(GROUPS, written.append)
-    await records.ensure("g", Record())
+    await records.ensure("g", GroupRecord())
     await records.note("g", "classic", "", 0)
     assert written == []
 
@@ -40,15 +40,15 @@ async def test_nothing_is_written_that_is_known() -> None:
 async def test_another_coordinators_record_is_not_written_over() -> None:
     store = MemoryMetadata()
     ours, theirs = Records(store), Records(store)
-    await ours.ensure("g", Record("classic", "consumer"))
+    await ours.ensure("g", GroupRecord("classic", "consumer"))
     await theirs.note("g", "classic", "consumer", 5)
     with pytest.raises(NotCoordinator):
         await ours.note("g", "consumer", "consumer", 9)
-    assert await ours.find("g") == Record("classic", "consumer", 5)
+    assert await ours.find("g") == GroupRecord("classic", "consumer", 5)
     await ours.note("g", "consumer", "consumer", 0)
     with pytest.raises(NotCoordinator):
         await theirs.note("g", "classic", "consumer", 1)
-    assert await Records(store).find("g") == Record("consumer", "consumer", 0)
+    assert await Records(store).find("g") == GroupRecord("consumer", "consumer", 0)
 
 
 async def test_of_two_who_write_the_first_record_one_wins() -> None:
@@ -58,11 +58,11 @@ async def test_of_two_who_write_the_first_record_one_wins() -> None:
 
     async def after_theirs(path: str, value: bytes, expected: int) -> int:
         store.put = put  # type: ignore[method-assign]
-        await theirs.ensure("g", Record("consumer", "consumer"))
+        await theirs.ensure("g", GroupRecord("consumer", "consumer"))
         return await put(path, value, expected)
 
     store.put = after_theirs  # type: ignore[method-assign]
     with pytest.raises(NotCoordinator):
-        await ours.ensure("g", Record())
-    await ours.ensure("g", Record())
-    assert await ours.find("g") == Record("consumer", "consumer")
+        await ours.ensure("g", GroupRecord())
+    await ours.ensure("g", GroupRecord())
+    assert await ours.find("g") == GroupRecord("consumer", "consumer")

@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, Refused
+from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
 from magnetar.wire.kafka.groups.consumer.words import Timing
 from magnetar.wire.kafka.groups.options import GroupOptions
@@ -48,7 +48,7 @@ async def test_what_may_not_be_or_is_not_meant_changes_nothing() -> None:
     store = MemoryMetadata()
     configured = await again(store)
     await configured.change("g", to(session="50000"), for_real=False)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KafkaRefusal) as refused:
         await configured.change("g", to(session="1"), for_real=True)
     assert refused.value.code == INVALID_CONFIG
     assert (configured.names(), await store.children(CONFIGS)) == ([], [])
@@ -93,7 +93,7 @@ async def test_there_is_room_for_so_many() -> None:
     configured = await again(store, bytes_max=2 * (GROUP_BYTES + 4))
     for name in "ab":
         await configured.change(name, to(session="50000"), for_real=True)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(KafkaRefusal) as refused:
         await configured.change("c", to(session="50000"), for_real=True)
     assert refused.value.code == POLICY_VIOLATION
     await configured.change("a", to(session="60000"), for_real=True)

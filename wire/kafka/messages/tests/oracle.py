@@ -22,7 +22,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from magnetar.wire.kafka.apis import APIS, Api
-from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
+from magnetar.wire.kafka.codec.declare import Field, FieldType, Message, fields_of
 from magnetar.wire.kafka.codec.decoding import decoder
 from magnetar.wire.kafka.codec.encoding import encoder
 from magnetar.wire.kafka.messages.tests.samples import full, sparse
@@ -66,7 +66,7 @@ def _value(field: Field, version: int) -> SearchStrategy[Any]:
 
 
 def _one(field: Field, version: int) -> SearchStrategy[Any]:
-    if not isinstance(field.kind, Kind):
+    if not isinstance(field.kind, FieldType):
         return values(field.kind, version)
     if field.name.endswith("error_code"):
         return st.sampled_from([code.value for code in ErrorCode])
@@ -147,7 +147,7 @@ def _spelled_out(value: Any) -> Any:
         return value
     found = {field.name: getattr(value, field.name) for field in fields_of(type(value))}
     for field in fields_of(type(value)):
-        structure = not isinstance(field.kind, Kind) and not field.array
+        structure = not isinstance(field.kind, FieldType) and not field.array
         if structure and field.tag is not None and found[field.name] is None:
             found[field.name] = field.kind()
     return type(value)(**{name: _spelled_out(each) for name, each in found.items()})
@@ -202,7 +202,7 @@ def compare_nulls_with_kio(schema: Any, message: type[Message], version: int) ->
     """Whether something may be null shows in no value that we make: kio's types tell."""
     ours = [field for field in fields_of(message) if field.is_in(version)]
     for field, theirs in zip(ours, dataclasses.fields(schema), strict=True):
-        structure = not isinstance(field.kind, Kind)
+        structure = not isinstance(field.kind, FieldType)
         if _has_size(field) or (structure and field.tag is None):
             assert field.may_be_null(version) == (type(None) in get_args(theirs.type)), field.name
         if structure:
@@ -210,7 +210,7 @@ def compare_nulls_with_kio(schema: Any, message: type[Message], version: int) ->
 
 
 def _has_size(field: Field) -> bool:
-    return field.array or (isinstance(field.kind, Kind) and not field.kind.layout)
+    return field.array or (isinstance(field.kind, FieldType) and not field.kind.layout)
 
 
 def _structure_in(kind: Any) -> Any:

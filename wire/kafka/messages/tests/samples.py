@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from magnetar.wire.kafka.codec.declare import Field, Kind, Message, fields_of
+from magnetar.wire.kafka.codec.declare import Field, FieldType, Message, fields_of
 
 PLAIN = {
     "bool": True,
@@ -39,7 +39,7 @@ def _sample(message: type[Message], version: int, *, nulls: bool) -> Any:
 def _value(field: Field, version: int, *, nulls: bool) -> Any:
     if nulls and field.may_be_null(version):
         return None
-    if isinstance(field.kind, Kind):
+    if isinstance(field.kind, FieldType):
         one = PLAIN[field.kind.name]
     else:
         one = _sample(field.kind, version, nulls=nulls)

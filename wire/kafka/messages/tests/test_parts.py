@@ -3,7 +3,7 @@
 import pytest
 
 from magnetar.wire.kafka.apis import APIS
-from magnetar.wire.kafka.codec.declare import Kind, Message, fields_of
+from magnetar.wire.kafka.codec.declare import FieldType, Message, fields_of
 from magnetar.wire.kafka.messages import embedded, parts
 
 SHARED = [
@@ -17,7 +17,7 @@ MESSAGES = [
 
 
 def parts_of(message: type[Message]) -> set[type[Message]]:
-    inner = {field.kind for field in fields_of(message) if not isinstance(field.kind, Kind)}
+    inner = {field.kind for field in fields_of(message) if not isinstance(field.kind, FieldType)}
     return inner.union(*(parts_of(each) for each in inner))
 
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from magnetar.core.entry import kafka_batch
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.wire.kafka.errors import CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, Refused
+from magnetar.wire.kafka.errors import (
+    CORRUPT_MESSAGE,
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    KafkaRefusal,
+)
 from magnetar.wire.kafka.partition import batches
 from magnetar.wire.kafka.tests.batch import batch
 
@@ -50,7 +55,7 @@ GOOD = batch(b"a", b"b")
     ],
 )
 def test_others_are_refused(bad: bytes, code: int) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         checked(bad)
     assert caught.value.code == code
 
@@ -65,7 +70,7 @@ def test_another_offset_is_written_without_a_new_checksum(offset: int, epoch: in
 
 @given(st.binary(max_size=120))
 def test_arbitrary_bytes(data: bytes) -> None:
-    with contextlib.suppress(Refused, Corrupted):
+    with contextlib.suppress(KafkaRefusal, Corrupted):
         checked(data)
 
 

@@ -19,8 +19,8 @@ from magnetar.core.policy.policies import (
     effective,
 )
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.configs import Rules, rules
-from magnetar.wire.kafka.errors import Refused
+from magnetar.wire.kafka.configs import ProduceRules, rules
+from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.partition import batches, contents
 from magnetar.wire.kafka.tests.batch import batch, headed, record
 
@@ -66,7 +66,7 @@ BAD: list[tuple[str, bytes, int]] = [
 ]
 
 
-def codes(**configs: str) -> Rules:
+def codes(**configs: str) -> ProduceRules:
     named = {name.replace("_", "."): value for name, value in configs.items()}
     policies = TopicPolicies(configs=named)
     return rules(effective(BrokerDefaults(), NamespacePolicies(), policies), {})
@@ -76,7 +76,7 @@ def codes(**configs: str) -> Rules:
 @pytest.mark.parametrize("codec", [0, *KAFKA_CODECS])
 def test_what_clients_cannot_get_past_is_refused(records: bytes, count: int, codec: int) -> None:
     made = headed(compress_records(records, codec), count, attributes=codec)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.checked(made, codes(), NOW_MS)
     assert caught.value.code == errors.INVALID_RECORD
 
@@ -89,14 +89,14 @@ def test_what_is_in_order_is_taken_as_it_is(codec: int) -> None:
 
 @pytest.mark.parametrize("codec", KAFKA_CODECS)
 def test_garbage_for_compression_is_refused(codec: int) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.checked(headed(b"\x07garbage" * 5, 1, attributes=codec), codes(), NOW_MS)
     assert caught.value.code == errors.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
 def test_a_codec_that_nobody_knows(codec: int) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.checked(headed(FINE, 2, attributes=codec), codes(), NOW_MS)
     assert caught.value.code == errors.UNSUPPORTED_COMPRESSION
 
@@ -106,7 +106,7 @@ def test_a_codec_that_nobody_knows(codec: int) -> None:
     [((-1, -1, -1), kafka_batch.TRANSACTIONAL), ((7, -1, 0), 0), ((7, 0, -1), 0)],
 )
 def test_who_it_is_must_be_whole(producer: tuple[int, int, int], attributes: int) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.checked(headed(FINE, 2, producer, attributes), codes(), NOW_MS)
     assert caught.value.code == errors.INVALID_RECORD
 
@@ -145,7 +145,7 @@ def test_a_last_time_that_is_not_the_latest_is_set_right() -> None:
 def test_a_time_beyond_all_clocks() -> None:
     late = codes(message_timestamp_after_max_ms=str(2**63 - 1))
     made = headed(packed(time=zigzag(2**63 - 1)), 1)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.checked(made, late, NOW_MS)
     assert caught.value.code == errors.INVALID_TIMESTAMP
 
@@ -158,7 +158,7 @@ def test_what_is_much_uncompressed_takes_its_time_and_no_more_memory_than_it_may
         batches.checked(bomb, codes(), NOW_MS)
     assert batches.prepared(bomb, codes(), NOW_MS)[0] is bomb
     monkeypatch.setattr(batches, "RECORDS_BYTES_MAX", 1 << 20)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.prepared(bomb, codes(), NOW_MS)
     assert caught.value.code == errors.MESSAGE_TOO_LARGE
 
@@ -166,7 +166,7 @@ def test_what_is_much_uncompressed_takes_its_time_and_no_more_memory_than_it_may
 def test_a_batch_may_become_too_large_by_being_unpacked() -> None:
     narrow = codes(compression_type="uncompressed", max_message_bytes="2000")
     made = headed(gzip.compress(record(0, bytes(4000))), 1, attributes=1)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.prepared(made, narrow, NOW_MS)
     assert caught.value.code == errors.MESSAGE_TOO_LARGE
 
@@ -183,7 +183,7 @@ def test_what_is_small_and_expands_is_not_for_the_loop() -> None:
 def test_what_expands_beyond_measure_is_too_large(codec: int) -> None:
     payload = compress_records(bytes(batches.EXPANDED_BYTES_MIN + 1), codec)
     made = headed(payload, 1, attributes=codec)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         batches.prepared(made, codes(), NOW_MS)
     expected = len(payload) * batches.EXPANDED_RATIO < batches.EXPANDED_BYTES_MIN
     refused_as = errors.MESSAGE_TOO_LARGE if expected else errors.INVALID_RECORD
@@ -204,7 +204,7 @@ def test_a_bad_record_behind_many_is_found_by_compiled_code(
     """One by one, a hundred thousand take half a second of the loop."""
     described: list[int] = []
 
-    def counted(record: bytes, place: int) -> contents.Found:
+    def counted(record: bytes, place: int) -> contents.RecordFinding:
         described.append(place)
         return contents.described(record, place)
 

@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.core.entry import kafka_batch, kafka_form
 from magnetar.core.entry.kafka_batch import BatchHeader, header_of
-from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, Refused
+from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, KafkaRefusal
 from magnetar.wire.kafka.partition.producer_states import (
     BATCHES_MAX,
     PRODUCERS_IN_ALL_MAX,
@@ -36,7 +36,7 @@ def come(known: ProducerStates, *, offset: int, first: int, count: int = 1) -> B
 
 
 def refusal(known: ProducerStates, wanted: BatchHeader) -> int:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(KafkaRefusal) as caught:
         known.admit(wanted, NOW_MS)
     return caught.value.code
 

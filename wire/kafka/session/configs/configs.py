@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
-from magnetar.wire.kafka.configs import Config, Kind
+from magnetar.wire.kafka.configs import Config, ConfigType
 from magnetar.wire.kafka.errors import (
     INVALID_CONFIG,
     INVALID_REQUEST,
     NONE,
     UNSUPPORTED_VERSION,
-    Refused,
+    KafkaRefusal,
     code_of,
     told_of,
 )
@@ -71,10 +71,10 @@ SET, REMOVE, APPEND, SUBTRACT = range(4)
 def _resource(kind: int, place: int) -> Resource:
     """What it is that stands there in a request."""
     if place >= RESOURCES_MAX:
-        raise Refused(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
+        raise KafkaRefusal(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
     found = RESOURCES.get(kind)
     if found is None:
-        raise Refused(INVALID_REQUEST, f"Unsupported resource type: {kind}")
+        raise KafkaRefusal(INVALID_REQUEST, f"Unsupported resource type: {kind}")
     return found
 
 
@@ -121,7 +121,7 @@ async def _described(
     try:
         known = _resource(resource.resource_type, place)
         found = await known.show(session, resource.resource_name)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.error_message = told_of(error)
         return told
     told.configs = [
@@ -226,10 +226,10 @@ async def _altered(
         try:
             known = _resource(kind, place)
             if times[kind, name] > 1:
-                raise Refused(INVALID_REQUEST, f"{known.kind} {name} is named more than once")
+                raise KafkaRefusal(INVALID_REQUEST, f"{known.kind} {name} is named more than once")
             change = change_of(known, resource)
             await known.change(session, name, change, not validate_only)
-        except (BrokerError, Refused) as error:
+        except (BrokerError, KafkaRefusal) as error:
             code, message = told_of(error)
         told.append(
             AlteredResource(
@@ -240,11 +240,13 @@ async def _altered(
 
 
 def _check_words(names: Sequence[str], values: Sequence[str | None]) -> None:
-    """`Refused` for what no table has to be asked about."""
+    """`KafkaRefusal` for what no table has to be asked about."""
     if len(set(names)) != len(names):
-        raise Refused(INVALID_REQUEST, "Error due to duplicate config keys")
+        raise KafkaRefusal(INVALID_REQUEST, "Error due to duplicate config keys")
     if None in values:
-        raise Refused(INVALID_REQUEST, "a config is taken back by its own operation, not by null")
+        raise KafkaRefusal(
+            INVALID_REQUEST, "a config is taken back by its own operation, not by null"
+        )
 
 
 def _checked(known: Resource, name: str, value: str | None) -> str:
@@ -258,7 +260,7 @@ def _changed(known: Resource, changes: Sequence[ChangeConfig], own: Configs) -> 
         name, operation = change.name, change.config_operation
         if operation == REMOVE:
             if name not in known.table:
-                raise Refused(INVALID_CONFIG, f"Unknown {known.kind} config name: {name}")
+                raise KafkaRefusal(INVALID_CONFIG, f"Unknown {known.kind} config name: {name}")
             own.pop(name, None)
         elif operation == SET:
             own[name] = _checked(known, name, change.value)
@@ -266,15 +268,17 @@ def _changed(known: Resource, changes: Sequence[ChangeConfig], own: Configs) -> 
             relisted = _relisted(known, own, name, change.value or "", operation)
             own[name] = _checked(known, name, relisted)
         else:
-            raise Refused(INVALID_REQUEST, f"Unknown operation type {operation}")
+            raise KafkaRefusal(INVALID_REQUEST, f"Unknown operation type {operation}")
     return own
 
 
 def _relisted(known: Resource, own: Configs, name: str, value: str, operation: int) -> str:
     """A list with something more in it, or less."""
     config = known.table.get(name)
-    if config is None or config.kind is not Kind.LIST:
-        raise Refused(INVALID_CONFIG, f"Config value append is not allowed for config key: {name}")
+    if config is None or config.kind is not ConfigType.LIST:
+        raise KafkaRefusal(
+            INVALID_CONFIG, f"Config value append is not allowed for config key: {name}"
+        )
     present = [one for one in own.get(name, config.default).split(",") if one]
     told = value.split(",")
     if operation == SUBTRACT:

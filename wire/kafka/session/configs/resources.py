@@ -15,8 +15,8 @@ from magnetar.core.kernel.errors import TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.wire.kafka import configs
-from magnetar.wire.kafka.configs import Config, Kind
-from magnetar.wire.kafka.errors import INVALID_REQUEST, Refused
+from magnetar.wire.kafka.configs import Config, ConfigType
+from magnetar.wire.kafka.errors import INVALID_REQUEST, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import GROUP, of_all
 from magnetar.wire.kafka.names import topic_of
 from magnetar.wire.kafka.session.topics import internal
@@ -125,27 +125,29 @@ THROTTLES: Final = frozenset(
 UNTHROTTLED: Final = str(configs.INT64_MAX)
 
 
-def _broker_row(name: str, kind: Kind, documentation: str) -> tuple[str, Config]:
+def _broker_row(name: str, kind: ConfigType, documentation: str) -> tuple[str, Config]:
     return name, Config(name, kind, "", str, documentation)
 
 
 BROKER: Final[Mapping[str, Config]] = dict(
     (
-        _broker_row("broker.id", Kind.INT, "Number of this one broker."),
-        _broker_row("advertised.listeners", Kind.STRING, "Where clients are told to connect."),
-        _broker_row("auto.create.topics.enable", Kind.BOOLEAN, "Topics come by being named."),
-        _broker_row("num.partitions", Kind.INT, "Of a topic that comes so."),
-        _broker_row("default.replication.factor", Kind.INT, "There is one broker."),
-        _broker_row("min.insync.replicas", Kind.INT, "There is one broker."),
-        _broker_row("message.max.bytes", Kind.INT, "Largest batch taken."),
-        _broker_row("log.retention.ms", Kind.LONG, "Older records go."),
-        _broker_row("log.cleanup.policy", Kind.LIST, "What ends a log."),
-        _broker_row("log.message.timestamp.type", Kind.STRING, "Whose clock a time is."),
-        _broker_row("delete.topic.enable", Kind.BOOLEAN, "Topics can be deleted."),
-        _broker_row("log.dirs", Kind.STRING, "Where partitions are."),
-        _broker_row("offsets.topic.num.partitions", Kind.INT, "As many as it is shown with."),
-        _broker_row("offsets.topic.replication.factor", Kind.INT, "There is one broker."),
-        *(_broker_row(name, Kind.LONG, "Nothing is moved here.") for name in THROTTLES),
+        _broker_row("broker.id", ConfigType.INT, "Number of this one broker."),
+        _broker_row(
+            "advertised.listeners", ConfigType.STRING, "Where clients are told to connect."
+        ),
+        _broker_row("auto.create.topics.enable", ConfigType.BOOLEAN, "Topics come by being named."),
+        _broker_row("num.partitions", ConfigType.INT, "Of a topic that comes so."),
+        _broker_row("default.replication.factor", ConfigType.INT, "There is one broker."),
+        _broker_row("min.insync.replicas", ConfigType.INT, "There is one broker."),
+        _broker_row("message.max.bytes", ConfigType.INT, "Largest batch taken."),
+        _broker_row("log.retention.ms", ConfigType.LONG, "Older records go."),
+        _broker_row("log.cleanup.policy", ConfigType.LIST, "What ends a log."),
+        _broker_row("log.message.timestamp.type", ConfigType.STRING, "Whose clock a time is."),
+        _broker_row("delete.topic.enable", ConfigType.BOOLEAN, "Topics can be deleted."),
+        _broker_row("log.dirs", ConfigType.STRING, "Where partitions are."),
+        _broker_row("offsets.topic.num.partitions", ConfigType.INT, "As many as it is shown with."),
+        _broker_row("offsets.topic.replication.factor", ConfigType.INT, "There is one broker."),
+        *(_broker_row(name, ConfigType.LONG, "Nothing is moved here.") for name in THROTTLES),
     )
 )
 FIXED: Final = frozenset(BROKER) - THROTTLES
@@ -183,7 +185,7 @@ async def _change_broker(session: KafkaSession, name: str, change: Change, _for_
     after = change(dict(before))
     touched = sorted({one for one in {*before, *after} if before.get(one) != after.get(one)})
     if touched:
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(touched)}"
         )
 
@@ -191,7 +193,7 @@ async def _change_broker(session: KafkaSession, name: str, change: Change, _for_
 def _check_broker(session: KafkaSession, name: str) -> None:
     node = session.front.options.node_id
     if name not in ("", str(node)):
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
         )
 
@@ -226,7 +228,9 @@ async def _change_group(session: KafkaSession, name: str, change: Change, for_re
 
 def _check_group(name: str) -> None:
     if not name:
-        raise Refused(INVALID_REQUEST, "a group has a name; there are no configs of all groups")
+        raise KafkaRefusal(
+            INVALID_REQUEST, "a group has a name; there are no configs of all groups"
+        )
 
 
 async def _configured_groups(session: KafkaSession) -> list[str]:

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.topic.log_start import begin_at
-from magnetar.wire.kafka.errors import NONE, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION, Refused, code_of
+from magnetar.wire.kafka.errors import (
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    POLICY_VIOLATION,
+    KafkaRefusal,
+    code_of,
+)
 from magnetar.wire.kafka.messages.records import (
     DeletedRecordsPartition,
     DeletedRecordsTopic,
@@ -23,7 +29,7 @@ from magnetar.wire.kafka.messages.records import (
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.partition.logs import Log
+    from magnetar.wire.kafka.partition.logs import PartitionLog
     from magnetar.wire.kafka.session.session import KafkaSession
     from magnetar.wire.kafka.wire import KafkaRequest
 
@@ -59,16 +65,16 @@ async def _delete(
         log = await session.front.logs.get(name, part.partition_index)
         await _delete_before(log, log.end if part.offset == ALL else part.offset)
         told.low_watermark = log.start
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code = code_of(error)
     return told
 
 
-async def _delete_before(log: Log, offset: int) -> None:
+async def _delete_before(log: PartitionLog, offset: int) -> None:
     if not log.rules().limited:
-        raise Refused(POLICY_VIOLATION, "only compaction deletes records of this topic")
+        raise KafkaRefusal(POLICY_VIOLATION, "only compaction deletes records of this topic")
     if not 0 <= offset <= log.end:
-        raise Refused(OFFSET_OUT_OF_RANGE, "there is no such offset yet")
+        raise KafkaRefusal(OFFSET_OUT_OF_RANGE, "there is no such offset yet")
     if offset > log.start:
         await begin_at(log.topic, offset, await log.places.find(offset))
 

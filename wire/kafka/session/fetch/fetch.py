@@ -25,7 +25,7 @@ from magnetar.wire.kafka.errors import (
     NOT_LEADER,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_LEADER_EPOCH,
-    Refused,
+    KafkaRefusal,
     code_of,
 )
 from magnetar.wire.kafka.messages.records import (
@@ -37,8 +37,8 @@ from magnetar.wire.kafka.messages.records import (
     FetchResponse,
     FetchTopic,
 )
-from magnetar.wire.kafka.partition.gathering import Gathering
-from magnetar.wire.kafka.partition.logs import EPOCH, Log
+from magnetar.wire.kafka.partition.gathering import FetchedBatches
+from magnetar.wire.kafka.partition.logs import EPOCH, PartitionLog
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class PartitionFetch:
     )
 
     def __init__(
-        self, part: FetchPartition, log: Log | None, error: int, *, committed: bool
+        self, part: FetchPartition, log: PartitionLog | None, error: int, *, committed: bool
     ) -> None:
         self.part = part
         self.log = log
@@ -122,7 +122,7 @@ class PartitionFetch:
         """What was gathered will be read again."""
         self.answer, self.size = [], 0
 
-    def _begin(self, bytes_max: int, *, one_at_least: bool) -> Gathering | None:
+    def _begin(self, bytes_max: int, *, one_at_least: bool) -> FetchedBatches | None:
         """None if there is nothing to gather."""
         self.forget()
         self.aborted = [] if self.committed else None
@@ -135,14 +135,14 @@ class PartitionFetch:
         if self.error or self.part.fetch_offset >= end:
             return None
         bytes_max = min(bytes_max, self.part.partition_max_bytes)
-        return Gathering(log, bytes_max, end, one_at_least=one_at_least)
+        return FetchedBatches(log, bytes_max, end, one_at_least=one_at_least)
 
-    def _take(self, found: Gathering) -> None:
+    def _take(self, found: FetchedBatches) -> None:
         self.answer, self.size = found.pieces, found.size
         if self.committed and self.log is not None:
             self.aborted = _aborted(self.log, self.part.fetch_offset, found.end)
 
-    def _check(self, log: Log) -> None:
+    def _check(self, log: PartitionLog) -> None:
         """Whether the offset is one that there is, or will be next."""
         if log.topic.fenced:
             self.error = NOT_LEADER
@@ -161,7 +161,7 @@ class PartitionFetch:
         return True, log.topic.bytes_in - self.bytes_seen
 
 
-def _aborted(log: Log, first: int, end: int) -> list[AbortedTransaction]:
+def _aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction]:
     """What of the records from `first` up to `end` came to nothing."""
     return [
         AbortedTransaction(producer_id=one.writer, first_offset=one.first)
@@ -286,7 +286,7 @@ async def _wanted(
         else:
             log = await logs.get(topic.topic, part.partition)
         log.topic.last_used_ms = session.broker.clock.wall_ms()
-    except (BrokerError, Refused) as refused:
+    except (BrokerError, KafkaRefusal) as refused:
         error = code_of(refused)
     committed = request.isolation_level == READ_COMMITTED
     return PartitionFetch(part, log, error, committed=committed)

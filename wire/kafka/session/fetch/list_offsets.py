@@ -20,7 +20,7 @@ from magnetar.wire.kafka.messages.records import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from magnetar.wire.kafka.partition.logs import EPOCH, Log
+from magnetar.wire.kafka.partition.logs import EPOCH, PartitionLog
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ async def _find(
     return told
 
 
-async def _find_by_time(log: Log, timestamp: int, end: int, told: ListedOffsetsPartition) -> None:
+async def _find_by_time(
+    log: PartitionLog, timestamp: int, end: int, told: ListedOffsetsPartition
+) -> None:
     """The first record that is as late as that; nothing is told if there is none before the end."""
     times = log.topic.ledger.times
     found = await (times.latest() if timestamp == MAX_TIME else times.first_since(timestamp))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, Refused
+from magnetar.wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, KafkaRefusal
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining
 from magnetar.wire.kafka.groups.consumer import classic
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
@@ -28,13 +28,13 @@ async def join(front: KafkaFront, group: ConsumerGroup, request: Joining) -> Joi
     said = classic.subscription_of(request)
     try:
         if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
-            raise Refused(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
+            raise KafkaRefusal(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
         wish = Beat(request.member_id, 0, names=frozenset(said.topics))
         if not await looked(front, group, wish) or not group.in_use:
             return None
         joined = classic.join(group, request, said, new_id, front.groups.now())
         await front.groups.keep(group)
-    except Refused as error:
+    except KafkaRefusal as error:
         return Joined(error_code=error.code, member_id=request.member_id)
     except BrokerError as error:
         return Joined(error_code=commit_code(error), member_id=request.member_id)

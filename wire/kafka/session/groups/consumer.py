@@ -20,11 +20,11 @@ from magnetar.wire.kafka.errors import (
     NONE,
     UNKNOWN_MEMBER_ID,
     UNSUPPORTED_ASSIGNOR,
-    Refused,
+    KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
-from magnetar.wire.kafka.groups.consumer.member import Member
+from magnetar.wire.kafka.groups.consumer.member import ConsumerMember
 from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
 from magnetar.wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
 from magnetar.wire.kafka.groups.offsets import commit_code
@@ -73,7 +73,7 @@ async def on_consumer_group_heartbeat(
     try:
         _check(request, asked.version)
         told = await _beaten(session, asked, request)
-    except Refused as error:
+    except KafkaRefusal as error:
         told = Beaten(error.code, str(error), request.member_id)
     except BrokerError as error:
         told = Beaten(commit_code(error), str(error), request.member_id)
@@ -96,7 +96,7 @@ async def on_consumer_group_heartbeat(
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
-    """`Refused` for what no member would say."""
+    """`KafkaRefusal` for what no member would say."""
     joins = request.member_epoch == JOIN
     wants = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     owned = request.topic_partitions
@@ -120,13 +120,13 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     )
     for holds, rule in rules:
         if not holds:
-            raise Refused(INVALID_REQUEST, rule)
+            raise KafkaRefusal(INVALID_REQUEST, rule)
     if request.server_assignor is not None and request.server_assignor not in ASSIGNORS:
-        raise Refused(UNSUPPORTED_ASSIGNOR, f"there are {' and '.join(ASSIGNORS)}")
+        raise KafkaRefusal(UNSUPPORTED_ASSIGNOR, f"there are {' and '.join(ASSIGNORS)}")
     try:
         compiled(request.subscribed_topic_regex or "")
     except BadPattern as error:
-        raise Refused(INVALID_REGULAR_EXPRESSION, str(error)) from error
+        raise KafkaRefusal(INVALID_REGULAR_EXPRESSION, str(error)) from error
 
 
 async def _beaten(
@@ -153,8 +153,8 @@ def _found(front: KafkaFront, group_id: str) -> ConsumerGroup:
     group = front.groups.consumer(group_id)
     if group is None:
         if front.groups.in_use(group_id):
-            raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
-        raise Refused(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
+            raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
+        raise KafkaRefusal(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
     return group
 
 
@@ -176,7 +176,7 @@ async def _entered(front: KafkaFront, group_id: str, beat: Beat) -> ConsumerGrou
                 group = groups.made_consumer(group_id)
         if await looked(front, group, beat):
             return group
-    raise Refused(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
+    raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
 
 
 async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
@@ -190,7 +190,9 @@ async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
         return
     names = groups.topics_wanted(group_id)
     if names is None:
-        raise Refused(GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so")
+        raise KafkaRefusal(
+            GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
+        )
     topics = await front.lookups.find(names | (beat.names or set()), set())
     await groups.expect_consumers(group_id)
     if groups.find(group_id) is older and older.in_use:
@@ -293,7 +295,9 @@ async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerG
     return told
 
 
-def _member(group: ConsumerGroup, member: Member, names: Mapping[bytes, str]) -> DescribedConsumer:
+def _member(
+    group: ConsumerGroup, member: ConsumerMember, names: Mapping[bytes, str]
+) -> DescribedConsumer:
     return DescribedConsumer(
         member_id=member.id,
         instance_id=member.instance_id,

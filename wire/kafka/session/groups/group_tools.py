@@ -18,7 +18,7 @@ from magnetar.wire.kafka.errors import (
     NON_EMPTY_GROUP,
     NONE,
     POLICY_VIOLATION,
-    Refused,
+    KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.classic.embedded import CONSUMER
 from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
@@ -269,7 +269,7 @@ async def on_offset_delete(session: KafkaSession, asked: KafkaRequest) -> Offset
     try:
         await session.front.groups.ready(request.group_id)
         wanted = await _wanted(session, request.group_id)
-    except Refused as error:
+    except KafkaRefusal as error:
         return OffsetDeleteResponse(error_code=error.code, topics=[])
     except BrokerError as error:
         return OffsetDeleteResponse(error_code=commit_code(error), topics=[])
@@ -289,15 +289,15 @@ async def on_offset_delete(session: KafkaSession, asked: KafkaRequest) -> Offset
 
 
 async def _wanted(session: KafkaSession, group_id: str) -> set[str]:
-    """Topics that members of a group want; `Refused` if it has none, or does not say."""
+    """Topics that members of a group want; `KafkaRefusal` if it has none, or does not say."""
     front = session.front
     if front.groups.in_use(group_id):
         wanted = front.groups.topics_wanted(group_id)
         if wanted is None:
-            raise Refused(NON_EMPTY_GROUP)
+            raise KafkaRefusal(NON_EMPTY_GROUP)
         return wanted
     if await front.records.find(group_id) is None:
-        raise Refused(GROUP_ID_NOT_FOUND)
+        raise KafkaRefusal(GROUP_ID_NOT_FOUND)
     return set()
 
 

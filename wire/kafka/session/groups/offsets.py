@@ -22,12 +22,12 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     UNSTABLE_OFFSET_COMMIT,
     UNSUPPORTED_VERSION,
-    Refused,
+    KafkaRefusal,
 )
-from magnetar.wire.kafka.groups.commit import NEVER_MS, Commit
+from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.promised import unstable
-from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.groups.subscriptions import Partition
 from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
@@ -80,7 +80,7 @@ def on_offset_commit(session: KafkaSession, asked: KafkaRequest) -> Awaitable[Of
 async def _committed(
     session: KafkaSession, request: OffsetCommitRequest, version: int, turn: Turn
 ) -> OffsetCommitResponse:
-    wanted: dict[Partition, Commit] = {}
+    wanted: dict[Partition, CommittedPosition] = {}
     count = sum(len(topic.partitions) for topic in request.topics)
     refusal = INVALID_REQUEST if count > PARTITIONS_MAX else await ready(session, request.group_id)
     refusal = refusal or _refusal(session, request, version)
@@ -120,17 +120,17 @@ async def _named(session: KafkaSession, topic_id: bytes) -> tuple[int, str]:
     """The name of a topic that is called by its id, or why there is none."""
     try:
         return NONE, await session.front.logs.name_of(topic_id)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         return commit_code(error), ""
 
 
 async def kept(
-    front: KafkaFront, group_id: str, commits: Mapping[Partition, Commit], turn: Turn
+    front: KafkaFront, group_id: str, commits: Mapping[Partition, CommittedPosition], turn: Turn
 ) -> dict[Partition, int]:
     """Keep what whoever may has committed; returns an error code for each."""
     record = front.groups.record_of(group_id)
     if any(commit.expires_ms != NEVER_MS for commit in commits.values()):
-        record = Record(record.kind, record.protocol_type, ages_early=True)
+        record = GroupRecord(record.kind, record.protocol_type, ages_early=True)
     if not commits:
         async with turn:
             return {}
@@ -169,11 +169,11 @@ def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
 
 def commit_of(
     part: CommitPartition | TxnCommitPartition, now_ms: int, retention_ms: int = -1
-) -> Commit:
+) -> CommittedPosition:
     """What a client wants kept, for so long if it says so. Whatever offset it says: KafkaJS resets
     a group to the earliest by -2 and to the latest by -1, which its consumers know when they ask.
     """
-    return Commit(
+    return CommittedPosition(
         offset=part.committed_offset,
         epoch=part.committed_leader_epoch,
         note=part.committed_metadata or "",

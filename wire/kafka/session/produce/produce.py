@@ -19,14 +19,14 @@ from magnetar.core.entry.compression import Oversized
 from magnetar.core.entry.kafka_batch import CODEC, BatchHeader
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.wire.kafka.configs import Rules
+from magnetar.wire.kafka.configs import ProduceRules
 from magnetar.wire.kafka.errors import (
     INVALID_REQUIRED_ACKS,
     NONE,
     NOT_ENOUGH_REPLICAS,
     NOT_LEADER,
     UNSUPPORTED_COMPRESSION,
-    Refused,
+    KafkaRefusal,
     code_of,
     told_of,
 )
@@ -40,7 +40,7 @@ from magnetar.wire.kafka.messages.records import (
     RefusedRecord,
 )
 from magnetar.wire.kafka.partition.batches import BadRecords, checked, for_the_loop, prepared
-from magnetar.wire.kafka.partition.logs import Log
+from magnetar.wire.kafka.partition.logs import PartitionLog
 from magnetar.wire.kafka.session.produce.storing import Storing, check_transaction
 from magnetar.wire.kafka.session.topics import internal
 
@@ -54,7 +54,7 @@ ZSTD_VERSION: Final = 7
 ACKS: Final = (-1, 0, 1)
 AT_ONCE_MAX: Final = 500
 """Partitions of one request: more of them are found and judged with rests in between."""
-UNKNOWN: Final = (NOT_LEADER, Refused(NOT_LEADER))
+UNKNOWN: Final = (NOT_LEADER, KafkaRefusal(NOT_LEADER))
 
 
 def on_produce(session: KafkaSession, asked: KafkaRequest) -> None:
@@ -82,12 +82,12 @@ async def _load(producing: Producing) -> None:
 class Judged(NamedTuple):
     """A batch that may be stored, by these rules."""
 
-    rules: Rules
+    rules: ProduceRules
     batch: bytes | memoryview
     header: BatchHeader
 
 
-def _bare(refused: Refused) -> Refused:
+def _bare(refused: KafkaRefusal) -> KafkaRefusal:
     """Without the frames it comes from: they hold megabytes, and would until the next collection
     of garbage, which is rare.
     """
@@ -116,9 +116,9 @@ class Producing:
         self._asked = asked
         self._request = request
         self._by_id = asked.version >= BY_ID_VERSION
-        self._found: list[Log | int] = []
+        self._found: list[PartitionLog | int] = []
         """Partitions in the order of the request, or why they are not to be had."""
-        self._judged: list[Judged | Refused] = []
+        self._judged: list[Judged | KafkaRefusal] = []
         """And what becomes of the batch for each."""
         self._response = ProduceResponse(responses=[])
         self._now_ms = 0
@@ -167,7 +167,7 @@ class Producing:
                         log = await logs.get(topic.name, part.index)
                     await log.begin_writing()
                     self._found.append(log)
-                except (BrokerError, Refused) as error:
+                except (BrokerError, KafkaRefusal) as error:
                     self._found.append(code_of(error))
 
     async def prepare(self) -> None:
@@ -178,7 +178,7 @@ class Producing:
         self._now_ms = self._session.broker.clock.wall_ms()
         async for log, part in Cooperative(zip(self._found, self._parts(), strict=True)):
             if isinstance(log, int):
-                self._judged.append(Refused(log))
+                self._judged.append(KafkaRefusal(log))
                 continue
             batch = part.records or b""
             self._judged.append(self._at_once(log, batch) or await self._in_time(log, batch))
@@ -186,7 +186,9 @@ class Producing:
     def _parts(self) -> Iterator[ProducePartition]:
         return (part for topic in self._request.topic_data for part in topic.partition_data)
 
-    def _at_once(self, log: Log, batch: bytes | memoryview) -> Judged | Refused | None:
+    def _at_once(
+        self, log: PartitionLog, batch: bytes | memoryview
+    ) -> Judged | KafkaRefusal | None:
         """What becomes of a batch, if that is quickly told."""
         rules = log.rules()
         if rules.codec is not None or not for_the_loop(batch):
@@ -195,15 +197,15 @@ class Producing:
             return Judged(rules, *checked(batch, rules, self._now_ms))
         except Oversized:
             return None
-        except Refused as refused:
+        except KafkaRefusal as refused:
             return _bare(refused)
 
-    async def _in_time(self, log: Log, batch: bytes | memoryview) -> Judged | Refused:
+    async def _in_time(self, log: PartitionLog, batch: bytes | memoryview) -> Judged | KafkaRefusal:
         rules, session = log.rules(), self._session
         run, account = session.front.inspectors.run, session.inspected
         try:
             found = await run(account, len(batch), prepared, batch, rules, self._now_ms)
-        except Refused as refused:
+        except KafkaRefusal as refused:
             return _bare(refused)
         return Judged(rules, *found)
 
@@ -222,7 +224,7 @@ class Producing:
         self.one_less()
 
     def _store(
-        self, part: ProducePartition, log: Log | int, judged: Judged | Refused
+        self, part: ProducePartition, log: PartitionLog | int, judged: Judged | KafkaRefusal
     ) -> ProducedPartition:
         told = ProducedPartition(index=part.index, error_code=NONE, base_offset=-1)
         if self._request.acks not in ACKS:
@@ -234,7 +236,7 @@ class Producing:
         try:
             batch, header = self._checked(log, judged)
             self._append(log, told, batch, header)
-        except (BrokerError, Refused) as refused:
+        except (BrokerError, KafkaRefusal) as refused:
             told.error_code, reason = told_of(refused)
             told.error_message = reason or None
             if isinstance(refused, BadRecords):
@@ -246,28 +248,32 @@ class Producing:
         return told
 
     def _checked(
-        self, log: Log, judged: Judged | Refused
+        self, log: PartitionLog, judged: Judged | KafkaRefusal
     ) -> tuple[bytes | memoryview, BatchHeader]:
         """What may be stored there."""
         if log.topic.fenced:
-            raise Refused(NOT_LEADER)  # unloaded a moment ago: it is asked for again
+            raise KafkaRefusal(NOT_LEADER)  # unloaded a moment ago: it is asked for again
         log.topic.check_producer()
         rules = log.rules()
         if rules.insync > 1 and self._request.acks == -1:
-            raise Refused(NOT_ENOUGH_REPLICAS, "there is one replica, and more are wanted")
-        if isinstance(judged, Refused):
+            raise KafkaRefusal(NOT_ENOUGH_REPLICAS, "there is one replica, and more are wanted")
+        if isinstance(judged, KafkaRefusal):
             raise judged
         if judged.rules is not rules:
-            raise Refused(NOT_LEADER)  # other rules than a moment ago: likewise
+            raise KafkaRefusal(NOT_LEADER)  # other rules than a moment ago: likewise
         _, batch, header = judged
         if header.attributes & CODEC == ZSTD and self._asked.version < ZSTD_VERSION:
-            raise Refused(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
+            raise KafkaRefusal(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
         if header.producer_id >= 0:
             check_transaction(self._session, log, header)
         return batch, header
 
     def _append(
-        self, log: Log, told: ProducedPartition, batch: bytes | memoryview, header: BatchHeader
+        self,
+        log: PartitionLog,
+        told: ProducedPartition,
+        batch: bytes | memoryview,
+        header: BatchHeader,
     ) -> None:
         part = Part(self, told, log, header, self._now_ms)
         if header.producer_id >= 0:
@@ -312,7 +318,7 @@ class Part(Storing):
         self,
         producing: Producing,
         told: ProducedPartition,
-        log: Log,
+        log: PartitionLog,
         header: BatchHeader,
         now_ms: int,
     ) -> None:

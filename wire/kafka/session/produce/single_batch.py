@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.entry import kafka_form
 from magnetar.core.entry.kafka_batch import BatchHeader
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.wire.kafka.errors import NONE, Refused
+from magnetar.wire.kafka.errors import NONE, KafkaRefusal
 from magnetar.wire.kafka.hot import answer_now
 from magnetar.wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
 from magnetar.wire.kafka.partition.batches import checked, for_the_loop
-from magnetar.wire.kafka.partition.logs import Log
+from magnetar.wire.kafka.partition.logs import PartitionLog
 from magnetar.wire.kafka.session.produce.storing import Storing, check_transaction
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def begin(session: KafkaSession, asked: RepeatedProduce) -> bool:
             single.remembered, before = log.producers.admit(header, now_ms)
             if before:
                 return False
-    except (BrokerError, Refused):
+    except (BrokerError, KafkaRefusal):
         return False  # it is said the long way, which finds the same
     session.connection.storing(single.size)
     single.begin(session, batch)
@@ -67,7 +67,7 @@ class Single(Storing):
         self,
         session: KafkaSession,
         asked: RepeatedProduce,
-        log: Log,
+        log: PartitionLog,
         header: BatchHeader,
         now_ms: int,
     ) -> None:

@@ -16,17 +16,17 @@ from magnetar.wire.kafka.errors import (
     INVALID_PRODUCER_EPOCH,
     INVALID_TXN_STATE,
     NONE,
-    Refused,
+    KafkaRefusal,
     code_of,
 )
-from magnetar.wire.kafka.partition.logs import Log
+from magnetar.wire.kafka.partition.logs import PartitionLog
 from magnetar.wire.kafka.partition.producer_states import BatchMetadata
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
 
 
-def check_transaction(session: KafkaSession, log: Log, header: BatchHeader) -> None:
+def check_transaction(session: KafkaSession, log: PartitionLog, header: BatchHeader) -> None:
     """Whether a batch of one is, and a batch of none is not, in one that goes on."""
     coordinator, number = session.front.coordinator, header.producer_id
     if header.attributes & TRANSACTIONAL:
@@ -34,10 +34,10 @@ def check_transaction(session: KafkaSession, log: Log, header: BatchHeader) -> N
             return
         found = coordinator.of_writer(number)
         if found is not None and found.epoch != header.producer_epoch:
-            raise Refused(INVALID_PRODUCER_EPOCH, "somebody else has taken over")
-        raise Refused(INVALID_TXN_STATE, "the partition is in no transaction of this producer")
+            raise KafkaRefusal(INVALID_PRODUCER_EPOCH, "somebody else has taken over")
+        raise KafkaRefusal(INVALID_TXN_STATE, "the partition is in no transaction of this producer")
     if number in log.topic.ledger.transactions.open:
-        raise Refused(INVALID_TXN_STATE, "this producer has a transaction open here")
+        raise KafkaRefusal(INVALID_TXN_STATE, "this producer has a transaction open here")
 
 
 class Storing:
@@ -45,7 +45,7 @@ class Storing:
 
     __slots__ = ("header", "log", "now_ms", "remembered")
 
-    def __init__(self, log: Log, header: BatchHeader, now_ms: int) -> None:
+    def __init__(self, log: PartitionLog, header: BatchHeader, now_ms: int) -> None:
         self.log = log
         self.header = header
         self.now_ms = now_ms

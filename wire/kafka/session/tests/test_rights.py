@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.broker.access import Access, Action, Kind
+from magnetar.core.broker.access import Access, Action, ResourceType
 from magnetar.core.kernel.errors import Unauthorized
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.conftest import Stage, fetch_request
@@ -19,10 +19,10 @@ class Asked(Access):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[tuple[str, Action, Kind, str]] = []
+        self.heard: list[tuple[str, Action, ResourceType, str]] = []
         self.refuses = False
 
-    def check(self, who: str, action: Action, kind: Kind, name: str) -> None:
+    def check(self, who: str, action: Action, kind: ResourceType, name: str) -> None:
         self.heard.append((who, action, kind, name))
         if self.refuses:
             raise Unauthorized("not for you")
@@ -48,7 +48,7 @@ async def test_what_is_refused_ends_the_connection(stage: Stage) -> None:
     access = stage.broker.access = Asked()
     client = await stage.client("t")
     await client.fetch("t", 0)
-    assert access.heard[-1] == ("", Action.READ, Kind.TOPIC, "t")
+    assert access.heard[-1] == ("", Action.READ, ResourceType.TOPIC, "t")
     access.refuses = True
     client.ask(fetch_request("t", 0), 12)
     assert client.line.ending == "not for you"
@@ -63,6 +63,6 @@ def test_groups_are_asked_about_as_groups() -> None:
     ]
     rights.check(access, "me", 32, DescribeConfigsRequest(resources=resources))
     assert access.heard == [
-        ("me", Action.DESCRIBE, Kind.TOPIC, "t"),
-        ("me", Action.DESCRIBE, Kind.GROUP, "g"),
+        ("me", Action.DESCRIBE, ResourceType.TOPIC, "t"),
+        ("me", Action.DESCRIBE, ResourceType.GROUP, "g"),
     ]

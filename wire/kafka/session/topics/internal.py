@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.kernel.errors import TopicNotFound
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.configs import CLEANUP_POLICY, COMPRESSION_TYPE, SEGMENT_BYTES
-from magnetar.wire.kafka.errors import INVALID_TOPIC, Refused
+from magnetar.wire.kafka.errors import INVALID_TOPIC, KafkaRefusal
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.session import KafkaSession
@@ -51,4 +51,6 @@ async def check_is_there(session: KafkaSession, partition: int = 0) -> None:
 def refuse_change(name: str | None, topic_id: bytes = NO_UUID) -> None:
     """In Kafka's words for those who write to it."""
     if is_meant(name, topic_id):
-        raise Refused(INVALID_TOPIC, f"{OFFSETS} is internal, and a view: nothing can be changed")
+        raise KafkaRefusal(
+            INVALID_TOPIC, f"{OFFSETS} is internal, and a view: nothing can be changed"
+        )

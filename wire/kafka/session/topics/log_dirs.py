@@ -21,7 +21,7 @@ from magnetar.wire.kafka.errors import (
     LOG_DIR_NOT_FOUND,
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
-    Refused,
+    KafkaRefusal,
     code_of,
     told_of,
 )
@@ -184,10 +184,14 @@ async def _moved(
     try:
         await _check_is_there(session, name, part.partition_index)
         if part.replicas is None:
-            raise Refused(NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+            raise KafkaRefusal(
+                NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+            )
         if part.replicas != [here]:
-            raise Refused(INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is")
-    except (BrokerError, Refused) as error:
+            raise KafkaRefusal(
+                INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is"
+            )
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.error_message = told_of(error)
     return told
 

@@ -11,7 +11,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, TopicNotFound
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
 from magnetar.wire.kafka.codec.declare import NO_UUID
-from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, Refused, code_of
+from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, KafkaRefusal, code_of
 from magnetar.wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -118,7 +118,7 @@ async def _found(
             told.is_internal = True
         else:
             count = await _find(session, told, create=create)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code = code_of(error)
         return told
     assert told.name is not None

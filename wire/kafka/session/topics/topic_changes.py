@@ -20,7 +20,7 @@ from magnetar.wire.kafka.errors import (
     INVALID_REPLICATION_FACTOR,
     INVALID_REQUEST,
     NONE,
-    Refused,
+    KafkaRefusal,
     told_of,
 )
 from magnetar.wire.kafka.messages.topics import (
@@ -94,7 +94,7 @@ async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool)
             )
             for one in resources.of_new_topic(front, wanted)
         ]
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.error_message = told_of(error)
     return told
 
@@ -104,13 +104,15 @@ def _checked(session: KafkaSession, topic: CreateTopic) -> int:
     wanted = topic.num_partitions
     if topic.assignments:
         if wanted != DEFAULT or topic.replication_factor != DEFAULT:
-            raise Refused(INVALID_REQUEST, "assignments stand in place of numbers, not beside them")
+            raise KafkaRefusal(
+                INVALID_REQUEST, "assignments stand in place of numbers, not beside them"
+            )
         return _assigned(
             session, {one.partition_index: one.broker_ids for one in topic.assignments}
         )
     if topic.replication_factor not in (DEFAULT, 1):
         factor = topic.replication_factor
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_REPLICATION_FACTOR,
             f"Replication factor: {factor} larger than available brokers: 1."
             if factor > 1
@@ -119,7 +121,7 @@ def _checked(session: KafkaSession, topic: CreateTopic) -> int:
     if wanted == DEFAULT:
         wanted = session.front.options.partitions
     if not 1 <= wanted <= PARTITIONS_MAX:
-        raise Refused(
+        raise KafkaRefusal(
             INVALID_PARTITIONS, f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {wanted}"
         )
     return wanted
@@ -128,9 +130,11 @@ def _checked(session: KafkaSession, topic: CreateTopic) -> int:
 def _assigned(session: KafkaSession, brokers: Mapping[int, list[int]]) -> int:
     """Partitions that a client puts on brokers itself: there is one to put them on."""
     if sorted(brokers) != list(range(len(brokers))):
-        raise Refused(INVALID_REPLICA_ASSIGNMENT, "partitions are counted from 0 without a gap")
+        raise KafkaRefusal(
+            INVALID_REPLICA_ASSIGNMENT, "partitions are counted from 0 without a gap"
+        )
     if any(ids != [session.front.options.node_id] for ids in brokers.values()):
-        raise Refused(INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on")
+        raise KafkaRefusal(INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on")
     return len(brokers)
 
 
@@ -154,7 +158,7 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
         if topic.name is None:
             told.name = await session.front.logs.name_of(topic.topic_id)
         elif topic.topic_id != NO_UUID:
-            raise Refused(INVALID_REQUEST, "a topic is named, or has its id told, not both")
+            raise KafkaRefusal(INVALID_REQUEST, "a topic is named, or has its id told, not both")
         name = topic_of(told.name or "")
         if topic.name is not None and await creation.is_there(broker, name):
             told.topic_id = await broker.topic_ids.of(name)
@@ -162,7 +166,7 @@ async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
             await administration.delete_partitioned(broker, name, force=True)
         else:
             await administration.delete_topic(broker, name, force=True)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.error_message = told_of(error)
     return told
 
@@ -190,7 +194,7 @@ async def _enlarged(
         name = topic_of(topic.name)
         present = len(await administration.partitions_of(broker, name))
         if topic.count <= present or topic.count > PARTITIONS_MAX:
-            raise Refused(
+            raise KafkaRefusal(
                 INVALID_PARTITIONS,
                 f"Topic currently has {present} partitions, which is higher than the requested "
                 f"{topic.count}."
@@ -202,11 +206,13 @@ async def _enlarged(
         if topic.assignments is not None:
             new = [one.broker_ids for one in topic.assignments]
             if len(new) != topic.count - present:
-                raise Refused(INVALID_REPLICA_ASSIGNMENT, "each new partition needs its brokers")
+                raise KafkaRefusal(
+                    INVALID_REPLICA_ASSIGNMENT, "each new partition needs its brokers"
+                )
             _assigned(session, dict(enumerate(new)))
         if for_real:
             await administration.grow_partitioned(broker, name, topic.count)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.error_message = told_of(error)
     return told
 

@@ -16,9 +16,9 @@ from magnetar.wire.kafka.errors import (
     NONE,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
-    Refused,
+    KafkaRefusal,
 )
-from magnetar.wire.kafka.groups.commit import Commit
+from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.promised import Promised, decode, encode
 from magnetar.wire.kafka.groups.subscriptions import Partition
@@ -55,7 +55,7 @@ async def on_txn_offset_commit(
         await session.front.groups.ready(request.group_id)
         _check_member(session, request)
         await _promise(session, request, promised)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         codes = dict.fromkeys(codes, commit_code(error))
     return TxnOffsetCommitResponse(
         topics=[
@@ -91,7 +91,7 @@ def _check_member(session: KafkaSession, request: TxnOffsetCommitRequest) -> Non
             request.member_id, request.generation_id, request.group_instance_id, groups.now()
         )
     if code != NONE:
-        raise Refused(code)
+        raise KafkaRefusal(code)
 
 
 async def _promise(
@@ -102,7 +102,7 @@ async def _promise(
         number, epoch = request.producer_id, request.producer_epoch
         found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
         if found.state is not TransactionState.ONGOING or request.group_id not in found.parties:
-            raise Refused(INVALID_TXN_STATE)
+            raise KafkaRefusal(INVALID_TXN_STATE)
         if promised:
             made = Promise(request.group_id, encode(promised))
             await coordinator.extend(place, promises=[made])
@@ -110,7 +110,7 @@ async def _promise(
 
 async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
     """The transaction is committed, and so are these."""
-    by_group: dict[str, dict[Partition, Commit]] = {}
+    by_group: dict[str, dict[Partition, CommittedPosition]] = {}
     for promise in promises:
         commits = by_group.setdefault(promise.to, {})
         commits |= {(topic, index): commit for topic, index, commit in decode(promise.says)}

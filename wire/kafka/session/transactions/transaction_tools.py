@@ -9,7 +9,13 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.transactions.transaction import Transaction, TransactionState
-from magnetar.wire.kafka.errors import NONE, TRANSACTIONAL_ID_NOT_FOUND, Refused, code_of, told_of
+from magnetar.wire.kafka.errors import (
+    NONE,
+    TRANSACTIONAL_ID_NOT_FOUND,
+    KafkaRefusal,
+    code_of,
+    told_of,
+)
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
 from magnetar.wire.kafka.messages.transactions import (
     DescribedProducer,
@@ -150,7 +156,7 @@ async def _producers(session: KafkaSession, name: str, index: int) -> DescribedP
         log = await session.front.logs.get(name, index)
         if log.topic.ledger.mixed:
             await log.begin_writing()
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.error_message = told_of(error)
         return told
     begun = log.topic.ledger.transactions.open
@@ -204,7 +210,7 @@ async def _marked(
         await log.topic.end_transaction(
             marker.producer_id, marker.producer_epoch, committed=marker.transaction_result
         )
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code = code_of(error)
     return told
 

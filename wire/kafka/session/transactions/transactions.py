@@ -27,7 +27,7 @@ from magnetar.wire.kafka.errors import (
     NONE,
     OPERATION_NOT_ATTEMPTED,
     PRODUCER_FENCED,
-    Refused,
+    KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.messages.transactions import (
@@ -67,7 +67,7 @@ async def on_init_producer_id(session: KafkaSession, asked: KafkaRequest) -> Ini
         else:
             found = await _taken(session, asked, request, request.transactional_id)
             told.producer_id, told.producer_epoch = found.writer, found.epoch
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code, told.producer_epoch = commit_code(error), -1
     return told
 
@@ -78,9 +78,9 @@ async def _taken(
     """The name is the caller's from now on."""
     timeout_ms = request.transaction_timeout_ms
     if not name:
-        raise Refused(INVALID_REQUEST, "a transactional id is not empty")
+        raise KafkaRefusal(INVALID_REQUEST, "a transactional id is not empty")
     if not 0 < timeout_ms <= session.front.options.transaction_ms_max:
-        raise Refused(INVALID_TRANSACTION_TIMEOUT)
+        raise KafkaRefusal(INVALID_TRANSACTION_TIMEOUT)
     coordinator = session.front.coordinator
     while True:
         async with coordinator.alone_with(name, settled=True) as place:
@@ -108,7 +108,7 @@ def _is_repeated(found: Transaction, asked: KafkaRequest, request: InitProducerI
     ):
         return True
     if number != found.writer or epoch != found.epoch:
-        raise Refused(_fenced(asked))
+        raise KafkaRefusal(_fenced(asked))
     return False
 
 
@@ -140,11 +140,11 @@ def checked(place: TransactionSlot, writer: int, epoch: int, fenced: int) -> Tra
     """The transaction, if it is the caller's."""
     found = place.transaction
     if found is None or found.writer != writer:
-        raise Refused(INVALID_PRODUCER_ID_MAPPING)
+        raise KafkaRefusal(INVALID_PRODUCER_ID_MAPPING)
     if found.epoch != epoch:
-        raise Refused(fenced)
+        raise KafkaRefusal(fenced)
     if found.decided:
-        raise Refused(CONCURRENT_TRANSACTIONS)
+        raise KafkaRefusal(CONCURRENT_TRANSACTIONS)
     return found
 
 
@@ -164,7 +164,7 @@ async def on_add_partitions(
             codes = {where: code or OPERATION_NOT_ATTEMPTED for where, code in codes.items()}
         else:
             await _add(session, asked, request, logs)
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         codes = dict.fromkeys(wanted, commit_code(error))
     return AddPartitionsToTxnResponse(
         results_by_topic=[
@@ -191,7 +191,7 @@ async def _logs(session: KafkaSession, codes: dict[tuple[str, int], int]) -> lis
             await log.begin_writing()
             await log.topic.begin_transactions()
             logs.append(log.topic.name.full)
-        except (BrokerError, Refused) as error:
+        except (BrokerError, KafkaRefusal) as error:
             codes[where] = commit_code(error)
     return logs
 
@@ -215,7 +215,7 @@ async def on_add_offsets(session: KafkaSession, asked: KafkaRequest) -> AddOffse
         async with coordinator.alone_with(name, settled=True) as place:
             checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
             await coordinator.extend(place, parties=[request.group_id])
-    except (BrokerError, Refused) as error:
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code = commit_code(error)
     return told
 
@@ -235,8 +235,8 @@ async def on_end_txn(session: KafkaSession, asked: KafkaRequest) -> EndTxnRespon
             if found.state is TransactionState.ONGOING:
                 await coordinator.decide(place, commit=request.committed)
             elif found.state is not wanted:
-                raise Refused(INVALID_TXN_STATE)
-    except (BrokerError, Refused) as error:
+                raise KafkaRefusal(INVALID_TXN_STATE)
+    except (BrokerError, KafkaRefusal) as error:
         told.error_code = commit_code(error)
     return told
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from magnetar.wire.pulsar import commands, events
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.hot import Limits, parse_acks, parse_flow
+from magnetar.wire.pulsar.hot import FrameLimits, parse_acks, parse_flow
 from magnetar.wire.pulsar.tests import peer
 from magnetar.wire.pulsar.wire import PulsarWire
 
-LIMITS = Limits(6_000_000, verify=True)
+LIMITS = FrameLimits(6_000_000, verify=True)
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(16_000, 17_000), st.integers(0, (1 << 64) - 1))
 CONSUMERS = st.one_of(st.integers(0, 3), NUMBERS)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.hot import Limits, Suffix
+from magnetar.wire.pulsar.hot import FrameLimits, Suffix
 from magnetar.wire.pulsar.hot.acks import parse_acks
 from magnetar.wire.pulsar.hot.messages import messages, without_broker_part
 from magnetar.wire.pulsar.hot.receipts import receipts
@@ -21,8 +21,8 @@ BUILT = "compiled modules are built where there is a C compiler"
 reading = pytest.importorskip("magnetar.wire.pulsar.hot.compiled.reading", reason=BUILT)
 writing = pytest.importorskip("magnetar.wire.pulsar.hot.compiled.writing", reason=BUILT)
 
-ALL = Limits(6_000_000, verify=True)
-LIMITS = st.builds(Limits, st.sampled_from([40, 120, 6_000_000]), st.booleans())
+ALL = FrameLimits(6_000_000, verify=True)
+LIMITS = st.builds(FrameLimits, st.sampled_from([40, 120, 6_000_000]), st.booleans())
 UNSIGNED = st.one_of(st.integers(0, 300), st.integers(0, (1 << 64) - 1))
 NUMBERS = st.one_of(st.integers(0, 300), st.integers(0, 1 << 62))
 
@@ -63,7 +63,7 @@ def all_offsets(data: bytes) -> list[int]:
     return [*range(min(len(data), 24)), len(data)]
 
 
-def check_alike(data: bytes, limits: Limits) -> None:
+def check_alike(data: bytes, limits: FrameLimits) -> None:
     for offset in all_offsets(data):
         for pure, compiled in (
             (parse_sends, reading.parse_sends),

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.hot import Limits, echo_of, parse_sends, sequence_of
+from magnetar.wire.pulsar.hot import FrameLimits, echo_of, parse_sends, sequence_of
 from magnetar.wire.pulsar.tests import peer
 from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
 
-LIMITS = Limits(6_000_000, verify=True)
+LIMITS = FrameLimits(6_000_000, verify=True)
 UNSIGNED = st.integers(0, (1 << 64) - 1)
 NUMBERS = st.one_of(st.integers(0, 300), UNSIGNED)
 
@@ -237,7 +237,7 @@ def test_nothing_is_read_beyond_the_data(hostile, offset):
 
 def test_a_frame_over_the_limit_is_not_taken():
     data = peer.send(3, 1, b"x" * 1000)
-    assert parse_sends(data, 0, Limits(500, verify=True)) == (0, None)
+    assert parse_sends(data, 0, FrameLimits(500, verify=True)) == (0, None)
 
 
 @given(UNSIGNED, st.one_of(st.none(), UNSIGNED))

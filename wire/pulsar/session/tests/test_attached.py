@@ -19,7 +19,7 @@ def test_the_last_place_and_none_behind_it() -> None:
 
 def attached_here() -> int:
     """How many there are in this process, whether anybody knows them or not."""
-    kinds = (publishing.Attached, consume.Attached)
+    kinds = (publishing.AttachedProducer, consume.AttachedConsumer)
     return sum(isinstance(each, kinds) for each in gc.get_objects())
 
 

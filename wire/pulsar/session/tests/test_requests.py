@@ -27,7 +27,7 @@ async def together(stage: Stage, count: int) -> list[Player]:
     players = [await stage.player() for _ in range(count)]
     turns = requests.RequestSchedule(stage.broker.spawn)
     for one in players:
-        one.session.requests = requests.Requests(one.session, turns)
+        one.session.requests = requests.RequestQueue(one.session, turns)
     return players
 
 

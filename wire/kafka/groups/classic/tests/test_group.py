@@ -11,7 +11,7 @@ from magnetar.core.kernel.errors import StorageFailed
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.classic.rounds import Rules
+from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup, decode, encode
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -25,7 +25,7 @@ class Desk:
         numbers = itertools.count(1)
         self.room = GroupMemory(bytes_max)
         self.soon: list[Callable[[], None]] = []
-        rules = Rules(
+        rules = RebalanceRules(
             size_max, delay, lambda name: f"{name}-{next(numbers)}", self._keep, self.soon.append
         )
         self.kept: list[StoredGroup | None] = []

@@ -13,7 +13,7 @@ from magnetar.core.kernel.errors import StorageFailed
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.classic.rounds import Rules
+from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -44,7 +44,7 @@ class Members(RuleBasedStateMachine):
         numbers = itertools.count()
         self.room = GroupMemory(12_000)
         self.keeps: list[Done] = []
-        rules = Rules(
+        rules = RebalanceRules(
             4, 3.0, lambda name: f"{name}-{next(numbers)}", self._keep, list[Any]().append
         )
         self.group = Group("g", rules, self.room)

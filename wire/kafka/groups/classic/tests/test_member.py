@@ -6,9 +6,9 @@ from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.member import (
     NEVER,
     NEWCOMER_SECONDS,
+    ClassicMember,
     Joined,
     Joining,
-    Member,
     Synced,
 )
 
@@ -16,7 +16,7 @@ REQUEST = Joining("", None, "c", "/h", 10.0, 1.0, "consumer", (("a", b"1"), ("b"
 
 
 def test_what_it_waits_for_is_told_once() -> None:
-    member, told = Member("m", REQUEST, 0.0), list[Any]()
+    member, told = ClassicMember("m", REQUEST, 0.0), list[Any]()
     member.joins(told.append)
     member.joins(told.append)
     assert [one.error_code for one in told] == [errors.REBALANCE_IN_PROGRESS]
@@ -30,7 +30,7 @@ def test_what_it_waits_for_is_told_once() -> None:
 
 
 def test_silence() -> None:
-    member = Member("m", REQUEST, 5.0)
+    member = ClassicMember("m", REQUEST, 5.0)
     assert member.expires == 15.0
     member.joins(lambda _: None)
     assert member.expires == 5.0 + NEWCOMER_SECONDS
@@ -42,4 +42,4 @@ def test_silence() -> None:
 
 
 def test_what_it_says_under_a_protocol() -> None:
-    assert Member("m", REQUEST, 0.0).metadata("b") == b"2"
+    assert ClassicMember("m", REQUEST, 0.0).metadata("b") == b"2"

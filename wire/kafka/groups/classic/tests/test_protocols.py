@@ -1,6 +1,6 @@
 """Which protocol a group takes."""
 
-from magnetar.wire.kafka.groups.classic.member import Joining, Member
+from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
 from magnetar.wire.kafka.groups.classic.protocols import common, elected, fits
 from magnetar.wire.kafka.groups.classic.roster import Roster
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
@@ -11,8 +11,10 @@ def request(*names: str, kind: str = "consumer") -> Joining:
     return Joining("", None, "c", "/h", 1.0, 1.0, kind, protocols, False)
 
 
-def members(*wishes: str) -> list[Member]:
-    return [Member(f"m{at}", request(*names.split()), 0.0) for at, names in enumerate(wishes)]
+def members(*wishes: str) -> list[ClassicMember]:
+    return [
+        ClassicMember(f"m{at}", request(*names.split()), 0.0) for at, names in enumerate(wishes)
+    ]
 
 
 def test_what_all_have() -> None:

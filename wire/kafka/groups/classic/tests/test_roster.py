@@ -1,6 +1,6 @@
 """Who is in, and what that takes."""
 
-from magnetar.wire.kafka.groups.classic.member import NEVER, Joining, Member
+from magnetar.wire.kafka.groups.classic.member import NEVER, ClassicMember, Joining
 from magnetar.wire.kafka.groups.classic.roster import Roster
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -12,7 +12,7 @@ def request(instance: str | None = None, data: bytes = b"") -> Joining:
 def test_members_take_room_and_give_it_back() -> None:
     room = GroupMemory(100_000)
     roster = Roster(room)
-    member = Member("m", request("one"), 5.0)
+    member = ClassicMember("m", request("one"), 5.0)
     roster.add(member)
     before = room.used_bytes
     roster.give(member, b"x" * 100)
@@ -20,7 +20,7 @@ def test_members_take_room_and_give_it_back() -> None:
     assert room.used_bytes == before + 150
     assert (len(roster), roster.static("one"), roster.static(None)) == (1, "m", None)
     assert member in roster
-    assert Member("m", request(), 0.0) not in roster, "another one of the same name"
+    assert ClassicMember("m", request(), 0.0) not in roster, "another one of the same name"
     assert roster.due == 15.0
     for one in roster:
         roster.drop(one)

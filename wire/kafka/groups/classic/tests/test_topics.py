@@ -4,14 +4,14 @@ import pytest
 
 from magnetar.wire.kafka.codec.encoding import encoder
 from magnetar.wire.kafka.groups.classic.embedded import BYTES_MAX
-from magnetar.wire.kafka.groups.classic.member import Joining, Member
+from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
 from magnetar.wire.kafka.groups.classic.topics import topics_wanted
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 
 
-def member(*metadata: bytes, kind: str = "consumer") -> Member:
+def member(*metadata: bytes, kind: str = "consumer") -> ClassicMember:
     protocols = tuple((str(at), data) for at, data in enumerate(metadata))
-    return Member("m", Joining("", None, "c", "/h", 1.0, 1.0, kind, protocols, False), 0.0)
+    return ClassicMember("m", Joining("", None, "c", "/h", 1.0, 1.0, kind, protocols, False), 0.0)
 
 
 def wants(*topics: str, version: int = 0, claims: int | None = None) -> bytes:

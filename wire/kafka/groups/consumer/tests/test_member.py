@@ -1,13 +1,13 @@
 """One member of a group of the newer protocol."""
 
-from magnetar.wire.kafka.groups.consumer.member import Member
+from magnetar.wire.kafka.groups.consumer.member import ConsumerMember
 from magnetar.wire.kafka.groups.consumer.words import Beat, Topics
 
 A = (b"a", 0)
 
 
 def test_what_is_left_out_has_not_changed() -> None:
-    member = Member("m", None)
+    member = ConsumerMember("m", None)
     first = Beat("m", 0, None, "rack", 60.0, frozenset("t"), "p", "range", frozenset())
     assert member.hear(first, 1.0)
     assert not member.hear(Beat("m", 1), 2.0)
@@ -18,14 +18,14 @@ def test_what_is_left_out_has_not_changed() -> None:
 
 
 def test_wishes_by_name_and_by_pattern() -> None:
-    member = Member("m", None)
+    member = ConsumerMember("m", None)
     member.hear(Beat("m", 0, names=frozenset({"a", "gone"}), pattern="b.*"), 0.0)
     topics = Topics({"a": b"A", "b": b"B", "c": b"C"}, {}, {"b.*": frozenset("b")})
     assert member.wants(topics) == {b"A", b"B"}
 
 
 def test_one_answer_may_be_missed() -> None:
-    member = Member("m", None)
+    member = ConsumerMember("m", None)
     member.assigned = {A}
     member.takes_epoch(3)
     member.takes_epoch(4)

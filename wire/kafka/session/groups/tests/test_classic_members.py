@@ -8,7 +8,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.groups.classic import embedded
-from magnetar.wire.kafka.groups.coordinator import Groups
+from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.messages.groups import (
     HeartbeatRequest,
     JoinGroupRequest,
@@ -236,7 +236,7 @@ async def test_the_last_new_one_is_silent_for_too_long(stage: Stage) -> None:
 async def test_a_group_that_cannot_go_over(stage: Stage, monkeypatch: Any) -> None:
     await made(stage, "t", 4)
     older, newer = await alone(stage), Reader(await stage.client(), "a")
-    groups: Groups = stage.front.groups
+    groups: GroupCoordinator = stage.front.groups
     with monkeypatch.context() as patch:
         patch.setattr(groups._room, "bytes_max", groups._room.used_bytes + 100)
         assert (await newer.join("t")).error_code == errors.COORDINATOR_NOT_AVAILABLE

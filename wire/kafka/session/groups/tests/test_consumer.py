@@ -15,7 +15,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.groups.consumer.words import Topics
-from magnetar.wire.kafka.groups.records import Record
+from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -324,7 +324,7 @@ async def test_a_group_is_not_over_while_somebody_is_about_to_join(stage: Stage)
     await look_meanwhile(stage, stage.front.groups.tick)
     assert (await reader.join("t")).error_code == errors.NONE
     assert stage.front.groups.consumer("g") is not None
-    assert await stage.front.records.find("g") == Record("consumer", "consumer")
+    assert await stage.front.records.find("g") == GroupRecord("consumer", "consumer")
 
 
 async def test_classic_members_that_come_first_after_all_go_over_too(stage: Stage) -> None:
