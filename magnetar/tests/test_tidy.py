@@ -214,6 +214,20 @@ def test_an_unconditional_write_is_found(call: str, refused: bool) -> None:
     assert bool(list(_unconditional("x.py", ast.parse(call)))) is refused
 
 
+def test_two_classes_share_a_name_only_if_the_glossary_says_why() -> None:
+    homes: dict[str, set[str]] = {}
+    for name, tree in _modules().items():
+        if name.startswith(PACKAGES) and not _is_test(name):
+            for node in tree.body:
+                if isinstance(node, ast.ClassDef):
+                    homes.setdefault(node.name, set()).add(name)
+    shared = {name for name, where in homes.items() if len(where) > 1}
+    glossary = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    table = glossary.partition("## Names that two classes share")[2]
+    explained = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|[^|]*\|", table, re.MULTILINE))))
+    assert shared == explained, {name: homes.get(name) for name in shared ^ explained}
+
+
 def _without_mirrored_test() -> set[str]:
     owed = set()
     for name in _modules():
