@@ -44,7 +44,7 @@ LATER = {
 @pytest.fixture(scope="module")
 def magnetar_module():
     """Each mistake is logged: at other levels there are few lines of one kind."""
-    with standalone(log={"levels": {"core.complaints": "debug"}}) as server:
+    with standalone(log={"levels": {"core.kernel.complaints": "debug"}}) as server:
         yield server
 
 
