@@ -300,7 +300,9 @@ async def test_rot_that_is_read_is_told_once_and_mended_at_the_next_start(
         return
 
     with monkeypatch.context() as patch:
-        patch.setattr("magnetar.bookie.server.housekeeping.Housekeeping._read_indexes", nothing)
+        patch.setattr(
+            "magnetar.bookie.server.housekeeping.BookieHousekeeping._read_indexes", nothing
+        )
         async with opened(tmp_path, metadata) as store:
             reader = await store.open(ledger_id, recover=True)
             for _ in range(3):

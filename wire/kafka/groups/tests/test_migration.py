@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from magnetar.wire.kafka.groups import migration
 from magnetar.wire.kafka.groups.classic import embedded
-from magnetar.wire.kafka.groups.classic.group import ConsumerState as ClassicState
-from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.stored import Classic, KeptMember, StoredGroup
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
