@@ -15,6 +15,7 @@ ROOMS = ("core", "wire", "bookie")
 SHARED = ["core/native/octets.pxd"]
 TWINS = [
     "core.entry.compiled",
+    "core.entry.kafka.compiled",
     "core.link.compiled",
     "bookie.format.compiled",
     "wire.kafka.compiled",

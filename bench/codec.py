@@ -16,7 +16,8 @@ from typing import Final
 
 from magnetar.bookie.format import entries
 from magnetar.core import native
-from magnetar.core.entry import header, kafka_batch
+from magnetar.core.entry import header
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.policy.policies import (
@@ -199,7 +200,7 @@ def looking_measures() -> dict[str, Measure]:
         b" ".join(words[i * j * 7 % 11 % 7] for j in range(20))[:100] for i in range(MESSAGES)
     ]
     records = [Record(place, NOW_MS, None, value, ()) for place, value in enumerate(values)]
-    plain = kafka_batch.batch_of(records, 0, MESSAGES)
+    plain = record_batch.batch_of(records, 0, MESSAGES)
     policies = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
     taken = rules(policies, {})
     found: dict[str, Measure] = {}
@@ -209,7 +210,7 @@ def looking_measures() -> dict[str, Measure]:
 
     look("Kafka, header alone", lambda: batches.sound_now(plain))
     for number, name in enumerate(["plain", "gzip", "snappy", "lz4", "zstd"]):
-        made = kafka_batch.recompressed(plain, number) if number else plain
+        made = record_batch.recompressed(plain, number) if number else plain
         look(f"Kafka, {name}", partial(batches.checked, made, taken, NOW_MS))
     payload = peer.batch(values)
     for number, name in enumerate(["plain", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]):

@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from magnetar.core.compaction.batches import UnpackedBatch
 from magnetar.core.compaction.latest import Latest, short
-from magnetar.core.compaction.messages import Messages
-from magnetar.core.compaction.rule import Fate, Item, Rule
-from magnetar.core.entry import header, kafka_batch, kafka_form
+from magnetar.core.compaction.rule import Rule
+from magnetar.core.entry import header
+from magnetar.core.entry.compaction import Fate, UnpackedEntry
+from magnetar.core.entry.form import MarkKind
+from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
@@ -53,64 +54,29 @@ Outcomes = Callable[[int, int], Standing]
 
 
 def standing_of(entry: bytes, outcomes: Outcomes) -> Standing:
-    """Told by the header of a batch alone."""
+    """By what the entry means to a transaction; its messages are not looked at."""
     about = header.read(entry)
-    at = kafka_form.batch_at(entry, about.size)
-    if at < 0:
-        return Standing.HOLDS
+    sent = entry[about.size :]
     try:
-        batch = kafka_batch.header_of(entry[at : at + kafka_batch.HEADER_BYTES])
+        found = form_of(sent).transaction_mark(sent)
     except Corrupted:
         return Standing.OPEN
-    if batch.attributes & kafka_batch.CONTROL:
+    if found is None:
+        return Standing.HOLDS
+    if found.kind is not MarkKind.PART:
         return Standing.MARKER
-    if batch.attributes & kafka_batch.TRANSACTIONAL:
-        return outcomes(batch.producer_id, about.first_index)
-    return Standing.HOLDS
+    return outcomes(found.writer, about.first_index)
 
 
-class Form(Protocol):
-    """An entry, taken apart."""
-
-    @property
-    def items(self) -> list[Item]: ...
-
-    @property
-    def is_decided(self) -> bool:
-        """It may be compacted: it is known what it holds, and that it holds."""
-        ...
-
-    @property
-    def producer_id(self) -> int: ...
-
-    @property
-    def horizon_ms(self) -> int:
-        """From when on its tombstones may go; -1 if that is not said."""
-        ...
-
-    @property
-    def notes_horizon(self) -> bool: ...
-
-    @property
-    def loses_some(self) -> bool:
-        """It may go in part."""
-        ...
-
-    def without(self, fate: Fate) -> bytes | None:
-        """What is left of it; None for nothing."""
-        ...
-
-
-def form_of(entry: bytes) -> Form | None:
+def unpacked(entry: bytes) -> UnpackedEntry | None:
     """An entry as it is stored; None if it cannot be read, or claims indexes of other entries."""
     about = header.read(entry)
-    tail = entry[about.size :]
+    sent = entry[about.size :]
     try:
-        at = kafka_form.batch_at(tail, 0)
-        form: Form = UnpackedBatch(tail, at) if at >= 0 else Messages(tail)
+        found = form_of(sent).unpacked(sent)
     except Corrupted:
         return None
-    return form if all(0 <= item.place < about.count for item in form.items) else None
+    return found if all(0 <= item.place < about.count for item in found.items) else None
 
 
 class Terms(NamedTuple):
@@ -137,59 +103,59 @@ class Judge:
         """What is left of an entry: itself, some of it, or (None) nothing."""
         if standing is Standing.MARKER:
             return entry
-        form = form_of(entry)
-        if form is None or not form.is_decided or standing is Standing.OPEN:
-            self._pin(form)
+        found = unpacked(entry)
+        if found is None or not found.is_decided or standing is Standing.OPEN:
+            self._pin(found)
             return entry
         about = header.read(entry)
         if standing is Standing.VOID:
-            fate = Fate({item.place for item in form.items})
+            fate = Fate({item.place for item in found.items})
         else:
-            fate = self._fate(form, about)
-        if len(fate.lost) == len(form.items) and not self._stays_empty(form, about):
+            fate = self._fate(found, about)
+        if len(fate.lost) == len(found.items) and not self._stays_empty(found, about):
             return None
         if not fate.lost and fate.horizon_ms < 0:
             return entry
-        if not form.loses_some and len(fate.lost) < len(form.items):
-            self._pin(form)
+        if not found.loses_some and len(fate.lost) < len(found.items):
+            self._pin(found)
             return entry
-        left = form.without(fate)
+        left = found.without(fate)
         return None if left is None else entry[: about.size] + left
 
-    def _pin(self, form: Form | None) -> None:
-        keys = [item.key for item in form.items if item.key is not None] if form else []
+    def _pin(self, found: UnpackedEntry | None) -> None:
+        keys = [item.key for item in found.items if item.key is not None] if found else []
         self._pinned.update(map(short, keys))
         self._all_pinned |= not keys or len(self._pinned) > PINNED_MAX
 
-    def _fate(self, form: Form, about: header.EntryHeader) -> Fate:
+    def _fate(self, found: UnpackedEntry, about: header.EntryHeader) -> Fate:
         latest, rule = self._latest, self._terms.rule
         lost: set[int] = set()
         tombstones = False
-        for item in form.items:
+        for item in found.items:
             index = about.first_index + item.place
             if item.key is None or index >= latest.end:
                 continue
             if not latest.is_last(item.key, index):
                 lost.add(item.place)
             elif rule.is_gone(item):
-                if self._may_go(form, about, item.key):
+                if self._may_go(found, about, item.key):
                     lost.add(item.place)
                 else:
                     tombstones = True
-        if tombstones and form.notes_horizon and form.horizon_ms < 0:
+        if tombstones and found.notes_horizon and found.horizon_ms < 0:
             return Fate(lost, self._terms.now_ms + self._terms.retention_ms)
         return Fate(lost)
 
-    def _may_go(self, form: Form, about: header.EntryHeader, key: bytes) -> bool:
+    def _may_go(self, found: UnpackedEntry, about: header.EntryHeader, key: bytes) -> bool:
         """Whether the time of a tombstone has come."""
         if self._all_pinned or short(key) in self._pinned:
             return False
-        if form.notes_horizon:
-            return 0 <= form.horizon_ms <= self._terms.now_ms
+        if found.notes_horizon:
+            return 0 <= found.horizon_ms <= self._terms.now_ms
         over = about.timestamp_ms + self._terms.retention_ms <= self._terms.now_ms
         return over and about.index < self._terms.clean_to
 
-    def _stays_empty(self, form: Form, about: header.EntryHeader) -> bool:
-        if form.producer_id < 0 or not self._latest.is_last_of(form.producer_id, about.index):
+    def _stays_empty(self, found: UnpackedEntry, about: header.EntryHeader) -> bool:
+        if found.producer_id < 0 or not self._latest.is_last_of(found.producer_id, about.index):
             return False
         return self._terms.now_ms - about.timestamp_ms < PRODUCER_KEPT_MS

@@ -25,7 +25,7 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from magnetar.core.compaction.judging import Judge, Outcomes, Standing, Terms, form_of, standing_of
+from magnetar.core.compaction.judging import Judge, Outcomes, Standing, Terms, standing_of, unpacked
 from magnetar.core.compaction.latest import KEYS_MAX, Latest
 from magnetar.core.compaction.plan import Plan, groups
 from magnetar.core.entry import header
@@ -107,17 +107,17 @@ class Rewriting:
         if standing_of(entry, self._outcomes) is not Standing.HOLDS:
             return
         if len(entry) > ON_THE_LOOP_BYTES:
-            form = await trio.to_thread.run_sync(form_of, entry)
+            found = await trio.to_thread.run_sync(unpacked, entry)
         else:
-            form = form_of(entry)
+            found = unpacked(entry)
         await self._rest(about.count)
-        if form is None or not form.is_decided:
+        if found is None or not found.is_decided:
             return
-        for item in form.items:
+        for item in found.items:
             if item.key is not None:
                 latest.note(item.key, about.first_index + item.place)
-        if form.producer_id >= 0:
-            latest.note_producer(form.producer_id, about.index)
+        if found.producer_id >= 0:
+            latest.note_producer(found.producer_id, about.index)
 
     async def _entries(self, segment: Segment) -> AsyncGenerator[tuple[int, bytes], None]:
         """The entries of a ledger, with their ids, as they are stored."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from magnetar.core.compaction.judging import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import Plan, plan
 from magnetar.core.compaction.rewriting import Rewriting
-from magnetar.core.compaction.rule import KAFKA, Rule
+from magnetar.core.compaction.rule import Rule
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 
@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 class Compacting:
     """See the module's docstring."""
 
-    def __init__(self, spawn: Callable[..., None], rule: Rule = KAFKA) -> None:
+    def __init__(self, spawn: Callable[..., None], rule: Rule | None = None) -> None:
         self._spawn = spawn
-        self._rule = rule
+        self._rule = rule or Rule()
         self.busy_with: Topic | None = None
 
     def consider(self, topic: Topic) -> None:

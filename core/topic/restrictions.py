@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from magnetar.core.entry.pulsar_metadata import deliver_at_time
+from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import ConsumerBusy, Invalid, NotAllowed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import Effective
@@ -58,7 +58,7 @@ def refused(payloads: Sequence[bytes], policies: Effective, now_ms: int) -> dict
     for at, payload in enumerate(payloads):
         if size_max and len(payload) > size_max:
             found[at] = NotAllowed(f"Exceed maximum message size of {size_max} bytes")
-        elif delay_max > 0 and (deliver_at_time(payload) or 0) > now_ms + delay_max:
+        elif delay_max > 0 and (form_of(payload).deliver_at(payload) or 0) > now_ms + delay_max:
             found[at] = NotAllowed(
                 f"Exceeds max allowed delivery delay of {delay_max} milliseconds"
             )

@@ -6,7 +6,7 @@ places where earlier meets later, which is what users of a seek by time get else
 
 from typing import Final
 
-from magnetar.core.entry.pulsar_metadata import publish_time
+from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.log.chain import START, Chain, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 
@@ -47,10 +47,10 @@ async def _published(ledger: ManagedLedger, position: Position) -> int:
     """An entry that is lost is taken to be as old as the next one that is not."""
     found = ledger.cached(position)
     if found is not None:
-        entry = found[0].payloads[found[1]]
+        sent = found[0].sent(found[1])
     else:
         near = await ledger.losses.readable_near(position)
         if near is None:
             return 0
-        entry = near.payloads[0]
-    return publish_time(entry)
+        sent = near.sent(0)
+    return form_of(sent).publish_time(sent)

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import trio
 
-from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     BrokerError,
@@ -135,8 +135,10 @@ class Topic:
                 raise NotReady("the topic is being unloaded")
             await self.transactions.begin()
 
-    async def end_transaction(self, writer: int, epoch: int, *, committed: bool) -> None:
-        """Mark it as ended; stored when this returns."""
+    async def end_transaction(
+        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
+    ) -> None:
+        """Mark it as ended, in the form it was written in; stored when this returns."""
         if not self.transactions.present:
             return  # nothing of any was ever written
         waiting = Completion[Position]()
@@ -148,8 +150,7 @@ class Topic:
             waiting.done(result)
 
         now_ms = self.env.clock.wall_ms()
-        marker = kafka_batch.marker(writer, epoch, now_ms, committed=committed)
-        self.publish([kafka_form.wrapped(marker, 1, now_ms)], [1], done)
+        self.publish([form.marker(writer, epoch, now_ms, committed=committed)], [1], done)
         await waiting.told()
 
     def _lost(self) -> None:

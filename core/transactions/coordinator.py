@@ -29,6 +29,7 @@ from msgspec.structs import replace
 
 from magnetar.core.cluster.owned import OwnedRecord, RecordState
 from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
 from magnetar.core.kernel.names import TopicName
@@ -86,8 +87,10 @@ class TransactionSlot:
 class Coordinator:
     """See the module's docstring."""
 
-    def __init__(self, broker: TopicHost, path: str, keep: Keep) -> None:
+    def __init__(self, broker: TopicHost, path: str, form: TransactionalForm, keep: Keep) -> None:
+        """`form` is that of the markers."""
         self._broker = broker
+        self._form = form
         self._path = path
         self._keep = keep
         self._places: dict[str, TransactionSlot] = {}
@@ -339,7 +342,7 @@ class Coordinator:
                 return  # deleted, and with it what was written
             if isinstance(topic, Topic):
                 commit = found.state is TransactionState.COMMITTING
-                await topic.end_transaction(found.writer, found.epoch, committed=commit)
+                await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
 
         async with limiter:
             await _insist(found.name, mark)

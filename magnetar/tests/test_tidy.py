@@ -75,7 +75,10 @@ COVERED_ELSEWHERE = {
     "magnetar/settings/broker.py": "magnetar/settings/tests/test_registry.py",
     "magnetar/settings/server.py": "magnetar/settings/tests/test_registry.py",
     "magnetar/settings/storage.py": "magnetar/settings/tests/test_registry.py",
-    "core/entry/pulsar_metadata.py": "wire/pulsar/tests/test_core_metadata.py",
+    "core/entry/compaction.py": "core/entry/tests/test_form.py",
+    "core/entry/kafka/form.py": "core/entry/tests/test_form.py",
+    "core/entry/pulsar/form.py": "core/entry/tests/test_form.py",
+    "core/entry/pulsar/metadata.py": "wire/pulsar/tests/test_core_metadata.py",
     "core/link/limits.py": "magnetar/tests/test_shares.py",
     "core/ports/database.py": "core/ports/tests/contract_database.py",
     "core/ports/disk.py": "core/ports/tests/contract_disk.py",
@@ -83,6 +86,7 @@ COVERED_ELSEWHERE = {
     "core/ports/machine.py": "bookie/machine/tests/test_system.py",
     "core/ports/metadata_store.py": "core/ports/tests/contract_metadata_store.py",
     "core/ports/threads.py": "core/ports/tests/contract_threads.py",
+    "core/testing/note_form.py": "core/entry/tests/test_form.py",
 }
 """Modules that are better tested through another one: here is where."""
 
@@ -97,6 +101,19 @@ EXPECTED_ARGUMENTS = {"put": 3, "delete": 2}
 
 BAD_NAMES = re.compile(r"^(utils?|helpers?|common|misc|managers?|impl)$")
 BAD_CLASSES = re.compile(r"(Manager|Helper|Impl|Utils?)$")
+
+
+PROTOCOLS = re.compile(r"kafka|pulsar|mqtt", re.IGNORECASE)
+FORMS = ("core/entry/kafka/*", "core/entry/pulsar/*", "core/entry/forms.py")
+"""Who may speak a protocol's words in core."""
+STORED_NAMES = {
+    "core/broker/catalog.py": {"pulsar"},
+    "core/kernel/names.py": {"pulsar.repl.", "pulsar.dedup"},
+    "core/ledger/cursor/cursor_store.py": {"pulsar", "pulsar/cursor", "pulsar/managed-ledger"},
+    "core/ledger/log/managed_ledger.py": {"pulsar", "pulsar/managed-ledger"},
+    "core/topic/publishing/deduplication.py": {"pulsar.dedup"},
+}
+"""Names in Pulsar's own stored formats, which its tools read; nothing is decided by them."""
 
 
 @cache
@@ -212,6 +229,46 @@ def test_every_metadata_write_is_conditional() -> None:
 )
 def test_an_unconditional_write_is_found(call: str, refused: bool) -> None:
     assert bool(list(_unconditional("x.py", ast.parse(call)))) is refused
+
+
+def _words(tree: ast.Module) -> Iterator[str]:
+    """Names and texts of a module, but for its prose, which may cite a protocol's sources."""
+    prose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in prose:
+            value = node.value
+            yield value.decode("latin-1") if isinstance(value, bytes) else str(value)
+        for field in ("id", "attr", "name", "arg", "module"):
+            found = getattr(node, field, None)
+            if isinstance(found, str):
+                yield found
+
+
+def test_only_a_forms_folder_speaks_its_protocols_words() -> None:
+    found = set()
+    for name, tree in _modules().items():
+        ours = name.startswith("core/") and not _is_test(name)
+        if ours and not any(fnmatch(name, pattern) for pattern in FORMS):
+            spoken = {word for word in _words(tree) if PROTOCOLS.search(word)}
+            found |= {(name, word) for word in spoken - STORED_NAMES.get(name, set())}
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def to_kafka(): pass", {"to_kafka"}),
+        ("from magnetar.core.entry.pulsar import form", {"magnetar.core.entry.pulsar", "form"}),
+        ("x = b'kafka.headers'", {"x", "kafka.headers"}),
+        ("'''As Kafka does.'''", set()),
+    ],
+)
+def test_words_are_found(code: str, words: set[str]) -> None:
+    assert set(_words(ast.parse(code))) == words
 
 
 def test_two_classes_share_a_name_only_if_the_glossary_says_why() -> None:

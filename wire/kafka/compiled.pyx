@@ -20,7 +20,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
 from libc.string cimport memcmp
 
 from magnetar.core.kernel.checksum import crc32c
-from magnetar.core.entry.kafka_batch import BatchHeader
+from magnetar.core.entry.kafka.record_batch import BatchHeader
 
 cdef enum:
     # Of a request: key and version, then the correlation id, then words.

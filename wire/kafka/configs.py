@@ -17,7 +17,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from magnetar.core.entry.compression import KAFKA_CODECS, NONE
+from magnetar.core.entry.kafka import compression
+from magnetar.core.entry.kafka.compression import NONE
 from magnetar.core.policy.policies import (
     Compaction,
     Effective,
@@ -53,7 +54,7 @@ COMPRESSION_TYPE: Final = "compression.type"
 AS_IT_CAME: Final = "producer"
 CODECS: Final[Mapping[str, int]] = {
     "uncompressed": NONE,
-    **{codec.name: number for number, codec in KAFKA_CODECS.items()},
+    **{codec.name: number for number, codec in compression.CODECS.items()},
 }
 """The numbers that batches have for them."""
 BATCH_BYTES_MAX: Final = 16 * 1024 * 1024

@@ -19,6 +19,7 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.ports.metadata_store import ABSENT
@@ -121,7 +122,7 @@ class KafkaFront:
         }
         """Configs of topics that have not decided, as far as an operator may."""
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
-        self.coordinator = Coordinator(broker, TRANSACTIONS, self._keep)
+        self.coordinator = Coordinator(broker, TRANSACTIONS, form, self._keep)
         self.records = Records(broker.metadata)
         self.keeper = MemberStore(broker.metadata, broker.ownership)
         self.configured = Configured(broker.metadata, options.groups)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.kafka import record_batch, wrapper
 from magnetar.core.kernel.errors import Corrupted, WireError
 from magnetar.core.link.large_frame import Gathering
 from magnetar.wire.kafka import apis, hot
@@ -184,14 +184,14 @@ class KafkaWire:
             return 0, 0
         shape, at = found
         try:
-            last_delta = kafka_batch.header_of(memoryview(begin)[at:]).last_delta
+            last_delta = record_batch.header_of(memoryview(begin)[at:]).last_delta
         except Corrupted:
             return 0, 0
         if last_delta < 0:
             return 0, 0
         self._begun = shape, begin[:at]
         self.frame_bytes_wanted -= at
-        return at, kafka_form.front_bytes(last_delta + 1)
+        return at, wrapper.front_bytes(last_delta + 1)
 
     def feed_large(self, frame: Gathering) -> None:
         begun, self._begun = self._begun, None

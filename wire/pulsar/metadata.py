@@ -1,7 +1,7 @@
 """The whole of a message's metadata, for whoever looks into an entry: peek, export, crossing.
 
 Nothing on the hot path comes here; the few fields that dispatch acts on have their own reader in
-`core.entry.pulsar_metadata`.
+`core.entry.pulsar.metadata`.
 
 Invariant: presence is kept where it means something (`batch_size`, keys, `deliver_at_time`).
 """

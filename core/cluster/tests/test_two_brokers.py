@@ -14,6 +14,7 @@ import trio
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
 from magnetar.core.kernel.names import NamespaceName, TopicName
@@ -217,7 +218,7 @@ async def begun(coordinator: Coordinator, writer: int = 7) -> None:
 async def test_a_transaction_is_decided_by_one(
     stores: Stores, brokers: tuple[Broker, Broker]
 ) -> None:
-    ours, theirs = (Coordinator(broker, PATH, keep) for broker in brokers)
+    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
     topic = await loaded(brokers[1])
     await topic.begin_transactions()
     await begun(ours)
@@ -240,7 +241,7 @@ async def test_a_transaction_is_decided_by_one(
 
 
 async def test_a_transaction_is_begun_by_one(brokers: tuple[Broker, Broker]) -> None:
-    ours, theirs = (Coordinator(broker, PATH, keep) for broker in brokers)
+    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
     async with ours.alone_with("n", settled=True) as place:
         await begun(theirs, writer=8)
         with pytest.raises(NotCoordinator):
@@ -254,7 +255,7 @@ async def test_a_transaction_is_begun_by_one(brokers: tuple[Broker, Broker]) -> 
 async def test_whoever_waits_for_a_lost_transaction_gets_the_new_one(
     brokers: tuple[Broker, Broker],
 ) -> None:
-    ours, theirs = (Coordinator(broker, PATH, keep) for broker in brokers)
+    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
     await (await loaded(brokers[1])).begin_transactions()
     await begun(ours)
     seen: list[TransactionState] = []
@@ -278,7 +279,9 @@ async def test_an_end_that_another_one_carries_out_ends_here(
     brokers: tuple[Broker, Broker],
 ) -> None:
     """Both find a decision, and carry it out: it is the same one."""
-    first, ours, theirs = (Coordinator(broker, PATH, keep) for broker in (brokers[0], *brokers))
+    first, ours, theirs = (
+        Coordinator(broker, PATH, form, keep) for broker in (brokers[0], *brokers)
+    )
     await (await loaded(brokers[0])).begin_transactions()
     await begun(first)
     async with first.alone_with("n", settled=True) as place:
@@ -345,7 +348,7 @@ async def test_a_start_touches_nothing_of_another_owner(stores: Stores) -> None:
     table.transactions["n"] = peer
     table.topics[T.full] = peer
     async with running(stores) as owner:
-        coordinator = Coordinator(owner, PATH, keep)
+        coordinator = Coordinator(owner, PATH, form, keep)
         await (await loaded(owner)).begin_transactions()
         await begun(coordinator)
         async with coordinator.alone_with("n", settled=True) as place:
@@ -355,7 +358,7 @@ async def test_a_start_touches_nothing_of_another_owner(stores: Stores) -> None:
             await place.record.write(decided)
         before = dict(stores.metadata._values)
         async with running(stores, table) as other:
-            theirs = Coordinator(other, PATH, keep)
+            theirs = Coordinator(other, PATH, form, keep)
             await theirs.open()
             await settled()
             assert list(theirs.all()) == []

@@ -7,10 +7,11 @@ from typing import NamedTuple
 from magnetar.core.compaction.judging import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import plan
 from magnetar.core.compaction.rewriting import Rewriting
-from magnetar.core.compaction.rule import KAFKA
-from magnetar.core.entry import crossing, header, kafka_batch, kafka_form
-from magnetar.core.entry.compression import compress_records
-from magnetar.core.entry.kafka_batch import HEADER_BYTES, header_of
+from magnetar.core.compaction.rule import Rule
+from magnetar.core.entry import crossing, header
+from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka.compression import compress_records
+from magnetar.core.entry.kafka.record_batch import HEADER_BYTES, header_of
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 from magnetar.core.ledger.log.ledger_list_record import MIXED
@@ -35,17 +36,17 @@ def batch(
         Record(place, 1000 + place, key, value, ((b"h", b"x"),))
         for place, (key, value) in enumerate(records)
     ]
-    plain = kafka_batch.batch_of(made, 0, len(made))
+    plain = record_batch.batch_of(made, 0, len(made))
     about = header_of(plain)._replace(
         producer_id=producer_id, producer_epoch=0, first_sequence=0, **fields
     )
     about = about._replace(attributes=about.attributes | codec)
-    return kafka_batch.joined(about, compress_records(plain[HEADER_BYTES:], codec))
+    return record_batch.joined(about, compress_records(plain[HEADER_BYTES:], codec))
 
 
 def wrapped(made: bytes) -> bytes:
     """As the entry of a Kafka producer."""
-    return kafka_form.wrapped(made, header_of(made).last_delta + 1, 1)
+    return wrapper.wrapped(made, header_of(made).last_delta + 1, 1)
 
 
 async def appended(ledger: ManagedLedger, *tails: bytes, count: int | None = None) -> None:
@@ -53,7 +54,7 @@ async def appended(ledger: ManagedLedger, *tails: bytes, count: int | None = Non
     if not ledger.mixed:
         await ledger.set_property(MIXED, "")
     for tail in tails:
-        found = kafka_form.batch_in(tail)
+        found = wrapper.batch_in(tail)
         messages = header_of(found).last_delta + 1 if found is not None else count or 1
         ledger.append([tail], [messages], Told())
         await settled()
@@ -102,6 +103,6 @@ async def compacted(
     found = plan(ledger.chain, clean_to, wanted, now_ms)
     if found is None:
         return False
-    terms = Terms(KAFKA, now_ms, retention_ms, clean_to)
+    terms = Terms(Rule(), now_ms, retention_ms, clean_to)
     await Rewriting(ledger, found, terms, outcomes, lambda: None, keys_max).run()
     return True

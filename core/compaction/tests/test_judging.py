@@ -5,20 +5,22 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.compaction import judging
-from magnetar.core.compaction.batches import UnpackedBatch
 from magnetar.core.compaction.judging import (
     PRODUCER_KEPT_MS,
     Judge,
     Standing,
     Terms,
-    form_of,
     standing_of,
+    unpacked,
 )
 from magnetar.core.compaction.latest import Latest
-from magnetar.core.compaction.rule import KAFKA
+from magnetar.core.compaction.rule import Rule
 from magnetar.core.compaction.tests.histories import batch, wrapped
-from magnetar.core.entry import crossing, header, kafka_form, pulsar_messages
-from magnetar.core.entry.kafka_batch import CONTROL, TRANSACTIONAL
+from magnetar.core.entry import crossing, header
+from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka.compaction import UnpackedBatch
+from magnetar.core.entry.kafka.record_batch import CONTROL, TRANSACTIONAL
+from magnetar.core.entry.pulsar import messages
 from magnetar.core.entry.record import Record
 from magnetar.core.testing.entries import entry
 
@@ -42,7 +44,7 @@ def latest(*keys: bytes, end: int = 100) -> Latest:
 
 
 def judge(known: Latest, now_ms: int = NOW, clean_to: int = 0) -> Judge:
-    return Judge(known, Terms(KAFKA, now_ms, RETENTION, clean_to))
+    return Judge(known, Terms(Rule(), now_ms, RETENTION, clean_to))
 
 
 def left_of(asked: Judge, entry: bytes, became: Standing = Standing.OPEN) -> bytes | None:
@@ -76,7 +78,7 @@ def test_tombstones_note_their_time_and_go_when_it_has_come() -> None:
     known = latest(b"b", b"a")
     first = left_of(judge(known), stored(wrapped(batch([(b"b", b"x"), (b"a", None)])), 0, 2))
     assert first is not None
-    batch_in = kafka_form.batch_in(first[header.read(first).size :])
+    batch_in = wrapper.batch_in(first[header.read(first).size :])
     assert UnpackedBatch(batch_in or b"", 0).horizon_ms == NOW + RETENTION
     assert left_of(judge(known, NOW + RETENTION - 1), first) is first
     assert keys_in(left_of(judge(known, NOW + RETENTION), first)) == [b"b"]
@@ -87,7 +89,7 @@ def test_tombstones_of_pulsars_go_when_they_were_there_for_long() -> None:
     tail = len(gone).to_bytes(4, "big") + gone
     old = stored(tail, 3, time_ms=NOW - RETENTION)
     known = latest(b"x", b"x", b"x", b"a")
-    assert form_of(old) is not None
+    assert unpacked(old) is not None
     assert left_of(judge(known, clean_to=4), old) is None
     assert left_of(judge(known, clean_to=3), old) is old, "it has been through no compaction"
     assert left_of(judge(known, NOW - 1, clean_to=4), old) is old
@@ -136,14 +138,14 @@ def test_the_last_batch_of_a_producer_leaves_its_header() -> None:
 
 
 def test_who_claims_others_indexes_is_not_heard() -> None:
-    assert form_of(stored(wrapped(batch([(b"a", b"1"), (b"b", b"1")])), 0, 2)) is not None
-    assert form_of(stored(wrapped(batch([(b"a", b"1"), (b"b", b"1")])), 0, 1)) is None
+    assert unpacked(stored(wrapped(batch([(b"a", b"1"), (b"b", b"1")])), 0, 2)) is not None
+    assert unpacked(stored(wrapped(batch([(b"a", b"1"), (b"b", b"1")])), 0, 1)) is None
 
 
 def test_what_can_only_go_as_a_whole() -> None:
     """It stays for one of its messages, and with it what deletes the others."""
     records = [Record(0, 1, b"a", b"old"), Record(1, 1, b"b", b"x")]
-    both = stored(pulsar_messages.batch_of(records, 3, 1), 0, 2)
+    both = stored(messages.batch_of(records, 3, 1, b"kafka"), 0, 2)
     for keys, stays in (((b"x", b"b", b"a"), True), ((b"x", b"x", b"a", b"b"), False)):
         asked = judge(latest(*keys), NOW + RETENTION)
         assert (left_of(asked, both) is both) is stays

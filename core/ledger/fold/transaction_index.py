@@ -17,7 +17,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import NamedTuple
 
-from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.form import MarkKind
+from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.log.chain import Position
 
 ProducerId = int
@@ -104,16 +105,13 @@ class TransactionIndex:
 
     def apply(self, sent: bytes, index: int, position: Position, now_ms: int) -> None:
         """An entry as it is read; most have nothing to do with transactions."""
-        batch = kafka_form.batch_in(sent)
-        if batch is None:
+        found = form_of(sent).transaction_mark(sent)
+        if found is None:
             return
-        header = kafka_batch.header_of(batch)
-        if not header.attributes & kafka_batch.TRANSACTIONAL:
-            return
-        if header.attributes & kafka_batch.CONTROL:
-            self.ended(header.producer_id, index, committed=kafka_batch.is_commit(batch))
+        if found.kind is MarkKind.PART:
+            self.wrote(found.writer, index, position, now_ms)
         else:
-            self.wrote(header.producer_id, index, position, now_ms)
+            self.ended(found.writer, index, committed=found.kind is MarkKind.COMMIT)
 
     def forget_before(self, index: int) -> None:
         """The log begins there now."""

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
+from magnetar.core.entry.forms import NOTHING
 from magnetar.core.kernel.errors import BrokerError, Corrupted, LedgerNotFound
-from magnetar.core.ledger.read.sparse import NOTHING
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.ledger.reports import said
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.entry import header, kafka_batch, kafka_form
+from magnetar.core.entry import header
+from magnetar.core.entry.forms import NOTHING
 from magnetar.core.ledger.read.kept_entries import KeptEntries
 from magnetar.core.ledger.read.tail_cache import Slice
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 AHEAD_ENTRIES: Final = 1_000
 AHEAD_BYTES: Final = 512 * 1024
 """Read at once, and kept of one log."""
-NOTHING: Final = kafka_form.wrapped(kafka_batch.batch_of((), 0, 1), 1, 0)
-"""A batch without records, and without an index."""
 
 
 class Sparse:

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.entry import kafka_form
-from magnetar.core.entry.pulsar_metadata import event_time, publish_time
+from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.read import chunked
@@ -61,12 +60,9 @@ class TimedMessage(Struct, frozen=True):
     time_ms: int
 
 
-def latest_in(tail: bytes) -> int:
+def latest_in(sent: bytes) -> int:
     """The latest time that an entry says outside; -1 if it says none."""
-    found = kafka_form.last_time_now(tail)
-    if found is None:
-        return event_time(tail) or publish_time(tail) or -1
-    return found
+    return form_of(sent).latest_time(sent)
 
 
 class Points:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from magnetar.core.entry import kafka_batch, kafka_form
-from magnetar.core.entry.kafka_batch import header_of
+from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka.record_batch import header_of
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import BrokerError, StorageFailed
 from magnetar.core.ledger.fold.fold import Fold
@@ -84,19 +84,19 @@ class OfTransactions:
     def next(self, step: Step) -> bytes:
         kind, producer = step
         if kind != 0 and producer in self.view.open:
-            data = kafka_batch.marker(producer, 0, 1, committed=kind == 1)
+            data = record_batch.marker(producer, 0, 1, committed=kind == 1)
         else:
             data = transactional(producer)
-        return kafka_form.wrapped(data, 1, 1)
+        return wrapper.wrapped(data, 1, 1)
 
     def sent(self, entry: bytes) -> Done:
-        header = header_of(kafka_form.batch_in(entry) or b"")
+        header = header_of(wrapper.batch_in(entry) or b"")
 
         def done(position: Any) -> None:
             index = self.ledger.index_told(position)
-            if header.attributes & kafka_batch.CONTROL:
-                batch = kafka_form.batch_in(entry) or b""
-                committed = kafka_batch.is_commit(batch)
+            if header.attributes & record_batch.CONTROL:
+                batch = wrapper.batch_in(entry) or b""
+                committed = record_batch.is_commit(batch)
                 self.view.ended(header.producer_id, index, committed=committed)
             else:
                 self.view.wrote(header.producer_id, index, position, 0)
@@ -129,14 +129,14 @@ class OfProducers:
             first = known.batches[-1].last + 1
         if kind == 2:
             epoch, first = epoch + 1, 0
-        data = bytearray(kafka_batch.batch_of([Record(0, 1, None, b"v")], 0, 1))
+        data = bytearray(record_batch.batch_of([Record(0, 1, None, b"v")], 0, 1))
         data[43:51] = producer.to_bytes(8, "big")
         data[51:53] = epoch.to_bytes(2, "big")
         data[53:57] = first.to_bytes(4, "big")
-        return kafka_form.wrapped(bytes(data), 1, 1)
+        return wrapper.wrapped(bytes(data), 1, 1)
 
     def sent(self, entry: bytes) -> Done:
-        header = header_of(kafka_form.batch_in(entry) or b"")
+        header = header_of(wrapper.batch_in(entry) or b"")
         batch, before = self.view.admit(header, NOW_MS)
         assert not before
 
@@ -156,8 +156,8 @@ class OfProducers:
 
 
 def transactional(writer: int) -> bytes:
-    batch = bytearray(kafka_batch.batch_of([Record(0, 1, None, b"v")], 0, 1))
-    batch[22] |= kafka_batch.TRANSACTIONAL
+    batch = bytearray(record_batch.batch_of([Record(0, 1, None, b"v")], 0, 1))
+    batch[22] |= record_batch.TRANSACTIONAL
     batch[43:51] = writer.to_bytes(8, "big")
     return bytes(batch)
 

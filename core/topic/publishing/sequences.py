@@ -17,8 +17,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from magnetar.core.entry import kafka_form
-from magnetar.core.entry.pulsar_metadata import chunk, sequence
+from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.log.chain import Position
 
 NAMES_MAX: Final = 10_000
@@ -76,10 +75,8 @@ class ProducerSequences:
     # -- as a view of the log -----------------------------------------------------------------
 
     def apply(self, sent: bytes, _index: int, _position: Position, _now_ms: int) -> None:
-        """An entry as it is read. Kafka's producers are known by other numbers."""
-        if kafka_form.batch_in(sent) is not None:
-            return
-        found = sequence(sent)
+        """An entry as it is read; some forms number their producers in another way."""
+        found = form_of(sent).sequence(sent)
         if found is not None and counts(sent):
             self.store(found[0].decode(errors="replace"), found[1])
 
@@ -93,7 +90,7 @@ class ProducerSequences:
         self.stored = dict(image)
 
 
-def counts(payload: bytes) -> bool:
-    """Whether its sequence id is done with: of a large message only the last part says so."""
-    part = chunk(payload)
-    return part is None or part.chunk_id == part.chunks - 1
+def counts(sent: bytes) -> bool:
+    """Whether its sequence id is done with: of a large message only the last chunk says so."""
+    part = form_of(sent).chunk(sent)
+    return part is None or part.is_last

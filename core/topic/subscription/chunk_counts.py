@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.entry.forms import NATIVE
 from magnetar.core.ledger.read.tail_cache import Slice
 
 MEAN_BYTES_MIN: Final = 16 * 1024
@@ -36,7 +36,7 @@ class ChunksOut:
         for at, payload in enumerate(part.payloads):
             if part.counts is not None and part.counts[at] != 1:
                 continue
-            found = chunk(payload)
+            found = NATIVE.chunk(payload)
             if found is not None:
                 self.count += 1
                 self._amid = found.chunk_id < found.chunks - 1

@@ -1,4 +1,4 @@
-"""Entries of a mixed topic as Pulsar's consumers take them: in their own form.
+"""Entries of a mixed topic as subscriptions deliver them: in the native form (`core/entry`).
 
 A topic is mixed as soon as somebody writes it in another form. Entries cross when they are about to
 be delivered, a few at a time; one with many messages in it does so in a thread, so that others do
@@ -16,8 +16,9 @@ from typing import Final
 
 import trio
 
-from magnetar.core.entry import crossing, kafka_form
-from magnetar.core.entry.kafka_batch import TRANSACTIONAL, header_of
+from magnetar.core.entry import crossing
+from magnetar.core.entry.form import Form
+from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -44,10 +45,10 @@ async def crossed(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
     for place, stored in enumerate(part.payloads):
         header, tail = part.header(place), part.sent(place)
         headers.append(stored[: header.size] if part.headers is None else part.headers[place])
-        batch = kafka_form.batch_in(tail)
+        form = form_of(tail)
         count = 1 if part.counts is None else part.counts[place]
-        if batch is not None:
-            tail, count = await _crossed(ledger, tail, batch, header.first_index, count)
+        if form is not NATIVE:
+            tail, count = await _crossed(ledger, form, tail, header.first_index, count)
             if not tail:
                 hide(part.ledger_id, part.first_entry + place, part.first_entry + place)
             messages += count
@@ -63,18 +64,17 @@ async def crossed(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
 
 
 async def _crossed(
-    ledger: ManagedLedger, tail: bytes, batch: bytes, index: int, count: int
+    ledger: ManagedLedger, form: Form, sent: bytes, index: int, count: int
 ) -> tuple[bytes, int]:
     transactions = ledger.transactions
     try:
         if transactions.aborted:
-            about = header_of(batch)
-            in_one = about.attributes & TRANSACTIONAL
-            if in_one and transactions.hides(about.producer_id, index):
+            found = form.transaction_mark(sent)
+            if found is not None and transactions.hides(found.writer, index):
                 return b"", 0
         if count <= MESSAGES_ON_THE_LOOP:
-            return crossing.to_pulsar(tail, batch, index)
-        return await trio.to_thread.run_sync(crossing.to_pulsar, tail, batch, index)
+            return crossing.crossed(sent, NATIVE, index)
+        return await trio.to_thread.run_sync(crossing.crossed, sent, NATIVE, index)
     except Corrupted as error:
         log.error("%s: nobody can read the batch at index %d: %s", ledger.name, index, error)
         return b"", 0

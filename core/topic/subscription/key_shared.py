@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from magnetar.core.dispatch.key_shared import KeyShared, Mode
-from magnetar.core.entry.pulsar_metadata import sticky_key
+from magnetar.core.entry.forms import NATIVE
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -264,4 +264,4 @@ def mode_of(consumer: Consumer) -> Mode:
 
 def hash_of(keys: KeyShared[Consumer], payload: bytes) -> int:
     """The hash of an entry's key."""
-    return keys.hash_of(sticky_key(payload) or b"")
+    return keys.hash_of(NATIVE.ordering_key(payload) or b"")

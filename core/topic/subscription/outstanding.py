@@ -22,7 +22,7 @@ from typing import Final
 import trio
 from msgspec import Struct
 
-from magnetar.core.entry.pulsar_metadata import deliver_at_time
+from magnetar.core.entry.forms import NATIVE
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -142,7 +142,7 @@ class Outstanding:
         if not self.limits.delays:
             return late
         for at, payload in enumerate(piece.payloads):
-            due_ms = deliver_at_time(payload)
+            due_ms = NATIVE.deliver_at(payload)
             if due_ms is not None and due_ms > now_ms:
                 position = (piece.ledger_id, piece.first_entry + at)
                 self.replay.discard(position)

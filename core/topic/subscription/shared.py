@@ -13,7 +13,7 @@ from typing import Final
 
 from magnetar.core.dispatch.chunks import ChunkedEntry, ChunkOwners
 from magnetar.core.dispatch.shared import Share, choose
-from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.entry.forms import NATIVE
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -183,8 +183,7 @@ def _chunks_of(work: Slice) -> dict[int, ChunkedEntry]:
     """Which entries are parts of large messages, by place."""
     found = {}
     for at, payload in enumerate(work.payloads):
-        part = chunk(payload)
+        part = NATIVE.chunk(payload)
         if part is not None:
-            last = part.chunk_id == part.chunks - 1
-            found[at] = ChunkedEntry(part.uuid, part.chunk_id == 0, last)
+            found[at] = ChunkedEntry(part.uuid, part.chunk_id == 0, part.is_last)
     return found

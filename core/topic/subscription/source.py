@@ -20,10 +20,10 @@ from collections.abc import Callable
 
 import trio
 
+from magnetar.core.entry.forms import NOTHING
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.read.sparse import NOTHING
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.subscription.foreign_entries import Hide, crossed
 

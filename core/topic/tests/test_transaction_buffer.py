@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.kafka import form, record_batch, wrapper
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
@@ -18,8 +18,8 @@ from magnetar.core.topic.transaction_buffer import decode, encode
 
 
 def transactional(writer: int) -> bytes:
-    batch = bytearray(kafka_batch.batch_of([Record(0, 1, None, b"v")], 0, 1))
-    batch[22] |= kafka_batch.TRANSACTIONAL
+    batch = bytearray(record_batch.batch_of([Record(0, 1, None, b"v")], 0, 1))
+    batch[22] |= record_batch.TRANSACTIONAL
     batch[43:51] = writer.to_bytes(8, "big")
     return bytes(batch)
 
@@ -28,7 +28,7 @@ async def write(topic: Topic, writer: int) -> None:
     def done(result: Any) -> None:
         topic.transactions.index.wrote(writer, topic.ledger.index_told(result), result, 1)
 
-    entry = kafka_form.wrapped(transactional(writer), 1, 1)
+    entry = wrapper.wrapped(transactional(writer), 1, 1)
     topic.publish([entry], [1], done)
     await settled()
 
@@ -48,12 +48,12 @@ async def test_all_of_it_is_there_again(killed: bool, saved: bool) -> None:
         await topic.begin_transactions()
         await write(topic, 1)
         await write(topic, 2)
-        await topic.end_transaction(1, 0, committed=False)
+        await topic.end_transaction(form, 1, 0, committed=False)
         if saved:
             await topic.transactions.fold.save()
         await write(topic, 3)
         await write(topic, 2)
-        await topic.end_transaction(2, 0, committed=True)
+        await topic.end_transaction(form, 2, 0, committed=True)
         before = topic.transactions.index
         again = await reloaded(desk, topic, killed=killed)
         index = again.transactions.index
@@ -65,7 +65,7 @@ async def test_all_of_it_is_there_again(killed: bool, saved: bool) -> None:
 async def test_logs_without_any_have_no_fold() -> None:
     async with bench() as desk:
         topic = await desk.topic()
-        await topic.end_transaction(1, 0, committed=True)
+        await topic.end_transaction(form, 1, 0, committed=True)
         assert topic.ledger.chain.entries == 0
         again = await desk.topic()
         assert not again.transactions.present

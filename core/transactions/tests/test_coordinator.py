@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
@@ -67,7 +68,7 @@ def state_of(coordinator: Coordinator, name: str = "n") -> TransactionState | No
 async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> None:
     keeper = Keeper()
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, keeper)
+        coordinator = Coordinator(broker, PATH, form, keeper)
         topics = await topics_of(broker)
         await begun(coordinator)
         assert state_of(coordinator) is TransactionState.ONGOING
@@ -85,7 +86,7 @@ async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> N
 
 async def test_only_who_is_in_it_may_write() -> None:
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
         assert coordinator.admits(7, 0, LOGS[0])
@@ -100,7 +101,7 @@ async def test_only_who_is_in_it_may_write() -> None:
 async def test_what_was_decided_before_a_crash_is_carried_out_after_it(commit: bool) -> None:
     stores, keeper = Stores(sync_at_once=False), Keeper()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, keeper)
+        coordinator = Coordinator(broker, PATH, form, keeper)
         await topics_of(broker)
         await begun(coordinator)
         await decide(coordinator, commit=commit)
@@ -108,7 +109,7 @@ async def test_what_was_decided_before_a_crash_is_carried_out_after_it(commit: b
         assert state_of(coordinator) in (TransactionState.COMMITTING, TransactionState.ABORTING)
     stores = _after_a_crash(stores)
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, keeper)
+        coordinator = Coordinator(broker, PATH, form, keeper)
         await coordinator.open()
         await settled()
         assert state_of(coordinator) is (
@@ -129,11 +130,11 @@ def _after_a_crash(stores: Stores) -> Stores:
 async def test_a_transaction_that_goes_on_is_there_after_a_crash() -> None:
     stores = Stores()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await coordinator.open()
         assert state_of(coordinator) is TransactionState.ONGOING
         assert coordinator.admits(7, 0, LOGS[2])
@@ -143,7 +144,7 @@ async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> N
     keeper = Keeper()
     keeper.failures = 3
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, keeper)
+        coordinator = Coordinator(broker, PATH, form, keeper)
         await topics_of(broker)
         await begun(coordinator)
         await decide(coordinator, commit=True)
@@ -155,7 +156,7 @@ async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> N
 
 async def test_a_topic_that_is_gone_holds_nobody_up() -> None:
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
         await broker.delete(NAMES[1], force=True)
@@ -169,7 +170,7 @@ async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
 ) -> None:
     stores = Stores()
     async with running(stores) as broker, trio.open_nursery() as nursery:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
         nursery.start_soon(coordinator.run, 3_600_000)
@@ -187,7 +188,7 @@ async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
 async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -> None:
     stores = Stores()
     async with running(stores) as broker, trio.open_nursery() as nursery:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator, "old")
         await decide(coordinator, commit=True, name="old")
@@ -205,7 +206,7 @@ async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -
 async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = Stores()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, Keeper())
+        coordinator = Coordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
 
@@ -228,7 +229,7 @@ async def test_a_decision_of_which_nobody_heard_is_not_changed(
     """The store wrote it, and the connection broke before it could say so."""
     stores, keeper = Stores(), Keeper()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, keeper)
+        coordinator = Coordinator(broker, PATH, form, keeper)
         await topics_of(broker)
         await begun(coordinator)
         put = stores.metadata.put

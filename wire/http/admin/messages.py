@@ -17,10 +17,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from magnetar.core.entry import crossing
-from magnetar.core.entry.compression import CODECS, decompress
+from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.entry.header import read as read_header
-from magnetar.core.entry.kafka_form import batch_in
-from magnetar.core.entry.pulsar_metadata import message_count
+from magnetar.core.entry.pulsar.compression import CODECS, decompress
+from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
 from magnetar.core.ledger.log.chain import START, Position
@@ -121,10 +121,9 @@ def _as_message(stored: bytes) -> bytes:
     """An entry as Pulsar's clients get it, whoever brought it."""
     header = read_header(stored)
     sent = stored[header.size :]
-    batch = batch_in(sent)
-    if batch is None:
+    if form_of(sent) is NATIVE:
         return stored
-    crossed, _ = crossing.to_pulsar(sent, batch, header.first_index)
+    crossed, _ = crossing.crossed(sent, NATIVE, header.first_index)
     return stored[: header.size] + crossed if crossed else stored
 
 

@@ -14,7 +14,7 @@ import trio
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.entry.header import read as read_header
-from magnetar.core.entry.pulsar_metadata import message_count
+from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     Corrupted,

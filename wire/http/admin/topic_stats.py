@@ -13,8 +13,8 @@ import trio
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.broker import AnyTopic
+from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.header import read as read_header
-from magnetar.core.entry.pulsar_metadata import publish_time
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.cursor.acks import AckState
@@ -329,7 +329,8 @@ async def _oldest_time(topic: AnyTopic, subscription: Subscription | VolatileSub
     if near is None:
         return -1
     entry = near.payloads[0]
-    return publish_time(entry[read_header(entry).size :])
+    sent = entry[read_header(entry).size :]
+    return form_of(sent).publish_time(sent)
 
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"

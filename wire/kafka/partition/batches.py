@@ -1,4 +1,4 @@
-"""Whether a record batch may be stored. Pure; what is in one says `core/entry/kafka_batch.py`.
+"""Whether a record batch may be stored. Pure; its layout: `core/entry/kafka/record_batch.py`.
 
 Invariant: a batch is stored as it came, but for the time and the compression where these are the
 broker's to say, and a last timestamp that is not its records'; its base offset and leader epoch,
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from magnetar.core.entry import kafka_batch
-from magnetar.core.entry.compression import (
-    KAFKA_CODECS,
+from magnetar.core.entry.kafka import record_batch
+from magnetar.core.entry.kafka.compression import (
+    CODECS,
     NONE,
     RECORDS_BYTES_MAX,
     Oversized,
     decompress_records,
 )
-from magnetar.core.entry.kafka_batch import CODEC, HEADER_BYTES, BatchHeader
+from magnetar.core.entry.kafka.record_batch import CODEC, HEADER_BYTES, BatchHeader
 from magnetar.core.entry.record import NO_TIME
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
@@ -52,7 +52,7 @@ of librdkafka count `message.max.bytes` before they compress.
 """
 PACKED_AT_ONCE_BYTES_MAX: Final = 32 * 1024
 """Of what is compressed: more than that rarely has so few."""
-ATTRIBUTES_AT: Final = kafka_batch.CHECKED_AT
+ATTRIBUTES_AT: Final = record_batch.CHECKED_AT
 NO_KEY: Final = "Compacted topic cannot accept message without key in topic partition"
 BAD_TIMES: Final = "One or more records have been rejected due to invalid timestamp"
 
@@ -87,14 +87,14 @@ def checked(
         _refuse_bad(records, at, header, rules, now_ms)
         raise KafkaRefusal(INVALID_RECORD, "its records do not add up")
     if rules.append_time:
-        return kafka_batch.stamped(batch, now_ms), header
+        return record_batch.stamped(batch, now_ms), header
     low, high = header.first_timestamp + found[0], header.first_timestamp + found[1]
     if high - now_ms > rules.after_ms or now_ms - low > rules.before_ms:
         _refuse_bad(records, at, header, rules, now_ms)
     if high != header.last_timestamp:
         if not -INT64_MAX <= high <= INT64_MAX:
             raise KafkaRefusal(INVALID_TIMESTAMP, "a record has a time that no clock shows")
-        return kafka_batch.dated(batch, high)
+        return record_batch.dated(batch, high)
     return batch, header
 
 
@@ -108,9 +108,9 @@ def prepared(
         raise KafkaRefusal(MESSAGE_TOO_LARGE, str(error)) from None
     if rules.codec is None or header.attributes & CODEC == rules.codec:
         return batch, header
-    batch = kafka_batch.recompressed(batch, rules.codec)
+    batch = record_batch.recompressed(batch, rules.codec)
     _check_size(batch, rules)
-    return batch, kafka_batch.header_of(batch)
+    return batch, record_batch.header_of(batch)
 
 
 def _expanded_max(batch: bytes | memoryview) -> int:
@@ -141,7 +141,7 @@ sound_now = quickest(sound, "magnetar.wire.kafka.compiled")
 
 def _checked_header(batch: bytes | memoryview) -> BatchHeader:
     try:
-        header = kafka_batch.header_of(batch)
+        header = record_batch.header_of(batch)
     except Corrupted as error:
         raise KafkaRefusal(CORRUPT_MESSAGE, str(error)) from error
     check(batch, header)
@@ -150,25 +150,25 @@ def _checked_header(batch: bytes | memoryview) -> BatchHeader:
 
 def check(batch: bytes | memoryview, header: BatchHeader) -> None:
     """Whether a producer may send it anywhere. Its records are another matter."""
-    if header.magic != kafka_batch.MAGIC:
+    if header.magic != record_batch.MAGIC:
         raise KafkaRefusal(
-            INVALID_RECORD, f"a batch of version {header.magic}, not {kafka_batch.MAGIC}"
+            INVALID_RECORD, f"a batch of version {header.magic}, not {record_batch.MAGIC}"
         )
-    if header.size != len(batch) - kafka_batch.SIZED_BYTES:
+    if header.size != len(batch) - record_batch.SIZED_BYTES:
         raise KafkaRefusal(INVALID_RECORD, "there must be one batch, and nothing behind it")
-    if crc32c(memoryview(batch)[kafka_batch.CHECKED_AT :]) != header.checksum:
+    if crc32c(memoryview(batch)[record_batch.CHECKED_AT :]) != header.checksum:
         raise KafkaRefusal(CORRUPT_MESSAGE, "a batch did not arrive as it was sent")
     if header.records < 1 or header.last_delta != header.records - 1:
         raise KafkaRefusal(INVALID_RECORD, "a batch does not count its records")
-    if header.attributes & kafka_batch.CONTROL:
+    if header.attributes & record_batch.CONTROL:
         raise KafkaRefusal(INVALID_RECORD, "control batches are for brokers to write")
-    if header.attributes & kafka_batch.LOG_APPEND_TIME:
+    if header.attributes & record_batch.LOG_APPEND_TIME:
         raise KafkaRefusal(INVALID_TIMESTAMP, "the time of appending is for the broker to say")
     if header.producer_id >= 0 and (header.first_sequence < 0 or header.producer_epoch < 0):
         raise KafkaRefusal(
             INVALID_RECORD, "a producer with an id has an epoch, and numbers batches"
         )
-    if header.producer_id < 0 and header.attributes & kafka_batch.TRANSACTIONAL:
+    if header.producer_id < 0 and header.attributes & record_batch.TRANSACTIONAL:
         raise KafkaRefusal(INVALID_RECORD, "a transaction is a producer's that has an id")
 
 
@@ -178,7 +178,7 @@ def _check_size(batch: bytes | memoryview, rules: ProduceRules) -> None:
 
 
 def _undone(batch: bytes | memoryview, codec: int, size_max: int) -> bytes:
-    if codec not in KAFKA_CODECS:
+    if codec not in CODECS:
         raise KafkaRefusal(UNSUPPORTED_COMPRESSION, f"nobody knows codec {codec}")
     try:
         payload = memoryview(batch)[HEADER_BYTES:]

@@ -6,7 +6,7 @@ all are walked through before they are stored, as Kafka's broker does (`LogValid
 `DefaultRecord.readFrom` of 4.3). Beyond that the offsets inside have to count from 0: Kafka mends
 or stores those that do not, and clients read some of such records twice, or never.
 
-Invariant: what is in order here is read by `kafka_batch.records_of`. `spread` and `bad` have
+Invariant: what is in order here is read by `record_batch.records_of`. `spread` and `bad` have
 compiled twins: a batch may have a hundred thousand records of which the last is bad, so only the
 bad ones are looked at one by one.
 """

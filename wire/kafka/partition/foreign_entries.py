@@ -14,8 +14,7 @@ from typing import Final
 
 import trio
 
-from magnetar.core.entry import crossing, kafka_batch
-from magnetar.core.entry.pulsar_metadata import chunk
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position
@@ -53,7 +52,7 @@ class Foreign:
             self._base = offset
         shift = offset - self._base
         try:
-            for record in await self._in(sent, position):
+            for record in await chunked.records_at(self._ledger, position, sent):
                 self._records.append(record._replace(place=record.place + shift))
         except Corrupted as error:
             log.error("%s: nobody can read offset %d: %s", self._ledger.name, offset, error)
@@ -64,17 +63,8 @@ class Foreign:
             self._since_rest = 0
             await trio.lowlevel.checkpoint()
 
-    async def _in(self, sent: bytes, position: Position) -> list[Record]:
-        part = chunk(sent)
-        if part is None:
-            return list(crossing.to_records(sent))
-        if part.chunk_id != part.chunks - 1:
-            return []
-        message = await chunked.joined(self._ledger, position, sent)
-        return message.records() if message is not None else []
-
     def taken(self) -> bytes:
         """The batch; the next one begins."""
-        batch = kafka_batch.batch_of(self._records, self._base, self.offsets)
+        batch = record_batch.batch_of(self._records, self._base, self.offsets)
         self._records, self.offsets, self.size = [], 0, 0
         return batch

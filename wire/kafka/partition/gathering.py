@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core.entry import kafka_batch, kafka_form
+from magnetar.core.entry.kafka import record_batch, wrapper
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -157,11 +157,11 @@ class FetchedBatches:
             ):
                 self._full = True
                 return at
-            batch = kafka_form.batch_at(payload, part.sent_at(at))
+            batch = wrapper.batch_at(payload, part.sent_at(at))
             if batch < 0:
                 return at
             self._end_foreign()
-            self._give(*kafka_batch.with_offset(payload, batch, self._offset))
+            self._give(*record_batch.with_offset(payload, batch, self._offset))
             self._offset += _count(part, at)
         return len(part.payloads)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from magnetar.core.entry.kafka_batch import zigzag
+from magnetar.core.entry.kafka.record_batch import zigzag
 from magnetar.core.kernel.checksum import crc32c
 
 NO_PRODUCER = (-1, -1, -1)

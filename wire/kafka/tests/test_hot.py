@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry import kafka_form
+from magnetar.core.entry.kafka import wrapper
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis, hot
 from magnetar.wire.kafka.hot import Shapes
@@ -163,7 +163,7 @@ def test_a_large_request_is_the_same_however_it_comes(version: int, size: int, c
         assert (apart.correlation_id, apart.client_id) == (number, "me")
         assert bool(words) == (number == 2 and come >= frame.index(records) + 61)
         if words:
-            front = kafka_form.front(len(values), 1_700_000_000_000)
+            front = wrapper.front(len(values), 1_700_000_000_000)
             assert len(front) == before
             assert apart.body.behind(front) == front + records
 

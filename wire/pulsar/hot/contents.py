@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from magnetar.core.entry.compression import CODECS, decompress
+from magnetar.core.entry.pulsar.compression import CODECS, decompress
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import number_at, varint_end
 from magnetar.core.native import quickest

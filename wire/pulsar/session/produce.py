@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.broker.attachment import attach
-from magnetar.core.entry.pulsar_metadata import has_encryption_keys
+from magnetar.core.entry.pulsar.metadata import has_encryption_keys
 from magnetar.core.kernel.errors import (
     BrokerError,
     ChecksumMismatch,

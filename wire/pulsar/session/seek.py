@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.entry.pulsar_metadata import message_count
+from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.errors import Corrupted, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.topic.seek import find_by_time, mark_before

@@ -1,11 +1,11 @@
-"""The broker's own reader of metadata (`core.entry.pulsar_metadata`) against protobuf."""
+"""The broker's own reader of metadata (`core.entry.pulsar.metadata`) against protobuf."""
 
 import base64
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry import pulsar_metadata as reader
+from magnetar.core.entry.pulsar import metadata as reader
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.tests import peer
 

@@ -16,8 +16,8 @@ def part(number: int, of: int = 3, uuid: bytes = b"u", payload: bytes | None = N
 async def found(desk: Bench, *entries: bytes) -> bytes | None:
     ledger = await desk.ledger()
     places = await stored(ledger, *entries)
-    message = await chunked.joined(ledger, places[-1], entries[-1])
-    return message.payload if message is not None else None
+    records = await chunked.records_at(ledger, places[-1], entries[-1])
+    return records[0].value if records else None
 
 
 @pytest.mark.parametrize("between", [0, 1, 10, 200])
@@ -64,7 +64,7 @@ async def test_too_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [entry(b"x")] * 130
-    for bytes_max, whole in ((3, b"012"), (0, None)):
+    for bytes_max, whole in ((len(part(0)) * 2, b"012"), (0, None)):
         monkeypatch.setattr(chunked, "BYTES_MAX", bytes_max)
         async with bench() as desk:
             assert await found(desk, part(0), *others, part(1), *others, part(2)) == whole

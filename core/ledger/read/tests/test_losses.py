@@ -5,12 +5,12 @@ import trio
 import trio.testing
 
 from magnetar.core.entry import header
+from magnetar.core.entry.forms import NOTHING
 from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.index_lookup import Places
 from magnetar.core.ledger.read.losses import Lost
-from magnetar.core.ledger.read.sparse import NOTHING
 from magnetar.core.testing.bench import Bench, bench, stored
 from magnetar.core.topic.seek import find_by_time
 

@@ -35,5 +35,5 @@ def test_a_batch_is_never_a_part() -> None:
 
 
 def test_small_messages_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_counts, "chunk", None)
+    monkeypatch.setattr(chunk_counts, "NATIVE", None)
     assert noted(ChunksOut(), *[entry(bytes(100))] * 1_000) == 0

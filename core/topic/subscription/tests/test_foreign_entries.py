@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.entry import kafka_batch, kafka_form
-from magnetar.core.entry.pulsar_messages import PulsarMessage
+from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.pulsar.messages import PulsarMessage
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import MIXED
@@ -21,17 +21,15 @@ EVERY_TYPE = list(SubscriptionType)
 
 def batch(*values: bytes, attributes: int = 0) -> bytes:
     records = [Record(place, 1, b"k", value) for place, value in enumerate(values)]
-    made = bytearray(kafka_batch.batch_of(records, 0, len(values)))
+    made = bytearray(record_batch.batch_of(records, 0, len(values)))
     made[22] |= attributes
     return bytes(made)
 
 
 async def wrote(desk: Bench, topic: Topic, *batches: bytes) -> list[Position]:
     await topic.ledger.set_property(MIXED, "")
-    counts = [kafka_batch.header_of(each).last_delta + 1 for each in batches]
-    entries = [
-        kafka_form.wrapped(each, count, 1) for each, count in zip(batches, counts, strict=True)
-    ]
+    counts = [record_batch.header_of(each).last_delta + 1 for each in batches]
+    entries = [wrapper.wrapped(each, count, 1) for each, count in zip(batches, counts, strict=True)]
     told: list[object] = []
     topic.publish(entries, counts, told.append)
     await desk.dispatch()
@@ -61,13 +59,13 @@ async def test_batches_come_as_messages(desk: Bench, kind: SubscriptionType, bef
 async def test_permits_are_paid_for_what_was_given(desk: Bench, kind: SubscriptionType) -> None:
     topic = await desk.topic()
     consumer = await attached(topic, kind, permits=100)
-    await wrote(desk, topic, batch(b"a", b"b", b"c"), batch(b"x", attributes=kafka_batch.CONTROL))
+    await wrote(desk, topic, batch(b"a", b"b", b"c"), batch(b"x", attributes=record_batch.CONTROL))
     assert consumer.consumer.permits == 97
 
 
 @pytest.mark.parametrize("kind", EVERY_TYPE)
 @pytest.mark.parametrize(
-    "hidden", [batch(b"x", attributes=kafka_batch.CONTROL), batch(b"x", attributes=7)]
+    "hidden", [batch(b"x", attributes=record_batch.CONTROL), batch(b"x", attributes=7)]
 )
 async def test_what_is_nothing_to_consumers_is_done_with(
     desk: Bench, kind: SubscriptionType, hidden: bytes
@@ -88,7 +86,7 @@ async def test_what_is_hidden_first_of_all_is_not_delivered(
 ) -> None:
     topic = await desk.topic()
     consumer = await attached(topic, kind, permits=100)
-    control = batch(b"x", attributes=kafka_batch.CONTROL)
+    control = batch(b"x", attributes=record_batch.CONTROL)
     *_, last = await wrote(desk, topic, control, control, batch(b"b"))
     assert consumer.got == [last]
     cursor = topic.subscriptions["s"].cursor

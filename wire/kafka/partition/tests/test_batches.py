@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.wire.kafka.errors import (
@@ -20,8 +20,8 @@ from magnetar.wire.kafka.partition import batches
 from magnetar.wire.kafka.tests.batch import batch
 
 
-def checked(data: bytes) -> kafka_batch.BatchHeader:
-    header = kafka_batch.header_of(data)
+def checked(data: bytes) -> record_batch.BatchHeader:
+    header = record_batch.header_of(data)
     batches.check(data, header)
     return header
 
@@ -49,8 +49,8 @@ GOOD = batch(b"a", b"b")
         (GOOD[:16] + b"\x01" + GOOD[17:], INVALID_RECORD),
         (resealed(GOOD[:57] + struct.pack(">i", 3) + GOOD[61:]), INVALID_RECORD),
         (resealed(GOOD[:57] + struct.pack(">i", -1) + GOOD[61:]), INVALID_RECORD),
-        (batch(b"a", attributes=kafka_batch.CONTROL), INVALID_RECORD),
-        (batch(b"a", attributes=kafka_batch.LOG_APPEND_TIME), INVALID_TIMESTAMP),
+        (batch(b"a", attributes=record_batch.CONTROL), INVALID_RECORD),
+        (batch(b"a", attributes=record_batch.LOG_APPEND_TIME), INVALID_TIMESTAMP),
         (batch(b"a", producer=(7, 0, -1)), INVALID_RECORD),
     ],
 )
@@ -62,7 +62,7 @@ def test_others_are_refused(bad: bytes, code: int) -> None:
 
 @given(st.integers(0, 2**62), st.integers(0, 2**30))
 def test_another_offset_is_written_without_a_new_checksum(offset: int, epoch: int) -> None:
-    moved = b"".join(kafka_batch.with_offset(GOOD, 0, offset, epoch))
+    moved = b"".join(record_batch.with_offset(GOOD, 0, offset, epoch))
     header = checked(moved)
     assert (header.base_offset, header.leader_epoch) == (offset, epoch)
     assert moved[16:] == GOOD[16:]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from magnetar.core.entry import kafka_batch
-from magnetar.core.entry.compression import KAFKA_CODECS, Oversized, compress_records
-from magnetar.core.entry.kafka_batch import HEADER_BYTES, zigzag
+from magnetar.core.entry.kafka import record_batch
+from magnetar.core.entry.kafka.compression import CODECS, Oversized, compress_records
+from magnetar.core.entry.kafka.record_batch import HEADER_BYTES, zigzag
 from magnetar.core.policy.policies import (
     BrokerDefaults,
     NamespacePolicies,
@@ -73,7 +73,7 @@ def codes(**configs: str) -> ProduceRules:
 
 
 @pytest.mark.parametrize(("records", "count"), [case[1:] for case in BAD], ids=[c[0] for c in BAD])
-@pytest.mark.parametrize("codec", [0, *KAFKA_CODECS])
+@pytest.mark.parametrize("codec", [0, *CODECS])
 def test_what_clients_cannot_get_past_is_refused(records: bytes, count: int, codec: int) -> None:
     made = headed(compress_records(records, codec), count, attributes=codec)
     with pytest.raises(KafkaRefusal) as caught:
@@ -81,13 +81,13 @@ def test_what_clients_cannot_get_past_is_refused(records: bytes, count: int, cod
     assert caught.value.code == errors.INVALID_RECORD
 
 
-@pytest.mark.parametrize("codec", [0, *KAFKA_CODECS])
+@pytest.mark.parametrize("codec", [0, *CODECS])
 def test_what_is_in_order_is_taken_as_it_is(codec: int) -> None:
     made = headed(compress_records(FINE, codec), 2, attributes=codec)
     assert batches.checked(made, codes(), NOW_MS)[0] is made
 
 
-@pytest.mark.parametrize("codec", KAFKA_CODECS)
+@pytest.mark.parametrize("codec", CODECS)
 def test_garbage_for_compression_is_refused(codec: int) -> None:
     with pytest.raises(KafkaRefusal) as caught:
         batches.checked(headed(b"\x07garbage" * 5, 1, attributes=codec), codes(), NOW_MS)
@@ -103,7 +103,7 @@ def test_a_codec_that_nobody_knows(codec: int) -> None:
 
 @pytest.mark.parametrize(
     ("producer", "attributes"),
-    [((-1, -1, -1), kafka_batch.TRANSACTIONAL), ((7, -1, 0), 0), ((7, 0, -1), 0)],
+    [((-1, -1, -1), record_batch.TRANSACTIONAL), ((7, -1, 0), 0), ((7, 0, -1), 0)],
 )
 def test_who_it_is_must_be_whole(producer: tuple[int, int, int], attributes: int) -> None:
     with pytest.raises(KafkaRefusal) as caught:
@@ -136,7 +136,7 @@ def test_every_record_has_a_time_of_its_own() -> None:
 def test_a_last_time_that_is_not_the_latest_is_set_right() -> None:
     made = headed(packed(time=zigzag(-5)) + packed(b"\x02", time=zigzag(-3)), 2)
     taken, header = batches.checked(made, codes(), NOW_MS)
-    assert header == kafka_batch.header_of(taken)
+    assert header == record_batch.header_of(taken)
     assert header.last_timestamp == NOW_MS - 3
     batches.check(taken, header)
     assert taken[HEADER_BYTES:] == made[HEADER_BYTES:]
@@ -179,7 +179,7 @@ def test_what_is_small_and_expands_is_not_for_the_loop() -> None:
     assert batches.prepared(made, codes(), NOW_MS)[0] is made
 
 
-@pytest.mark.parametrize("codec", KAFKA_CODECS)
+@pytest.mark.parametrize("codec", CODECS)
 def test_what_expands_beyond_measure_is_too_large(codec: int) -> None:
     payload = compress_records(bytes(batches.EXPANDED_BYTES_MIN + 1), codec)
     made = headed(payload, 1, attributes=codec)
@@ -235,7 +235,7 @@ def same(data: bytes, count: int, *, keyed: bool) -> None:
             if times[0] < -2:
                 assert found is None or bad == ([], count)
     if found is not None:
-        records = kafka_batch.records_of(headed(data, count))
+        records = record_batch.records_of(headed(data, count))
         assert [one.place for one in records] == list(range(count))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
@@ -32,8 +32,8 @@ def got(part: FetchedPartition) -> list[tuple[int, Record]]:
     """Offsets and records, of batches that are whole."""
     data, found = part.records or b"", []
     while data:
-        header = kafka_batch.header_of(data)
-        records = kafka_batch.records_of(data[: header.size + 12])
+        header = record_batch.header_of(data)
+        records = record_batch.records_of(data[: header.size + 12])
         found += [(header.base_offset + record.place, record) for record in records]
         data = data[header.size + 12 :]
     return found
@@ -91,7 +91,7 @@ async def test_a_hole_at_the_end_moves_consumers_on(stage: Stage) -> None:
     """They go by what a batch covers, so that no lag is left for ever."""
     client = await stage.client("t")
     await published(stage, entry(b"0", chunk=(b"u", 0, 3)))
-    header = kafka_batch.header_of((await client.fetch("t", 0)).records or b"")
+    header = record_batch.header_of((await client.fetch("t", 0)).records or b"")
     assert (header.base_offset, header.last_delta, header.records) == (0, 0, 0)
 
 
@@ -107,5 +107,5 @@ async def test_large_batches_end(stage: Stage, monkeypatch: pytest.MonkeyPatch) 
     client = await stage.client("t")
     await published(stage, *[entry(b"x" * 900)] * 5)
     data = (await client.fetch("t", 0)).records or b""
-    assert kafka_batch.header_of(data).records == 3
+    assert record_batch.header_of(data).records == 3
     assert len(values(await client.fetch("t", 0))) == 5

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled, stored
@@ -34,10 +34,10 @@ def batches(found: FetchedPartition) -> list[tuple[int, int, list[Any]]]:
     """First and last offset, and the offsets and keys of the records."""
     data, told = bytes(found.records or b""), []
     while data:
-        header = kafka_batch.header_of(data)
+        header = record_batch.header_of(data)
         one, data = data[: header.size + 12], data[header.size + 12 :]
         first = header.base_offset
-        records = [(first + each.place, each.key) for each in kafka_batch.records_of(one)]
+        records = [(first + each.place, each.key) for each in record_batch.records_of(one)]
         told.append((first, first + header.last_delta, records))
     return told
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from magnetar.core.entry.compression import Oversized
-from magnetar.core.entry.kafka_batch import CODEC, BatchHeader
+from magnetar.core.entry.kafka.compression import Oversized
+from magnetar.core.entry.kafka.record_batch import CODEC, BatchHeader
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.configs import ProduceRules

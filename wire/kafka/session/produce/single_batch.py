@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.entry import kafka_form
-from magnetar.core.entry.kafka_batch import BatchHeader
+from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka.record_batch import BatchHeader
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import NONE, KafkaRefusal
 from magnetar.wire.kafka.hot import answer_now
@@ -79,7 +79,7 @@ class Single(Storing):
     def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
         body = self.asked.body
         if body is not None:
-            front = kafka_form.front(offsets, self.now_ms)
+            front = wrapper.front(offsets, self.now_ms)
             if len(front) == body.before:
                 return body.behind(front)
         return super().wrapped(batch, offsets)

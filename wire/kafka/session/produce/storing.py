@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from magnetar.core.entry import kafka_form
-from magnetar.core.entry.kafka_batch import TRANSACTIONAL, BatchHeader
+from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka.record_batch import TRANSACTIONAL, BatchHeader
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.kafka.errors import (
@@ -66,7 +66,7 @@ class Storing:
 
     def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
         """The batch as an entry."""
-        return kafka_form.wrapped_now(batch, offsets, self.now_ms)
+        return wrapper.wrapped_now(batch, offsets, self.now_ms)
 
     def _stored(self, result: Position | BrokerError) -> None:
         log, remembered = self.log, self.remembered

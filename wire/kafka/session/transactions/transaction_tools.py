@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
@@ -208,7 +209,10 @@ async def _marked(
         log = await session.front.logs.get(name, index)
         await log.begin_writing()
         await log.topic.end_transaction(
-            marker.producer_id, marker.producer_epoch, committed=marker.transaction_result
+            form,
+            marker.producer_id,
+            marker.producer_epoch,
+            committed=marker.transaction_result,
         )
     except (BrokerError, KafkaRefusal) as error:
         told.error_code = code_of(error)

@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.entries import entry
@@ -23,7 +23,7 @@ def given(part: FetchedPartition) -> list[tuple[int, int]]:
     """Base offset and records of each batch."""
     data, found = part.records or b"", []
     while data:
-        header = kafka_batch.header_of(data)
+        header = record_batch.header_of(data)
         batches.check(data[: header.size + 12], header)
         found.append((header.base_offset, header.records))
         data = data[header.size + 12 :]

@@ -9,8 +9,8 @@ import trio
 import trio.lowlevel
 
 from magnetar.core.broker import administration
-from magnetar.core.entry import kafka_batch
-from magnetar.core.entry.compression import compress_records
+from magnetar.core.entry.kafka import record_batch
+from magnetar.core.entry.kafka.compression import compress_records
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import TopicPolicies
@@ -182,11 +182,11 @@ async def test_batches_are_compressed_as_the_topic_has_it(stage: Stage) -> None:
     assert [one.error_code for one in told] == [0, 0, errors.CORRUPT_MESSAGE, errors.INVALID_RECORD]
     stored = (await client.fetch("t", 0)).records
     assert stored is not None
-    header = kafka_batch.header_of(stored)
+    header = record_batch.header_of(stored)
     assert header.attributes == 3
     assert header.producer_id == 9
     batches.check(stored, header)
-    assert [one.value for one in kafka_batch.records_of(stored)] == values
+    assert [one.value for one in record_batch.records_of(stored)] == values
 
 
 async def test_every_bad_record_is_named(stage: Stage) -> None:
@@ -228,7 +228,7 @@ async def test_the_time_may_be_the_brokers(stage: Stage) -> None:
     now_ms = stage.broker.clock.wall_ms()
     assert told.log_append_time_ms == now_ms
     data = (await client.fetch("t", 0)).records or b""
-    assert [record.timestamp_ms for record in kafka_batch.records_of(data)] == [now_ms]
+    assert [record.timestamp_ms for record in record_batch.records_of(data)] == [now_ms]
 
 
 async def test_acks_that_there_are_not(stage: Stage) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage, fetch_request
@@ -31,7 +31,7 @@ from magnetar.wire.kafka.messages.transactions import (
 )
 from magnetar.wire.kafka.tests.batch import batch
 
-TRANSACTIONAL = kafka_batch.TRANSACTIONAL
+TRANSACTIONAL = record_batch.TRANSACTIONAL
 
 
 class Producer:
@@ -99,11 +99,11 @@ async def committed(client: Client, offset: int = 0) -> FetchedPartition:
 def values(part: FetchedPartition) -> list[tuple[int, bytes | None]]:
     data, found = part.records or b"", []
     while data:
-        header = kafka_batch.header_of(data)
+        header = record_batch.header_of(data)
         found += [
             (header.base_offset + record.place, record.value)
-            for record in kafka_batch.records_of(data[: header.size + 12])
-            if not header.attributes & kafka_batch.CONTROL
+            for record in record_batch.records_of(data[: header.size + 12])
+            if not header.attributes & record_batch.CONTROL
         ]
         data = data[header.size + 12 :]
     return found

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry.properties import ALL, headers_of, properties_of
+from magnetar.core.entry.pulsar.properties import ALL, headers_of, properties_of
 from magnetar.core.entry.record import Header
 
 names = st.text(max_size=5).map(str.encode)

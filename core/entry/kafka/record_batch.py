@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from magnetar.core.entry import compression
+from magnetar.core.entry.kafka import compression
 from magnetar.core.entry.record import NO_TIME, Header, Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.compaction.messages import Messages
-from magnetar.core.compaction.rule import Fate, Item
-from magnetar.core.entry import pulsar_messages
+from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.pulsar import messages
+from magnetar.core.entry.pulsar.compaction import UnpackedMessages
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
@@ -31,13 +31,13 @@ def batch(records: list[tuple[bytes | None, bytes | None]], *, checked: bool = T
         Record(place, 5, key, value, ((b"a", b"1"), (b"b", b"2")))
         for place, (key, value) in enumerate(records)
     ]
-    body = pulsar_messages.batch_of(made, 3, 4)
+    body = messages.batch_of(made, 3, 4, b"kafka")
     return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body if checked else body
 
 
 @given(RECORDS, st.booleans())
 def test_what_is_in_it(records: list[tuple[bytes | None, bytes | None]], checked: bool) -> None:
-    taken = Messages(batch(records, checked=checked))
+    taken = UnpackedMessages(batch(records, checked=checked))
     assert taken.is_decided
     assert taken.items == [
         Item(place, key, -1 if value is None else len(value))
@@ -46,7 +46,7 @@ def test_what_is_in_it(records: list[tuple[bytes | None, bytes | None]], checked
 
 
 def test_a_message_goes_as_a_whole() -> None:
-    taken = Messages(entry(b"value", key=b"k"))
+    taken = UnpackedMessages(entry(b"value", key=b"k"))
     assert taken.items == [Item(0, b"k", 5)]
     taken.without(Fate((0,)))
     with pytest.raises(AssertionError, match="as a whole"):
@@ -66,10 +66,10 @@ def with_field(number: int, kind: int) -> bytes:
     ("number", "kind"), [(13, BYTES), (20, NUMBER), (22, NUMBER), (23, NUMBER), (26, BYTES)]
 )
 def test_what_is_left_alone(number: int, kind: int) -> None:
-    assert not Messages(with_field(number, kind)).is_decided
-    assert Messages(with_field(40, kind)).is_decided
+    assert not UnpackedMessages(with_field(number, kind)).is_decided
+    assert UnpackedMessages(with_field(40, kind)).is_decided
     other = NUMBER if kind == BYTES else BYTES
-    assert Messages(with_field(number, other)).is_decided, "that is another field, of nobody's"
+    assert UnpackedMessages(with_field(number, other)).is_decided, "another field, of nobody's"
 
 
 @given(st.data())
@@ -78,4 +78,4 @@ def test_damage(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(whole) - 1))
     for spoiled in (whole[:at], whole[:at] + data.draw(st.binary(max_size=3)) + whole[at + 1 :]):
         with suppress(Corrupted):
-            Messages(spoiled)
+            UnpackedMessages(spoiled)

@@ -1,10 +1,9 @@
-"""Payloads as their producers had them before compression: Pulsar's ways and Kafka's. Pure.
+"""The records of a batch before compression, by the codecs of Kafka's `CompressionType`. Pure.
 
-Pulsar says beside the payload how large it was, and its LZ4 and Snappy are bare blocks. Kafka says
-nothing, so its formats tell their own end: gzip, framed LZ4, Zstandard, and Snappy in blocks of the
-form that its Java client writes, or bare as other clients do.
+A batch does not state how large its records were, so its formats mark their own end: gzip, framed
+LZ4, Zstandard, and Snappy in the blocks that the Java client writes, or bare as other clients do.
 
-Invariant: what a payload claims about its size is believed only up to a limit.
+Invariant: no more than the limit is expanded.
 """
 
 from __future__ import annotations
@@ -18,81 +17,15 @@ import cramjam
 
 from magnetar.core.kernel.errors import Corrupted
 
-SIZE_BYTES_MAX: Final = 128 * 1024 * 1024
-"""What a payload may claim to be uncompressed."""
 RECORDS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of the records of a Kafka batch, uncompressed."""
+"""Of the records of one batch, uncompressed."""
 NONE: Final = 0
-LZ4: Final = 1
-"""Pulsar's number for it."""
+_FAILURES: Final = (cramjam.DecompressionError, zlib.error)
 
 
 class Oversized(Corrupted):
-    """What is compressed has more bytes than whoever asks wants to see."""
+    """The uncompressed records exceed the caller's limit."""
 
-
-_Failures = (cramjam.DecompressionError, zlib.error)
-
-# -- Pulsar's -------------------------------------------------------------------------------------
-
-
-def _lz4(payload: bytes, size: int) -> bytes:
-    room = bytearray(size)
-    used = cramjam.lz4.decompress_block_into(payload, room, output_len=size)
-    return bytes(room[:used])
-
-
-def _zlib(payload: bytes, size: int) -> bytes:
-    return zlib.decompressobj().decompress(payload, size + 1)  # one more, to see that it is more
-
-
-def _zstd(payload: bytes, size: int) -> bytes:
-    room = bytearray(size)
-    return bytes(memoryview(room)[: cramjam.zstd.decompress_into(payload, room)])
-
-
-# of this one the size within the payload decides what is allocated, so that must be right as well
-
-
-def _snappy(payload: bytes, size: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(payload) != size:
-        return b""
-    return bytes(cramjam.snappy.decompress_raw(payload))
-
-
-CODECS: Final[Mapping[int, tuple[str, Callable[[bytes, int], bytes]]]] = {
-    LZ4: ("LZ4", _lz4),
-    2: ("ZLIB", _zlib),
-    3: ("ZSTD", _zstd),
-    4: ("SNAPPY", _snappy),
-}
-"""By the number in a message's metadata."""
-
-
-def decompress(payload: bytes, codec: int, size: int) -> bytes:
-    """`size` is what the metadata says of it uncompressed."""
-    if codec == NONE:
-        return payload
-    if codec not in CODECS:
-        raise Corrupted(f"the message is compressed in an unknown way, {codec}")
-    if size > SIZE_BYTES_MAX:
-        raise Corrupted(f"the message claims to have {size} bytes")
-    name, undo = CODECS[codec]
-    try:
-        found = undo(payload, size)
-    except _Failures as error:
-        raise Corrupted(f"the message is no {name}: {error}") from error
-    if len(found) != size:
-        raise Corrupted(f"the message has {len(found)} bytes uncompressed and claims {size}")
-    return found
-
-
-def compress_lz4(payload: bytes) -> bytes:
-    """As Pulsar's clients do it."""
-    return bytes(cramjam.lz4.compress_block(payload, store_size=False))
-
-
-# -- Kafka's --------------------------------------------------------------------------------------
 
 _XERIAL_HEAD: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES: Final = 16
@@ -223,7 +156,7 @@ def _frame_lz4(records: bytes) -> bytes:
     """Blocks that need not one another: Java's client reads no others."""
     written = [_LZ4_HEAD]
     for block in _blocks_of(records, _LZ4_BLOCK_BYTES):
-        packed = compress_lz4(block)
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
         if len(packed) < len(block):
             written += _LZ4_SIZE.pack(len(packed)), packed
         else:
@@ -237,7 +170,7 @@ def _in_zstd(records: bytes) -> bytes:
 
 
 class Codec(NamedTuple):
-    """One of Kafka's ways to compress records."""
+    """One way to compress records."""
 
     name: str
     do: Callable[[bytes], bytes]
@@ -245,7 +178,7 @@ class Codec(NamedTuple):
     """Raises `Oversized` for more bytes than that."""
 
 
-KAFKA_CODECS: Final[Mapping[int, Codec]] = {
+CODECS: Final[Mapping[int, Codec]] = {
     1: Codec("gzip", _gzip, _gunzip),
     2: Codec("snappy", _xerial, _unsnappy),
     3: Codec("lz4", _frame_lz4, _unframe_lz4),
@@ -268,11 +201,11 @@ def decompress_records(
     way = _codec_of(codec)
     try:
         return way.undo(payload, RECORDS_BYTES_MAX if size_max is None else size_max)
-    except _Failures as error:
+    except _FAILURES as error:
         raise Corrupted(f"the records are no {way.name}: {error}") from error
 
 
 def _codec_of(number: int) -> Codec:
-    if number not in KAFKA_CODECS:
+    if number not in CODECS:
         raise Corrupted(f"the records are compressed in an unknown way, {number}")
-    return KAFKA_CODECS[number]
+    return CODECS[number]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.record import NO_TIME, Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
@@ -37,13 +37,13 @@ def same(found: list[Record], wanted: list[Record]) -> bool:
 @given(contents)
 def test_what_goes_in_comes_out(content: list[tuple]) -> None:
     records = recorded(content)
-    assert same(kafka_batch.records_of(kafka_batch.batch_of(records, 7, len(records))), records)
+    assert same(record_batch.records_of(record_batch.batch_of(records, 7, len(records))), records)
 
 
 @given(contents)
 def test_a_stock_client_reads_what_we_write(content: list[tuple]) -> None:
     records = recorded(content)
-    batch = DefaultRecordBatch(kafka_batch.batch_of(records, 70, len(records) + 3))
+    batch = DefaultRecordBatch(record_batch.batch_of(records, 70, len(records) + 3))
     assert batch.validate_crc()
     assert batch.base_offset == 70
     assert batch.last_offset_delta == len(records) + 2
@@ -62,18 +62,18 @@ def test_we_read_what_a_stock_client_writes(content: list[tuple]) -> None:
     for record in records:
         named = [(name.decode(), value) for name, value in record.headers]
         builder.append(record.place, record.timestamp_ms, record.key, record.value, named)
-    assert same(kafka_batch.records_of(bytes(builder.build())), records)
+    assert same(record_batch.records_of(bytes(builder.build())), records)
 
 
 def repacked(batch: bytes, inner: bytes, attributes: int) -> bytes:
-    body = struct.pack(">h", attributes) + batch[23 : kafka_batch.HEADER_BYTES] + inner
+    body = struct.pack(">h", attributes) + batch[23 : record_batch.HEADER_BYTES] + inner
     head = struct.pack(">qiibI", 0, len(body) + 9, 0, 2, crc32c(body))
     return head + body
 
 
 RECORDS = [Record(place, 1000 + place, b"k", b"value" * 100) for place in range(50)]
-BATCH = kafka_batch.batch_of(RECORDS, 0, 50)
-INNER = BATCH[kafka_batch.HEADER_BYTES :]
+BATCH = record_batch.batch_of(RECORDS, 0, 50)
+INNER = BATCH[record_batch.HEADER_BYTES :]
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 PACKED = {
     "gzip": (1, gzip.compress(INNER)),
@@ -98,7 +98,7 @@ PACKED = {
 @pytest.mark.parametrize("name", PACKED)
 def test_every_codec(name: str) -> None:
     codec, inner = PACKED[name]
-    assert kafka_batch.records_of(repacked(BATCH, inner, codec)) == RECORDS
+    assert record_batch.records_of(repacked(BATCH, inner, codec)) == RECORDS
 
 
 @pytest.mark.parametrize("name", PACKED)
@@ -106,7 +106,7 @@ def test_cut_off_and_damaged(name: str) -> None:
     codec, inner = PACKED[name]
     for damaged in (inner[:-9], inner[: len(inner) // 2], b"", b"junk" * 9, inner[:20]):
         with pytest.raises(Corrupted):
-            kafka_batch.records_of(repacked(BATCH, damaged, codec))
+            record_batch.records_of(repacked(BATCH, damaged, codec))
 
 
 @pytest.mark.parametrize(
@@ -119,39 +119,39 @@ def test_cut_off_and_damaged(name: str) -> None:
     ],
 )
 def test_a_bomb_is_not_blown_up(codec: int, pack: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("magnetar.core.entry.compression.RECORDS_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr("magnetar.core.entry.kafka.compression.RECORDS_BYTES_MAX", 1_000_000)
     assert callable(pack)
     with pytest.raises(Corrupted, match="more than 1000000 bytes"):
-        kafka_batch.records_of(repacked(BATCH, pack(b"\0" * 20_000_000), codec))
+        record_batch.records_of(repacked(BATCH, pack(b"\0" * 20_000_000), codec))
 
 
 def test_an_unknown_codec() -> None:
     with pytest.raises(Corrupted, match="unknown way, 7"):
-        kafka_batch.records_of(repacked(BATCH, INNER, 7))
+        record_batch.records_of(repacked(BATCH, INNER, 7))
 
 
 def test_times_that_the_broker_gave() -> None:
-    stamped = repacked(BATCH, INNER, kafka_batch.LOG_APPEND_TIME)
-    assert {record.timestamp_ms for record in kafka_batch.records_of(stamped)} == {1049}
+    stamped = repacked(BATCH, INNER, record_batch.LOG_APPEND_TIME)
+    assert {record.timestamp_ms for record in record_batch.records_of(stamped)} == {1049}
 
 
 def test_stamped_by_the_broker() -> None:
-    stamped = kafka_batch.stamped(BATCH, 77)
+    stamped = record_batch.stamped(BATCH, 77)
     assert DefaultRecordBatch(stamped).validate_crc()
-    assert {record.timestamp_ms for record in kafka_batch.records_of(stamped)} == {77}
-    assert [record.value for record in kafka_batch.records_of(stamped)] == [b"value" * 100] * 50
+    assert {record.timestamp_ms for record in record_batch.records_of(stamped)} == {77}
+    assert [record.value for record in record_batch.records_of(stamped)] == [b"value" * 100] * 50
 
 
 def test_no_time_at_all() -> None:
     none = Record(0, NO_TIME, None, b"v")
-    assert kafka_batch.records_of(kafka_batch.batch_of([none], 0, 1)) == [none]
+    assert record_batch.records_of(record_batch.batch_of([none], 0, 1)) == [none]
 
 
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes(data: bytes) -> None:
     for inner in (data, repacked(BATCH, data, 0), repacked(BATCH, INNER[:-1] + data, 0)):
         try:
-            kafka_batch.records_of(inner)
+            record_batch.records_of(inner)
         except Corrupted:
             continue
 
@@ -161,4 +161,4 @@ def test_a_changed_byte(at: int, change: int) -> None:
     inner = bytearray(INNER)
     inner[at] ^= change
     with suppress(Corrupted):
-        kafka_batch.records_of(repacked(BATCH, bytes(inner), 0))
+        record_batch.records_of(repacked(BATCH, bytes(inner), 0))

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
-from magnetar.core.entry import compression
-from magnetar.core.entry.properties import headers_of, properties_of
+from magnetar.core.entry.pulsar import compression
+from magnetar.core.entry.pulsar.properties import headers_of, properties_of
 from magnetar.core.entry.record import NO_TIME, Header, Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import varint
@@ -199,17 +199,18 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 # -- writing --------------------------------------------------------------------------------------
 
-_BEGIN: Final = b"\x0a\x05kafka\x10"
-"""Producer name, and the tag of the sequence id."""
 
-
-def batch_of(records: Sequence[Record], sequence_id: int, publish_time_ms: int) -> bytes:
+def batch_of(
+    records: Sequence[Record], sequence_id: int, publish_time_ms: int, producer: bytes
+) -> bytes:
     """A batch of such records; their places are counted anew, without the holes.
 
     Its own key is that of the first, by which Key_Shared goes; without one, the sequence id.
     """
     payload = b"".join([_message(record) for record in records])
-    about = [_BEGIN, varint(sequence_id), b"\x18", varint(publish_time_ms)]
+    # the time stands before the sequence id, so that it is not taken for another form's entry
+    about = [b"\x0a", varint(len(producer)), producer]
+    about += b"\x18", varint(publish_time_ms), b"\x10", varint(sequence_id)
     if records and records[0].key is not None:
         about.append(_written_key(records[0].key, b"\x32", b"\x88\x01\x01"))
     if len(payload) > COMPRESSED_FROM_BYTES:

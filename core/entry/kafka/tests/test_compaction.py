@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.compaction.batches import HORIZON, UnpackedBatch
-from magnetar.core.compaction.rule import Fate, Item
 from magnetar.core.compaction.tests.histories import batch
-from magnetar.core.entry import kafka_batch
-from magnetar.core.entry.kafka_batch import CODEC, LOG_APPEND_TIME, header_of
+from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.kafka import record_batch
+from magnetar.core.entry.kafka.compaction import HORIZON, UnpackedBatch
+from magnetar.core.entry.kafka.record_batch import CODEC, LOG_APPEND_TIME, header_of
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.errors import Corrupted
@@ -22,7 +22,7 @@ RECORDS = st.lists(
 )
 
 
-def checked(made: bytes) -> kafka_batch.BatchHeader:
+def checked(made: bytes) -> record_batch.BatchHeader:
     """Its header, if its size and sum are right."""
     header = header_of(made)
     assert header.size == len(made) - 12
@@ -43,8 +43,8 @@ def test_what_stays_is_as_it_was(
     made = taken.without(Fate(lost, horizon_ms))
     assert made[:4] == b"head"
     old, new = header_of(before), checked(made[4:])
-    kept = [one for one in kafka_batch.records_of(before) if one.place not in lost]
-    assert kafka_batch.records_of(made[4:]) == kept
+    kept = [one for one in record_batch.records_of(before) if one.place not in lost]
+    assert record_batch.records_of(made[4:]) == kept
     assert (new.last_delta, new.records) == (old.last_delta, len(kept))
     assert (new.producer_id, new.producer_epoch, new.first_sequence) == (7, 0, 0)
     if kept:
@@ -60,17 +60,17 @@ def test_a_time_that_is_noted_stays() -> None:
     once = UnpackedBatch(batch([(b"a", None), (b"b", b"x")]), 0).without(Fate((1,), 9_000))
     twice = UnpackedBatch(once, 0).without(Fate(()))
     assert UnpackedBatch(twice, 0).horizon_ms == 9_000
-    assert kafka_batch.records_of(twice) == [Record(0, 1000, b"a", None, [(b"h", b"x")])]
+    assert record_batch.records_of(twice) == [Record(0, 1000, b"a", None, [(b"h", b"x")])]
 
 
 def test_times_of_the_server_stay() -> None:
-    stamped = kafka_batch.stamped(batch([(b"a", b"1"), (b"b", b"2")]), 77_000)
+    stamped = record_batch.stamped(batch([(b"a", b"1"), (b"b", b"2")]), 77_000)
     made = UnpackedBatch(stamped, 0).without(Fate((1,), 9_000))
     assert checked(made).last_timestamp == 77_000
     assert (
         checked(made).attributes & (LOG_APPEND_TIME | HORIZON | CODEC) == LOG_APPEND_TIME | HORIZON
     )
-    assert [one.timestamp_ms for one in kafka_batch.records_of(made)] == [77_000]
+    assert [one.timestamp_ms for one in record_batch.records_of(made)] == [77_000]
 
 
 def test_an_empty_batch_is_taken_apart() -> None:

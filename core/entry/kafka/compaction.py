@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.core.compaction.rule import Fate, Item
-from magnetar.core.entry import compression
-from magnetar.core.entry.kafka_batch import (
+from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.kafka import compression
+from magnetar.core.entry.kafka.record_batch import (
     CODEC,
     HEADER_BYTES,
     LOG_APPEND_TIME,

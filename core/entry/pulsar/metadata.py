@@ -19,6 +19,8 @@ import binascii
 import struct
 from typing import Final, NamedTuple
 
+from magnetar.core.entry.form import Chunk
+
 _BROKER_PART: Final = b"\x0e\x02"
 _CHECKSUM_PART: Final = b"\x0e\x01"
 _SIZE = struct.Struct(">I")
@@ -62,16 +64,6 @@ _NULL_VALUE: Final = _tag(25, _NUMBER)
 _UUID: Final = _tag(26, _BYTES)
 _CHUNK_COUNT: Final = _tag(27, _NUMBER)
 _CHUNK_ID: Final = _tag(29, _NUMBER)
-
-
-class Chunk(NamedTuple):
-    """Which part of a large message an entry is."""
-
-    uuid: bytes
-    chunk_id: int
-    """Counted from 0."""
-    chunks: int
-    """How many there are."""
 
 
 def sticky_key(tail: bytes) -> bytes | None:

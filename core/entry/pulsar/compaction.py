@@ -11,11 +11,11 @@ Invariant: taking apart raises `Corrupted` and nothing else.
 
 from __future__ import annotations
 
-from magnetar.core.compaction.rule import Fate, Item
-from magnetar.core.entry.pulsar_messages import PulsarMessage
+from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.pulsar.messages import PulsarMessage
 
 
-class Messages:
+class UnpackedMessages:
     """What a Pulsar producer sent, taken apart."""
 
     __slots__ = ("is_decided", "items")

@@ -14,13 +14,13 @@ from __future__ import annotations
 from struct import Struct as Layout
 from typing import Final
 
-from magnetar.core.entry import kafka_batch
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.kernel.varints import varint
+from magnetar.core.kernel.varints import number_at, varint, varint_end
 from magnetar.core.native import quickest
 
 _SIZE: Final = Layout(">I")
-_BEGIN: Final = b"\x0a\x05kafka\x10\x00\x18"
+BEGINS: Final = b"\x0a\x05kafka\x10\x00\x18"
 """Producer name, sequence id, and the tag of the publish time, as nobody else writes them."""
 _FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"
 _COUNT: Final = b"\x58"
@@ -30,7 +30,7 @@ _SOME_TIME_MS: Final = 1 << 41
 
 def front(offsets: int, now_ms: int) -> bytes:
     """What stands before a batch that takes so many offsets."""
-    metadata = b"".join((_BEGIN, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
+    metadata = b"".join((BEGINS, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
     return _SIZE.pack(len(metadata)) + metadata
 
 
@@ -46,10 +46,10 @@ def wrapped(batch: bytes | memoryview, offsets: int, now_ms: int) -> bytes:
 
 def batch_at(entry: bytes, at: int) -> int:
     """Where in an entry the batch begins, if what a producer sent begins at `at`; -1 for none."""
-    if not entry.startswith(_BEGIN, at + 4):
+    if not entry.startswith(BEGINS, at + _SIZE.size):
         return -1
     (size,) = _SIZE.unpack_from(entry, at)
-    return at + 4 + int(size)
+    return at + _SIZE.size + int(size)
 
 
 def batch_in(tail: bytes) -> bytes | None:
@@ -58,16 +58,23 @@ def batch_in(tail: bytes) -> bytes | None:
     return tail[at:] if at >= 0 else None
 
 
-def last_time(tail: bytes) -> int | None:
-    """The latest time in the batch, -1 if it says none; None if it is no Kafka producer's."""
+def publish_time(sent: bytes) -> int:
+    """When the entry was made, in ms; 0 if its metadata is damaged."""
+    at = _SIZE.size + len(BEGINS)
+    end = varint_end(sent, at, len(sent))
+    return number_at(sent, at, end) if end else 0
+
+
+def last_time(tail: bytes) -> int:
+    """The latest time in the batch; -1 if it says none, or is no Kafka producer's."""
     at = batch_at(tail, 0)
     if at < 0:
-        return None
+        return -1
     try:
-        return kafka_batch.header_of(memoryview(tail)[at:]).last_timestamp
+        return record_batch.header_of(memoryview(tail)[at:]).last_timestamp
     except Corrupted:
         return -1
 
 
-wrapped_now = quickest(wrapped, "magnetar.core.entry.compiled")
-last_time_now = quickest(last_time, "magnetar.core.entry.compiled")
+wrapped_now = quickest(wrapped, "magnetar.core.entry.kafka.compiled")
+last_time_now = quickest(last_time, "magnetar.core.entry.kafka.compiled")

@@ -1,0 +1,1 @@
+"""What Kafka's producers send, as an entry. Start at `form.py`."""

@@ -1,0 +1,53 @@
+"""Pulsar's form: a message or a batch of them as it came. See `core/entry/form.py`.
+
+The total questions are asked of most entries that are delivered, and answered by `metadata.py`,
+which looks for one field; they take an entry with the broker's header, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from magnetar.core.entry.form import TransactionMark
+from magnetar.core.entry.pulsar import metadata
+from magnetar.core.entry.pulsar.compaction import UnpackedMessages
+from magnetar.core.entry.pulsar.messages import PulsarMessage, batch_of
+from magnetar.core.entry.record import Record
+
+NAME: Final = "pulsar"
+
+publish_time = metadata.publish_time
+deliver_at = metadata.deliver_at_time
+ordering_key = metadata.sticky_key
+sequence = metadata.sequence
+chunk = metadata.chunk
+
+
+def latest_time(sent: bytes) -> int:
+    """The event time, else the publish time. Those within a batch are not seen."""
+    return metadata.event_time(sent) or metadata.publish_time(sent) or -1
+
+
+def transaction_mark(_sent: bytes) -> TransactionMark | None:
+    """No transaction of Pulsar's is stored yet: sessions refuse what belongs to one."""
+    return None
+
+
+def records(sent: bytes, earlier: Sequence[bytes] = ()) -> Sequence[Record]:
+    message = PulsarMessage(sent)
+    if message.is_marker:
+        return ()
+    if earlier:
+        before = b"".join([PulsarMessage(one).payload for one in earlier])
+        message.payload = before + message.payload
+    return message.records()
+
+
+def entry_of(records: Sequence[Record], index: int, publish_time_ms: int, producer: str) -> bytes:
+    """A batch; the index serves as sequence id."""
+    return batch_of(records, index, publish_time_ms, producer.encode())
+
+
+def unpacked(sent: bytes) -> UnpackedMessages:
+    return UnpackedMessages(sent)
