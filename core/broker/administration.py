@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from magnetar.core.broker.broker import AnyTopic, Broker
+from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import (
     AlreadyExists,
@@ -22,12 +22,13 @@ from magnetar.core.kernel.errors import (
     TopicNotFound,
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.topic.topic import Topic
 
 LOADS_AT_ONCE: Final = 100
 """Partitions created or loaded at the same time."""
 
 
-async def create_topic(broker: Broker, name: TopicName) -> AnyTopic:
+async def create_topic(broker: Broker, name: TopicName) -> Topic:
     """A topic without partitions; new, whatever auto-creation says."""
     if name.partitioned:
         raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
@@ -86,7 +87,7 @@ async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
     return [name.partition(index) for index in range(count)]
 
 
-async def loaded(broker: Broker, name: TopicName) -> list[AnyTopic]:
+async def loaded(broker: Broker, name: TopicName) -> list[Topic]:
     """What a name stands for, loaded: all partitions of a partitioned topic, or the one topic."""
     count = await broker.catalog.partitions(name) if not name.partitioned else 0
     names = [name.partition(index) for index in range(count)] or [name]

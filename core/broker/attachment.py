@@ -21,7 +21,8 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 
 if TYPE_CHECKING:
-    from magnetar.core.broker.broker import AnyTopic, Broker
+    from magnetar.core.broker.broker import Broker
+from magnetar.core.topic.topic import Topic
 
 ATTACH_SECONDS: Final = 20.0
 """Waiting for a topic to be gone or there. Clients give up after 30: they are to hear why."""
@@ -53,7 +54,7 @@ class Marks:
 async def attach(
     broker: Broker,
     name: TopicName,
-    take_place: Callable[[AnyTopic], Awaitable[None]],
+    take_place: Callable[[Topic], Awaitable[None]],
     *,
     create: bool = True,
 ) -> None:

@@ -50,13 +50,13 @@ from magnetar.core.policy.policies import BrokerDefaults
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.environment import Environment
-from magnetar.core.topic.non_persistent import NonPersistentTopic
-from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 
 log = logging.getLogger(__name__)
 
-AnyTopic = Topic | NonPersistentTopic
 
 POLICIES_PER_REST = 10
 """Topics that are told new policies before the loop gets its turn: they are worked out for each."""
@@ -66,7 +66,7 @@ DISPATCH_SECONDS_MAX = 0.005
 ALONE = AloneHere()
 
 
-def _always(_topic: AnyTopic) -> bool:
+def _always(_topic: Topic) -> bool:
     return True
 
 
@@ -105,7 +105,7 @@ class Broker:
         self.ownership = ownership
         self.clock = clock
         self.metadata = metadata
-        self.topics: dict[str, AnyTopic] = {}
+        self.topics: dict[str, Topic] = {}
         self.access = Access()
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
         self.topic_ids = TopicIds(metadata)
@@ -128,7 +128,7 @@ class Broker:
             storage, clock, self.spawn, self._dirty_add, self._lost, settings.division
         )
         self._soon = soon
-        self._dirty: list[Subscription] = []
+        self._dirty: list[PersistentSubscription] = []
         self.gathers = False
         """Set by whoever calls `store` after each sweep; until then appends are written at once."""
         self._appended: list[ManagedLedger] = []
@@ -174,7 +174,7 @@ class Broker:
         create: bool = True,
         by_order: bool = False,
         deadline: float = math.inf,
-    ) -> AnyTopic:
+    ) -> Topic:
         """The loaded topic of that name; `TopicNotFound` if there is none and may be none.
 
         `by_order` is an administrator's: what the policy says of auto-creation does not matter.
@@ -206,7 +206,7 @@ class Broker:
             if not lock.locked():
                 self._locks.pop(name.full, None)
 
-    async def _loaded(self, name: TopicName, *, create: bool, by_order: bool) -> AnyTopic:
+    async def _loaded(self, name: TopicName, *, create: bool, by_order: bool) -> Topic:
         found = self.topics.get(name.full)
         if found is not None and found.fenced:
             await self._put_away(found)  # what closed it did not get to the end
@@ -225,7 +225,7 @@ class Broker:
         if owner is not None:
             raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
 
-    async def _put_away(self, topic: AnyTopic) -> None:
+    async def _put_away(self, topic: Topic) -> None:
         """Close a topic, whatever its state, and have it no more."""
         try:
             await topic.close()
@@ -233,21 +233,21 @@ class Broker:
             log.warning("%s: did not close cleanly: %s", topic.name, error)
         self.topics.pop(topic.name.full, None)
 
-    def _lost(self, topic: Topic) -> None:
+    def _lost(self, topic: PersistentTopic) -> None:
         """Another owner writes it now: whoever is attached here is to look it up again."""
         self.spawn(self.let_go, topic)
 
-    async def let_go(self, topic: AnyTopic, deadline: float = math.inf) -> None:
+    async def let_go(self, topic: Topic, deadline: float = math.inf) -> None:
         """Return when a fenced topic is put away, by whoever is at it."""
         async with self._alone_with(topic.name, deadline):
             if self.topics.get(topic.name.full) is topic:
                 await self._put_away(topic)
 
-    async def _load(self, name: TopicName) -> AnyTopic:
+    async def _load(self, name: TopicName) -> Topic:
         policies = await self.catalog.effective(name)
-        topic: AnyTopic
+        topic: Topic
         if name.persistent:
-            topic = Topic(self.env, name, policies)
+            topic = PersistentTopic(self.env, name, policies)
         else:
             topic = NonPersistentTopic(self.env, name, policies)
         await topic.load()
@@ -328,7 +328,7 @@ class Broker:
                 await self._put_away(topic)
 
     async def delete(
-        self, name: TopicName, *, force: bool = False, only_if: Callable[[AnyTopic], bool] = _always
+        self, name: TopicName, *, force: bool = False, only_if: Callable[[Topic], bool] = _always
     ) -> bool:
         """Delete one topic (a partition, or one without partitions).
 
@@ -364,7 +364,7 @@ class Broker:
 
     # -- dispatch -----------------------------------------------------------------------------
 
-    def _dirty_add(self, subscription: Subscription) -> None:
+    def _dirty_add(self, subscription: PersistentSubscription) -> None:
         self._dirty.append(subscription)
         self._soon()
 

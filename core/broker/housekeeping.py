@@ -20,11 +20,12 @@ from magnetar.core.policy.policies import BacklogQuota, LogLimits
 from magnetar.core.topic.backlog import backlog_bytes, needed_from, slowest
 from magnetar.core.topic.expiry import evict_backlog, expire_before
 from magnetar.core.topic.log_start import pass_over
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time
-from magnetar.core.topic.topic import Topic
 
 if TYPE_CHECKING:
-    from magnetar.core.broker.broker import AnyTopic, Broker
+    from magnetar.core.broker.broker import Broker
+from magnetar.core.topic.topic import Topic
 
 log = logging.getLogger(__name__)
 
@@ -55,21 +56,22 @@ class Housekeeping:
             except BrokerError as error:
                 log.warning("%s: housekeeping failed: %s", topic.name, error)
 
-    async def tend(self, topic: AnyTopic) -> None:
+    async def tend(self, topic: Topic) -> None:
         """Everything that is due for one topic."""
         if topic.fenced:
             return
-        if isinstance(topic, Topic):
-            await self.expire(topic)
-            await self.check_quota(topic)
-            topic.forget_readers()
-            await self.expire_subscriptions(topic)
-            await topic.ledger.roll_if_old()
-            await self.trim(topic)
-            self.compacting.consider(topic)
+        stored = topic.stored
+        if stored is not None:
+            await self.expire(stored)
+            await self.check_quota(stored)
+            stored.forget_readers()
+            await self.expire_subscriptions(stored)
+            await stored.ledger.roll_if_old()
+            await self.trim(stored)
+            self.compacting.consider(stored)
         await self.delete_if_idle(topic)
 
-    async def expire(self, topic: Topic) -> None:
+    async def expire(self, topic: PersistentTopic) -> None:
         """Messages older than their time to live count as acknowledged."""
         seconds = topic.policies.message_ttl_seconds
         if seconds <= 0:
@@ -77,7 +79,7 @@ class Housekeeping:
         now_ms = topic.env.clock.wall_ms()
         await expire_before(topic, now_ms - seconds * 1000)
 
-    async def check_quota(self, topic: Topic) -> None:
+    async def check_quota(self, topic: PersistentTopic) -> None:
         """Refuse producers, or let consumers lose messages, while too much waits."""
         quotas = topic.policies.backlog_quotas
         size_quota, age_quota = quotas.get("destination_storage"), quotas.get("message_age")
@@ -98,12 +100,13 @@ class Housekeeping:
         """As `check_quota`, where a producer is about to attach: a topic that was just loaded has
         not been looked at yet.
         """
-        if topic.quota_hit is None and topic.policies.backlog_quotas:
+        stored = topic.stored
+        if stored is not None and stored.quota_hit is None and topic.policies.backlog_quotas:
             with suppress(BrokerError):  # whoever goes round will say what is the matter
-                await self.check_quota(topic)
+                await self.check_quota(stored)
 
     @staticmethod
-    async def _oldest_before(topic: Topic, since_ms: int) -> bool:
+    async def _oldest_before(topic: PersistentTopic, since_ms: int) -> bool:
         """Whether the oldest unacknowledged message was published before that."""
         lowest = slowest(topic)
         if lowest is None or lowest >= topic.ledger.chain.confirmed:
@@ -111,7 +114,7 @@ class Housekeeping:
         first_young = await find_by_time(topic.ledger, since_ms)
         return topic.ledger.chain.after(lowest) < first_young
 
-    async def expire_subscriptions(self, topic: Topic) -> None:
+    async def expire_subscriptions(self, topic: PersistentTopic) -> None:
         """A durable subscription that nobody has used for long goes, if the policy says so."""
         minutes = topic.policies.subscription_expiration_minutes
         if minutes <= 0:
@@ -123,7 +126,7 @@ class Housekeeping:
                 log.info("%s: subscription %s has expired", topic.name, name)
                 await topic.unsubscribe(name, force=False)
 
-    async def trim(self, topic: Topic) -> None:
+    async def trim(self, topic: PersistentTopic) -> None:
         """Delete ledgers that nobody needs any more."""
         chain = topic.ledger.chain
         topic.forget_silent_producers()
@@ -135,7 +138,7 @@ class Housekeeping:
         if topic.policies.log_limits is not None:
             await self._cut(topic, topic.policies.log_limits)
 
-    async def _cut(self, topic: Topic, limits: LogLimits) -> None:
+    async def _cut(self, topic: PersistentTopic, limits: LogLimits) -> None:
         """What is beyond the limits of the log goes, and whoever had it before him goes on."""
         now_ms, ledger = topic.env.clock.wall_ms(), topic.ledger
         silent_ms = now_ms - ledger.written_ms if ledger.written_ms else 0
@@ -150,7 +153,7 @@ class Housekeeping:
         pass_over(topic, (last.ledger_id, last.entries - 1))
         await ledger.trim(doomed)
 
-    async def delete_if_idle(self, topic: AnyTopic) -> None:
+    async def delete_if_idle(self, topic: Topic) -> None:
         """A topic that nobody uses goes, so that tests and typos leave nothing behind."""
         rule = topic.policies.inactive_topics
         if not rule.delete_while_inactive:
@@ -160,7 +163,7 @@ class Housekeeping:
             return
         caught_up = rule.inactive_topic_delete_mode == "delete_when_subscriptions_caught_up"
 
-        def still_idle(found: AnyTopic) -> bool:
+        def still_idle(found: Topic) -> bool:
             # another of the same name may have been loaded meanwhile
             wanted = found is not topic or topic.name.full in self._broker.wanted
             return not wanted and topic.idle(caught_up_is_enough=caught_up)
@@ -172,7 +175,9 @@ class Housekeeping:
             log.info("%s: deleted, it has been idle for %d s", topic.name, idle_ms // 1000)
 
 
-def _refusal(topic: Topic, exceeded: BacklogQuota | None) -> QuotaHeld | QuotaExceeded | None:
+def _refusal(
+    topic: PersistentTopic, exceeded: BacklogQuota | None
+) -> QuotaHeld | QuotaExceeded | None:
     if exceeded is None or exceeded.policy == "consumer_backlog_eviction":
         return None
     text = f"Cannot create producer on topic {topic.name}: its backlog quota is exceeded"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
-    from magnetar.core.broker.broker import AnyTopic, Broker
+    from magnetar.core.broker.broker import Broker
+from magnetar.core.topic.topic import Topic
 
 SAMPLE_SECONDS: Final = 10.0
 COUNTERS_PER_REST: Final = 500
@@ -26,7 +27,7 @@ async def run(broker: Broker) -> None:
         await go_round(broker.topics.values(), broker.clock.wall_ms())
 
 
-async def go_round(topics: Iterable[AnyTopic], now_ms: int) -> None:
+async def go_round(topics: Iterable[Topic], now_ms: int) -> None:
     """Sample everything once."""
     left = COUNTERS_PER_REST
     for topic in list(topics):
@@ -36,7 +37,7 @@ async def go_round(topics: Iterable[AnyTopic], now_ms: int) -> None:
             await trio.lowlevel.checkpoint()
 
 
-def sample(topic: AnyTopic, now_ms: int) -> int:
+def sample(topic: Topic, now_ms: int) -> int:
     """Sample one topic and all that is attached to it; returns how many things that were."""
     topic.rates.sample(topic.inflow(), now_ms)
     count = 1

@@ -26,7 +26,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.topic import Topic
+    from magnetar.core.topic.persistent_topic import PersistentTopic
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +37,15 @@ class Compacting:
     def __init__(self, spawn: Callable[..., None], rule: Rule | None = None) -> None:
         self._spawn = spawn
         self._rule = rule or Rule()
-        self.busy_with: Topic | None = None
+        self.busy_with: PersistentTopic | None = None
 
-    def consider(self, topic: Topic) -> None:
+    def consider(self, topic: PersistentTopic) -> None:
         """Compact it if that is due, and nothing else is compacted just now. Plain call."""
         if self.busy_with is None and self._due(topic) is not None:
             self.busy_with = topic
             self._spawn(self._run, topic)
 
-    def _due(self, topic: Topic) -> Plan | None:
+    def _due(self, topic: PersistentTopic) -> Plan | None:
         wanted, ledger = topic.policies.compaction, topic.ledger
         if wanted is None or topic.fenced or ledger.losses.ranges:
             # Kafka calls such a partition uncleanable (`LogCleanerManager`): a copy without what is
@@ -54,7 +54,7 @@ class Compacting:
         now_ms = topic.env.clock.wall_ms()
         return plan(ledger.chain, _clean_to(topic), wanted, now_ms)
 
-    async def _run(self, topic: Topic) -> None:
+    async def _run(self, topic: PersistentTopic) -> None:
         try:
             await self.compact(topic)
         except BrokerError as error:
@@ -62,7 +62,7 @@ class Compacting:
         finally:
             self.busy_with = None
 
-    async def compact(self, topic: Topic) -> None:
+    async def compact(self, topic: PersistentTopic) -> None:
         """What is due now."""
         due, wanted = self._due(topic), topic.policies.compaction
         if due is None or wanted is None:
@@ -74,11 +74,11 @@ class Compacting:
         log.info("%s: compacted %d bytes to %d", topic.name, work.bytes_before, work.bytes_after)
 
 
-def _clean_to(topic: Topic) -> int:
+def _clean_to(topic: PersistentTopic) -> int:
     return int(topic.ledger.properties.get(CLEAN_TO, 0))
 
 
-def _outcomes(topic: Topic) -> Outcomes:
+def _outcomes(topic: PersistentTopic) -> Outcomes:
     """What becomes of the topic's transactions."""
 
     def outcome(writer: int, index: int) -> Standing:
@@ -92,7 +92,7 @@ def _outcomes(topic: Topic) -> Outcomes:
     return outcome
 
 
-def _settled(topic: Topic) -> Callable[[], None]:
+def _settled(topic: PersistentTopic) -> Callable[[], None]:
     """Have subscriptions forget what they knew of entries that have gone."""
 
     def settled() -> None:

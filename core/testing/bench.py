@@ -31,8 +31,9 @@ from magnetar.core.policy.policies import (
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.environment import Environment
-from magnetar.core.topic.subscription.subscription import Subscription
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 
 NAME = "public/default/persistent/t"
 NO_AGE = RollLimits(entries_max=3, age_ms_min=0)
@@ -48,7 +49,7 @@ class Bench:
         self.clock = FixedClock()
         self.cache = TailCache(1024 * 1024)
         self.dirty_cursors: list[Cursor] = []
-        self.dirty: list[Subscription] = []
+        self.dirty: list[PersistentSubscription] = []
         self.storage = Storage(
             self.ledgers,
             self.metadata,
@@ -66,14 +67,23 @@ class Bench:
         await ledger.open()
         return ledger
 
-    async def topic(self, name: str = "t", **policies: Any) -> Topic:
+    async def topic(self, name: str = "t", **policies: Any) -> PersistentTopic:
         """A topic, loaded from the stores as they are."""
         wanted = effective(BrokerDefaults(**policies), NamespacePolicies(), TopicPolicies())
-        topic = Topic(self.env, TopicName.parse(name), wanted)
+        topic = PersistentTopic(self.env, TopicName.parse(name), wanted)
         await topic.load()
         return topic
 
-    async def published(self, topic: Topic, *payloads: bytes) -> list[Position]:
+    async def unstored(
+        self, name: str = "non-persistent://public/default/t", **policies: Any
+    ) -> NonPersistentTopic:
+        """A topic that stores nothing."""
+        wanted = effective(BrokerDefaults(**policies), NamespacePolicies(), TopicPolicies())
+        topic = NonPersistentTopic(self.env, TopicName.parse(name), wanted)
+        await topic.load()
+        return topic
+
+    async def published(self, topic: PersistentTopic, *payloads: bytes) -> list[Position]:
         """Each payload as a run of its own; where they are stored."""
         return await stored(topic.ledger, *payloads)
 

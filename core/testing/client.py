@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.non_persistent import NonPersistentTopic, VolatileSubscription
+from magnetar.core.topic.non_persistent_topic import NonPersistentSubscription, NonPersistentTopic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 
 
 class ClientConsumer:
@@ -80,7 +80,7 @@ class ClientConsumer:
 
 
 async def attached(
-    topic: Topic,
+    topic: PersistentTopic,
     kind: SubscriptionType,
     *,
     name: str = "c",
@@ -98,11 +98,11 @@ async def attached(
     return client
 
 
-def attached_volatile(
+async def attached_unstored(
     topic: NonPersistentTopic, kind: SubscriptionType, *, name: str = "c", permits: int = 1000
 ) -> ClientConsumer:
     """A consumer of a topic that stores nothing."""
-    found: VolatileSubscription = topic.subscription("s")
+    found: NonPersistentSubscription = await topic.subscription("s")
     client = ClientConsumer()
     client.consumer = topic.attach(found, 1, ConsumerRequest(name=name), kind, client)
     if permits:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from magnetar.core.ledger.log.chain import Position
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.topic import Topic
+    from magnetar.core.topic.persistent_topic import PersistentTopic
 
 
-def slowest(topic: Topic) -> Position | None:
+def slowest(topic: PersistentTopic) -> Position | None:
     """The lowest mark-delete position of a durable subscription; None if there is none."""
     marks = [one.cursor.mark_delete for one in topic.subscriptions.values() if one.cursor.durable]
     return min(marks, default=None)
 
 
-def needed_from(topic: Topic) -> Position:
+def needed_from(topic: PersistentTopic) -> Position:
     """The first entry that a subscription still needs.
 
     State that is derived from the log needs none: it is stored before they go (`ledger/fold.py`).
@@ -26,7 +26,7 @@ def needed_from(topic: Topic) -> Position:
     return chain.after(lowest if lowest is not None else chain.confirmed)
 
 
-def backlog_bytes(topic: Topic) -> int:
+def backlog_bytes(topic: PersistentTopic) -> int:
     """How many bytes the slowest subscription has before it, roughly."""
     lowest = slowest(topic)
     return topic.ledger.bytes_after(lowest) if lowest is not None else 0

@@ -12,11 +12,11 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.ledger.storage import Storage
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.subscription.subscription import Subscription
-    from magnetar.core.topic.topic import Topic
+    from magnetar.core.topic.persistent_topic import PersistentTopic
+    from magnetar.core.topic.subscription.subscription import PersistentSubscription
 
 
-def _keep(_topic: Topic) -> None:
+def _keep(_topic: PersistentTopic) -> None:
     """Nobody looks after topics here."""
 
 
@@ -27,9 +27,9 @@ class Environment(Struct, frozen=True):
     clock: Clock
     spawn: Callable[..., None]
     """Starts a task that outlives its caller."""
-    dirty: Callable[[Subscription], None]
+    dirty: Callable[[PersistentSubscription], None]
     """There may be something to dispatch: look at the end of this sweep."""
-    lost: Callable[[Topic], None] = _keep
+    lost: Callable[[PersistentTopic], None] = _keep
     """Another owner has taken a topic over: put it away, so that it may be loaded again."""
     division: Division = Division()
     """How the keys of Key_Shared subscriptions are divided."""

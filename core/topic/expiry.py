@@ -13,10 +13,10 @@ import trio
 from magnetar.core.topic.seek import find_by_time
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.topic import Topic
+    from magnetar.core.topic.persistent_topic import PersistentTopic
 
 
-async def expire_before(topic: Topic, since_ms: int) -> int:
+async def expire_before(topic: PersistentTopic, since_ms: int) -> int:
     """Messages published before that count as acknowledged; returns how many entries."""
     chain = topic.ledger.chain
     behind = [
@@ -29,7 +29,7 @@ async def expire_before(topic: Topic, since_ms: int) -> int:
     return sum(one.expire_to(target) for one in behind)
 
 
-async def evict_backlog(topic: Topic, bytes_max: int) -> None:
+async def evict_backlog(topic: PersistentTopic, bytes_max: int) -> None:
     """Slow subscriptions lose their oldest messages until no more than that waits for them."""
     chain = topic.ledger.chain
     for subscription in topic.subscriptions.values():

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from magnetar.core.ledger.log.chain import Position
 
 if TYPE_CHECKING:
-    from magnetar.core.topic.topic import Topic
+    from magnetar.core.topic.persistent_topic import PersistentTopic
 
 
-async def begin_at(topic: Topic, index: int, position: Position) -> None:
+async def begin_at(topic: PersistentTopic, index: int, position: Position) -> None:
     """The topic begins with that message, which is in the entry at `position`."""
     await topic.ledger.cut(index, position)
     pass_over(topic, (position[0], position[1] - 1))
 
 
-def pass_over(topic: Topic, last: Position) -> None:
+def pass_over(topic: PersistentTopic, last: Position) -> None:
     """Nobody waits for anything up to there."""
     for subscription in topic.subscriptions.values():
         subscription.skip_to(last)

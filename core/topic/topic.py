@@ -1,269 +1,111 @@
-"""A persistent topic: a managed ledger, the producers that write it, the subscriptions.
+"""What sessions and tools ask of a topic, whether it stores its messages or not.
 
-What it guards: nobody writes while it is fenced or over its quota; every subscription is a cursor
-of the ledger; closing lets what is in flight finish. What is published is neither parsed nor copied
-here.
-
-States: a topic is `open` from the end of `load` until `close` or `delete` begin; then it is
-`fenced` and everything new is refused as "not ready", so that clients look it up again.
+There are two, by Pulsar's names: `PersistentTopic` and `NonPersistentTopic`. Whoever needs what
+only a stored topic has (its log, positions, cursors that can be moved) takes `stored` and refuses,
+in its own protocol's terms, where that is None. Nobody else asks which of both it is.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Protocol
-from urllib.parse import unquote
-
-import trio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from magnetar.core.entry.form import TransactionalForm
-from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import (
-    BrokerError,
-    NotAllowed,
-    NotReady,
-    QuotaExceeded,
-    QuotaHeld,
-    StorageFull,
-    SubscriptionNotFound,
-    Terminated,
-)
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
-from magnetar.core.kernel.throttle import Throttle, throttle_for
-from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.kernel.throttle import Throttle
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.log.trim import asked
-from magnetar.core.ledger.reports import NO_WRITES
 from magnetar.core.policy.policies import Effective
-from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
-from magnetar.core.topic.publishing.admission import carry_out, remember
-from magnetar.core.topic.publishing.deduplication import CURSOR as DEDUPLICATION
-from magnetar.core.topic.publishing.deduplication import Deduplication
 from magnetar.core.topic.publishing.producer import Producer
-from magnetar.core.topic.publishing.producers import NOTHING, Producers
-from magnetar.core.topic.subscription.consumer import Attachment, Consumer, ConsumerRequest, Sink
-from magnetar.core.topic.subscription.outstanding import limits_of
+from magnetar.core.topic.publishing.producers import Producers
+from magnetar.core.topic.publishing.sequences import ProducerSequences
+from magnetar.core.topic.subscription.consumer import (
+    Consumer,
+    ConsumerRequest,
+    Sink,
+    Subscription,
+)
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
-from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
-from magnetar.core.topic.transaction_buffer import TransactionBuffer
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 
-log = logging.getLogger(__name__)
-
-READER_KEPT_MS = 60_000
-"""A reader that was sent away by its own seek may come back so much later."""
+if TYPE_CHECKING:
+    from magnetar.core.topic.persistent_topic import PersistentTopic
 
 
-class TopicListener(Protocol):
-    """Somebody who is told of a topic's end."""
-
-    async def closed(self) -> None:
-        """It is put away; nothing is on its way to storage any more."""
-        ...
-
-    async def deleted(self) -> None: ...
-
-
-class Topic:
+class Topic(Protocol):
     """See the module's docstring."""
 
-    persistent = True
+    name: TopicName
+    env: Environment
+    policies: Effective
+    fenced: bool
+    """It is being put away: whoever comes is to look it up again."""
+    producers: Producers
+    subscribers: Subscribers
+    created_ms: int
+    last_used_ms: int
+    messages_in: int
+    bytes_in: int
+    rates: Rates[Inflow]
+    outflow_before: Outflow
+    """Of subscriptions that have ended."""
+    publish_throttle: Throttle | None
+    looks_at_messages: bool
+    """A run is to be looked at message by message before it is published."""
 
-    def __init__(self, env: Environment, name: TopicName, policies: Effective) -> None:
-        self.name = name
-        self.env = env
-        self.policies = policies
-        self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
-        self._set_roll()
-        self.subscriptions: dict[str, Subscription] = {}
-        self.producers = Producers()
-        self._watchers: list[Callable[[], None]] = []
-        """Called whenever more may be read."""
-        self.fenced = True
-        self.quota_hit: QuotaHeld | QuotaExceeded | None = None
-        """Set while a backlog quota refuses producers."""
-        self.created_ms = self.last_used_ms = env.clock.wall_ms()
-        self.messages_in = self.bytes_in = 0
-        self.rates = Rates(Inflow(), self.created_ms)
-        self.publish_throttle: Throttle | None = None
-        """What producers' connections wait for, if there is a publish rate."""
-        self.subscribers = Subscribers()
-        self._dispatch_throttle: Throttle | None = None
-        self.deduplication = Deduplication(env.storage, self.ledger)
-        self.attendants: list[TopicListener] = []
-        """Of fronts, who keep something of their own beside the topic."""
-        self.transactions = TransactionBuffer(env.storage, self.ledger)
-        self.looks_at_messages = False
-        """A run is to be looked at message by message before it is published. Asked for each run,
-        so it is not worked out each time.
-        """
-        self.outflow_before = Outflow()
-        """Of subscriptions that have ended."""
-        self._attaching = trio.Lock()
-        """Creating and deleting subscriptions, and the end of all, happen one at a time."""
+    @property
+    def stored(self) -> PersistentTopic | None:
+        """Itself, if it stores its messages."""
+        ...
 
-    # -- life ---------------------------------------------------------------------------------
+    @property
+    def subscriptions(self) -> Mapping[str, Subscription]: ...
 
-    async def load(self) -> None:
-        """Open the ledger and every durable subscription."""
-        await self.ledger.open()
-        self.created_ms = self.ledger.created_ms or self.created_ms
-        names = map(unquote, await self.env.storage.metadata.children(self.ledger.path))
-        for name in names:
-            if name == DEDUPLICATION:
-                self.deduplication.stored = True
-                continue
-            cursor = Cursor(self.env.storage, self.ledger, name, (-1, -1), durable=True)
-            await cursor.open()
-            self._add(cursor)
-        await self._turn_deduplication()
-        await self.transactions.load()
-        self._set_rates()
-        remember(self.producers, self.ledger)
-        self.fenced = False
+    @property
+    def sequences(self) -> ProducerSequences | None:
+        """The producers' sequence ids, where duplicates are looked for."""
+        ...
 
-    async def begin_transactions(self) -> None:
-        """Have it known that there are transactions in the log, before the first entry of one."""
-        async with self._attaching:
-            if self.transactions.present:
-                return
-            if self.fenced:
-                raise NotReady("the topic is being unloaded")
-            await self.transactions.begin()
+    @property
+    def storage_size(self) -> int:
+        """Bytes in storage."""
+        ...
 
-    async def end_transaction(
-        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
-    ) -> None:
-        """Mark it as ended, in the form it was written in; stored when this returns."""
-        if not self.transactions.present:
-            return  # nothing of any was ever written
-        waiting = Completion[Position]()
+    @property
+    def last_published_ms(self) -> int: ...
 
-        def done(result: Position | BrokerError) -> None:
-            if not isinstance(result, BrokerError):
-                index = self.ledger.index_told(result)
-                self.transactions.index.ended(writer, index, committed=committed)
-            waiting.done(result)
+    @property
+    def in_use(self) -> bool: ...
 
-        now_ms = self.env.clock.wall_ms()
-        self.publish([form.marker(writer, epoch, now_ms, committed=committed)], [1], done)
-        await waiting.told()
+    def idle(self, *, caught_up_is_enough: bool) -> bool:
+        """Nobody needs it to be loaded."""
+        ...
 
-    def _lost(self) -> None:
-        """Another owner writes the log now."""
-        self.fenced = True
-        self.env.lost(self)
+    def inflow(self) -> Inflow: ...
 
-    def _add(self, cursor: Cursor) -> Subscription:
-        subscription = Subscription(self.env, self.ledger, cursor, limits_of(self.policies))
-        self.subscriptions[cursor.name] = subscription
-        self._set_rates_of(subscription)
-        self.ledger.tailed = True
-        return subscription
+    def set_policies(self, policies: Effective) -> None: ...
 
-    def _set_roll(self) -> None:
-        """How large and how old ledgers become: from the first on."""
-        compaction = self.policies.compaction
-        lag_ms = -1 if compaction is None else compaction.max_lag_ms
-        usual, wanted = self.env.storage.roll, self.policies.ledger_limits
-        self.ledger.roll_limits = asked(usual, wanted, lag_ms)
+    async def load(self) -> None: ...
 
-    def set_policies(self, policies: Effective) -> None:
-        """What was decided has changed, for those who are here as well."""
-        self.policies = policies
-        self._set_roll()
-        for subscription in self.subscriptions.values():
-            subscription.set_limits(limits_of(policies), policies.max_unacked_per_consumer)
-        self._set_rates()
-        self.looks_at_messages = self.deduplication.on or policies.checks_messages
-        if policies.deduplication is not self.deduplication.on:
-            self.env.spawn(self._change_deduplication)
+    async def close(self) -> None: ...
 
-    async def _turn_deduplication(self) -> None:
-        await self.deduplication.turn(on=self.policies.deduplication)
-        self.looks_at_messages = self.deduplication.on or self.policies.checks_messages
+    async def delete(self) -> None: ...
 
-    async def _change_deduplication(self) -> None:
-        async with self._attaching:
-            try:
-                if not self.fenced:
-                    await self._turn_deduplication()
-            except BrokerError as error:
-                log.error("%s: deduplication stays as it was: %s", self.name, error)
+    # -- publishing -----------------------------------------------------------------------------
 
-    def _set_rates(self) -> None:
-        policies, now = self.policies, self.env.clock.monotonic()
-        self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
-        self._dispatch_throttle = throttle_for(
-            policies.dispatch_rate, self._dispatch_throttle, now, self.rates
-        )
-        for subscription in self.subscriptions.values():
-            self._set_rates_of(subscription)
+    def check_producer(self) -> None:
+        """Raise unless somebody may attach to write now."""
+        ...
 
-    def _set_rates_of(self, subscription: Subscription) -> None:
-        own = self.policies.subscription_dispatch_rate
-        subscription.set_rates(own, self._dispatch_throttle, self.rates)
+    async def attach_producer(self, producer: Producer) -> bool: ...
 
-    async def close(self) -> None:
-        """Unload: everybody is sent away, what is in flight is stored, cursors are saved.
+    def detach_producer(self, producer: Producer) -> None: ...
 
-        A cursor that is just being created is waited for: stored later, it would be in the way of
-        whoever loads the topic next, unknown to it.
-        """
-        self.fenced = True
-        self.disconnect_producers()
-        async with self._attaching:
-            for subscription in list(self.subscriptions.values()):
-                await subscription.close()
-            await self.deduplication.close()
-        await self.ledger.close()
-        await self.transactions.close()
-        for attendant in self.attendants:
-            await attendant.closed()
+    def last_sequence_of(self, name: str) -> int: ...
 
-    async def delete(self) -> None:
-        """Forget the topic and everything in it, a cursor that is just being created as well."""
-        self.fenced = True
-        self.disconnect_producers()
-        async with self._attaching:
-            for subscription in list(self.subscriptions.values()):
-                await subscription.delete()
-            self.subscriptions.clear()
-            await self.deduplication.delete()
-        await self.transactions.delete()
-        for attendant in self.attendants:
-            await attendant.deleted()
-        await self.ledger.delete()
-
-    def disconnect_producers(self) -> None:
-        for producer in self.producers.drop_all():
-            producer.sink.closed_by_broker()
-
-    async def terminate(self) -> Position:
-        """Nothing more may be published; returns the last position.
-
-        Producers are sent away, as Apache's broker does (`PersistentTopic.terminate`): they come
-        back at once, hear why they may not stay, and fail what their application sends.
-        """
-        last = await self.ledger.terminate()
-        self.disconnect_producers()
-        for subscription in self.subscriptions.values():
-            subscription.look()
-        return last
-
-    # -- publishing ---------------------------------------------------------------------------
-
-    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None:
-        """Store a run of one producer. Plain call; see `ManagedLedger.append`."""
-        if self.fenced:
-            done(NotReady("the topic is being unloaded"))
-            return
-        self.messages_in += len(payloads) if counts is None else sum(counts)
-        self.bytes_in += self.ledger.append(payloads, counts, done)
+    def publish(self, payloads: list[bytes], counts: list[int] | None, done: Appended) -> None: ...
 
     def publish_once(
         self,
@@ -272,63 +114,13 @@ class Topic:
         payloads: list[bytes],
         counts: list[int] | None,
         done: Appended,
-    ) -> None:
-        """As `publish`, of messages that were found to be new; `highest` is the last one's sequence
-        id, -1 if it does not count yet (a part of a large message).
-        """
-        self.publish(payloads, counts, self.deduplication.begin(name, highest, done))
+    ) -> None: ...
 
-    @property
-    def last_published_ms(self) -> int:
-        """0 if nothing was since the topic was loaded."""
-        return self.ledger.written_ms
+    async def end_transaction(
+        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
+    ) -> None: ...
 
-    def last_sequence_of(self, name: str) -> int:
-        """Where a producer of that name goes on; -1 if that is not known."""
-        return self.deduplication.last_of(name)
-
-    def _advanced(self) -> None:
-        """More may be read: everybody who waits at the tail has work."""
-        for subscription in self.subscriptions.values():
-            subscription.look()
-        for watcher in list(self._watchers):
-            watcher()
-
-    def watch(self, news: Callable[[], None]) -> None:
-        """Have `news` called whenever more may be read, until `unwatch`: for readers by index."""
-        self._watchers.append(news)
-        self.ledger.tailed = True
-
-    def unwatch(self, news: Callable[[], None]) -> None:
-        self._watchers.remove(news)
-
-    def check_producer(self) -> None:
-        """Whether anybody may attach to write now."""
-        if self.fenced:
-            raise NotReady("the topic is being unloaded")
-        if self.ledger.terminated:
-            raise Terminated("the topic is terminated")
-        if self.quota_hit is not None:
-            raise self.quota_hit
-        # clients wait longer each time they are refused here, but not when a message is
-        if not self.env.storage.ledgers.writable():
-            raise StorageFull(NO_WRITES)
-
-    async def attach_producer(self, producer: Producer) -> bool:
-        """Let a producer in; False if it has to wait for the topic."""
-        self.check_producer()
-        decision = self.producers.attach(producer, self.policies.max_producers_per_topic)
-        await carry_out(decision, self.producers, self.ledger)
-        return decision.granted is producer
-
-    def detach_producer(self, producer: Producer) -> None:
-        """A producer leaves; whoever waited for that is told."""
-        self.last_used_ms = self.env.clock.wall_ms()
-        decision = self.producers.detach(producer)
-        if decision is not NOTHING:
-            self.env.spawn(carry_out, decision, self.producers, self.ledger)
-
-    # -- subscriptions ------------------------------------------------------------------------
+    # -- subscriptions --------------------------------------------------------------------------
 
     async def subscription(
         self,
@@ -338,130 +130,20 @@ class Topic:
         start: Position | None = None,
         properties: dict[str, str] | None = None,
     ) -> Subscription:
-        """The durable subscription of that name; a new one begins behind `start`, or at the end."""
-        async with self._attaching:
-            if self.fenced:
-                raise NotReady("the topic is being unloaded")
-            found = self.subscriptions.get(name)
-            if found is not None:
-                return found
-            if not create:
-                raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")
-            restrictions.check_subscriptions(self.name, self.policies, len(self.subscriptions))
-            begin = self.ledger.chain.confirmed if start is None else start
-            cursor = Cursor(self.env.storage, self.ledger, name, begin, durable=True)
-            cursor.properties.update(properties or {})
-            await cursor.create()
-            return self._add(cursor)
-
-    def reader(self, name: str, start: Position) -> Subscription:
-        """A subscription in memory only, right behind `start`: it ends with its consumer."""
-        if self.fenced:
-            raise NotReady("the topic is being unloaded")
-        found = self.subscriptions.get(name)
-        if found is not None:
-            if found.cursor.durable:
-                raise NotAllowed(f"subscription {name} is durable, a reader may not take its name")
-            return found
-        cursor = Cursor(self.env.storage, self.ledger, name, start, durable=False)
-        return self._add(cursor)
+        """The subscription of that name, durable where the topic stores anything."""
+        ...
 
     def attach(
         self,
-        subscription: Attachment,
+        subscription: Subscription,
         consumer_id: int,
         request: ConsumerRequest,
         kind: SubscriptionType,
         sink: Sink,
-    ) -> Consumer:
-        """Put a consumer on a subscription."""
-        if self.fenced:
-            raise NotReady("the topic is being unloaded")
-        policies = self.policies
-        restrictions.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
-        assert isinstance(subscription, Subscription)
-        unacked_max = 0 if kind.ordered else policies.max_unacked_per_consumer
-        consumer = Consumer(consumer_id, request, sink, unacked_max, self.env.clock.wall_ms())
-        subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
-        return consumer
+    ) -> Consumer: ...
 
-    def detach(self, consumer: Consumer) -> None:
-        """A consumer leaves; a reader's subscription goes with it."""
-        subscription = consumer.subscription
-        if subscription is None:
-            return
-        assert isinstance(subscription, Subscription)
-        subscription.detach(consumer)
-        self.last_used_ms = self.env.clock.wall_ms()
-        subscription.kept_until_ms = 0
-        self.forget_if_unused(subscription)
+    def detach(self, consumer: Consumer) -> None: ...
 
-    def forget_if_unused(self, subscription: Attachment) -> None:
-        """A reader's subscription that nobody is attached to is over."""
-        assert isinstance(subscription, Subscription)
-        if subscription.consumers or subscription.cursor.durable:
-            return
-        if subscription.kept_until_ms <= self.env.clock.wall_ms():
-            self._drop(subscription)
+    def forget_if_unused(self, subscription: Subscription) -> None: ...
 
-    def forget_readers(self) -> None:
-        """Readers that were to come back after a seek and have not."""
-        for subscription in list(self.subscriptions.values()):
-            self.forget_if_unused(subscription)
-
-    def forget_silent_producers(self) -> None:
-        """Names that deduplication knows, of producers that have been away for long."""
-        here = [producer.name for producer in self.producers.all()]
-        away_ms = self.policies.deduplication_inactivity_minutes * 60_000
-        self.deduplication.forget_silent(here, self.env.clock.wall_ms(), away_ms)
-
-    def _drop(self, subscription: Subscription) -> None:
-        if self.subscriptions.get(subscription.name) is subscription:
-            del self.subscriptions[subscription.name]
-            self.outflow_before = self.outflow_before.plus(subscription.outflow())
-            self.ledger.tailed = bool(self.subscriptions)
-
-    def keep(self, subscription: Subscription) -> None:
-        """A reader is about to seek: its cursor waits a while for it to come back."""
-        if not subscription.cursor.durable:
-            subscription.kept_until_ms = self.env.clock.wall_ms() + READER_KEPT_MS
-
-    async def unsubscribe(self, name: str, *, force: bool) -> None:
-        """Delete a subscription; unless forced, nobody may be attached."""
-        async with self._attaching:
-            if self.fenced:  # its cursor may belong to the next owner by now
-                raise NotReady("the topic is being unloaded")
-            subscription = self.subscriptions.get(name)
-            if subscription is None:
-                raise SubscriptionNotFound(f"there is no subscription {name} on {self.name}")
-            if subscription.consumers and not force:
-                raise NotAllowed(f"subscription {name} has active consumers")
-            await subscription.delete()
-            self._drop(subscription)
-
-    # -- what housekeeping asks and does -------------------------------------------------------
-
-    def inflow(self) -> Inflow:
-        """Everything published since the topic was loaded."""
-        return Inflow(self.messages_in, self.bytes_in, entries=self.ledger.entries_added)
-
-    @property
-    def in_use(self) -> bool:
-        return bool(len(self.producers) or self.subscriptions)
-
-    def idle(self, *, caught_up_is_enough: bool) -> bool:
-        """Nobody writes, and nobody reads or has anything left to read."""
-        if len(self.producers) or self.fenced:
-            return False
-        if caught_up_is_enough:
-            return all(
-                not one.consumers and not one.cursor.backlog for one in self.subscriptions.values()
-            )
-        return not self.subscriptions
-
-    def hit_quota(self, refusal: QuotaHeld | QuotaExceeded | None) -> None:
-        """A backlog quota refuses producers, or no longer does."""
-        newly = refusal is not None and self.quota_hit is None
-        self.quota_hit = refusal
-        if newly:
-            self.disconnect_producers()
+    async def unsubscribe(self, name: str, *, force: bool) -> None: ...

@@ -34,7 +34,6 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.transaction import AT_REST, Promise, Transaction, TransactionState
 
@@ -60,7 +59,7 @@ class TopicHost(Protocol):
     ownership: Ownership
     clock: Clock
 
-    async def topic(self, name: TopicName, *, create: bool) -> Topic | NonPersistentTopic: ...
+    async def topic(self, name: TopicName, *, create: bool) -> Topic: ...
 
     def spawn(self, task: Callable[..., object], *args: object) -> None: ...
 
@@ -340,9 +339,8 @@ class Coordinator:
                 topic = await self._broker.topic(name, create=False)
             except TopicNotFound:
                 return  # deleted, and with it what was written
-            if isinstance(topic, Topic):
-                commit = found.state is TransactionState.COMMITTING
-                await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
+            commit = found.state is TransactionState.COMMITTING
+            await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
 
         async with limiter:
             await _insist(found.name, mark)

@@ -21,7 +21,7 @@ from magnetar.core.kernel.errors import Fenced, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 
 T = TopicName.parse("t")
 TRIES_MAX = 5
@@ -46,9 +46,9 @@ async def two_brokers(folder: Path) -> AsyncIterator[tuple[Broker, Broker]]:
         nursery.cancel_scope.cancel()
 
 
-async def loaded(broker: Broker) -> Topic:
+async def loaded(broker: Broker) -> PersistentTopic:
     topic = await broker.topic(T)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     return topic
 
 

@@ -29,9 +29,9 @@ from magnetar.core.kernel.varints import varint
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import ConsumerRequest
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 
 TOPIC: Final = TopicName.parse("persistent://pulsar/system/__healthcheck")
 SECONDS_MAX: Final = 10.0
@@ -87,7 +87,7 @@ class Trip:
         finally:
             self.over.set()
 
-    async def _go(self, topic: Topic, now_ms: int) -> None:
+    async def _go(self, topic: PersistentTopic, now_ms: int) -> None:
         self._message = message(self._name.encode(), now_ms)
         subscription = topic.reader(self._name, topic.ledger.chain.confirmed)
         request = ConsumerRequest(self._name)
@@ -140,7 +140,7 @@ class Trip:
         self._look()
 
 
-async def _topic(broker: Broker) -> Topic:
+async def _topic(broker: Broker) -> PersistentTopic:
     """The topic, in a namespace of the broker's own that comes with the first check."""
     catalog = broker.catalog
     if not await catalog.has_namespace(TOPIC.namespace):
@@ -149,8 +149,8 @@ async def _topic(broker: Broker) -> Topic:
             await catalog.put_tenant(TOPIC.tenant, tenant, create=True)
         await catalog.create_namespace(TOPIC.namespace, NamespacePolicies())
     topic = await broker.topic(TOPIC, by_order=True)
-    assert isinstance(topic, Topic)
-    return topic
+    assert topic.stored is not None, "by its name"
+    return topic.stored
 
 
 def message(payload: bytes, now_ms: int) -> bytes:

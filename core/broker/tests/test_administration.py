@@ -7,7 +7,7 @@ import trio
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.attachment import attach
-from magnetar.core.broker.broker import AnyTopic, Broker, BrokerSettings
+from magnetar.core.broker.broker import Broker, BrokerSettings
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import (
@@ -26,6 +26,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.client import ClientProducer
 from magnetar.core.testing.ledgers import MemoryLedgers
+from magnetar.core.topic.topic import Topic
 
 NAMESPACE = NamespaceName.parse("public/default")
 A = TopicName.parse("a")
@@ -110,7 +111,7 @@ class Returning:
         except BrokerError as error:
             self.refusals.append(error)
 
-    async def take_place(self, topic: AnyTopic) -> None:
+    async def take_place(self, topic: Topic) -> None:
         came = ClientProducer(f"p{self.places}")
         came.closed_by_broker = self.sent_away  # type: ignore[method-assign]
         await topic.attach_producer(came.producer)

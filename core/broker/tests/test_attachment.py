@@ -6,12 +6,12 @@ import pytest
 import trio
 
 from magnetar.core.broker.attachment import ATTACH_SECONDS, Marks, attach
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.kernel.errors import BrokerError, ConsumerBusy, NotReady, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import AutoTopicCreation
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.topic import Topic
 
 A = TopicName.parse("a")
@@ -21,12 +21,12 @@ class Comer:
     """Subscribes to whatever topic it is given."""
 
     def __init__(self) -> None:
-        self.tried: list[AnyTopic] = []
-        self.attached: AnyTopic | None = None
+        self.tried: list[Topic] = []
+        self.attached: Topic | None = None
 
-    async def take_place(self, topic: AnyTopic) -> None:
+    async def take_place(self, topic: Topic) -> None:
         self.tried.append(topic)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         await topic.subscription("s")
         self.attached = topic
 
@@ -55,7 +55,7 @@ async def test_a_topic_that_is_fenced_after_it_was_found_is_tried_no_more() -> N
     async with running() as broker:
         comer = Comer()
 
-        async def take_place(topic: AnyTopic) -> None:
+        async def take_place(topic: Topic) -> None:
             if not comer.tried:
                 await broker.unload(A)
             await comer.take_place(topic)
@@ -118,9 +118,9 @@ async def test_nobody_waits_for_ever(autojump_clock: object) -> None:
 
 async def test_a_topic_that_is_fenced_again_and_again_is_given_up(autojump_clock: object) -> None:
     async with running() as broker:
-        tries: list[AnyTopic] = []
+        tries: list[Topic] = []
 
-        async def take_place(topic: AnyTopic) -> None:
+        async def take_place(topic: Topic) -> None:
             tries.append(topic)
             await trio.sleep(ATTACH_SECONDS / 3)
             await broker.unload(A)
@@ -133,9 +133,9 @@ async def test_a_topic_that_is_fenced_again_and_again_is_given_up(autojump_clock
 
 async def test_what_an_open_topic_refuses_is_refused() -> None:
     async with running() as broker:
-        tries: list[AnyTopic] = []
+        tries: list[Topic] = []
 
-        async def take_place(topic: AnyTopic) -> None:
+        async def take_place(topic: Topic) -> None:
             tries.append(topic)
             raise ConsumerBusy("no")
 
@@ -147,7 +147,7 @@ async def test_what_an_open_topic_refuses_is_refused() -> None:
 async def test_a_server_that_stops_lets_nobody_wait() -> None:
     async with running() as broker:
 
-        async def take_place(topic: AnyTopic) -> None:
+        async def take_place(topic: Topic) -> None:
             await broker.stop()
             await Comer().take_place(topic)
 

@@ -19,9 +19,9 @@ from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.metadata import overwrite
-from magnetar.core.topic.non_persistent import NonPersistentTopic
-from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
 
 A = TopicName.parse("a")
 VOLATILE = TopicName.parse("non-persistent://public/default/v")
@@ -145,7 +145,7 @@ async def test_no_more_topics_than_allowed() -> None:
 async def test_unloaded_and_loaded_again() -> None:
     async with running() as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         client = await attached(topic, SHARED)
         places = await stored(topic.ledger, b"x", b"y")
         client.ack(places[0])
@@ -154,7 +154,7 @@ async def test_unloaded_and_loaded_again() -> None:
         assert client.told == ["closed"]
         assert broker.topics == {}
         again = await broker.topic(A)
-        assert isinstance(again, Topic)
+        assert isinstance(again, PersistentTopic)
         assert again is not topic
         assert again.subscriptions["s"].cursor.mark_delete == places[0]
 
@@ -164,7 +164,7 @@ async def test_whoever_asks_during_an_unload_waits_for_its_end() -> None:
     stores = Stores(sync_at_once=False)
     async with running(stores) as broker:
         old = await broker.topic(A)
-        assert isinstance(old, Topic)
+        assert isinstance(old, PersistentTopic)
         old.publish([b"x"], None, lambda _result: None)
         await settled()
         found: list[object] = []
@@ -187,7 +187,7 @@ async def test_whoever_asks_during_an_unload_waits_for_its_end() -> None:
 async def test_what_was_left_half_closed_is_put_away_first() -> None:
     async with running() as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         client = await attached(topic, SHARED)
         topic.fenced = True
         again = await broker.topic(A)
@@ -200,7 +200,7 @@ async def test_a_topic_taken_over_by_another_owner_is_let_go() -> None:
     stores = Stores()
     async with running(stores) as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         client = await attached(topic, SHARED)
         found = await stores.metadata.get(topic.ledger.path)
         assert found is not None
@@ -216,7 +216,7 @@ async def test_delete() -> None:
     stores = Stores()
     async with running(stores) as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         await attached(topic, SHARED)
         with pytest.raises(NotAllowed):
             await broker.delete(A)
@@ -232,7 +232,7 @@ async def test_a_delete_that_failed_may_be_tried_again() -> None:
     stores = Stores()
     async with running(stores) as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         await topic.subscription("s")
         await topic.subscription("t")
         delete, failures = stores.metadata.delete, [StorageFailed("no")]
@@ -278,7 +278,7 @@ async def test_volatile_topics_are_there_while_they_are_loaded() -> None:
 async def test_policies_reach_loaded_topics_and_their_subscriptions() -> None:
     async with running(max_unacked_messages_per_consumer=1) as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         await broker.topic(VOLATILE)
         client = await attached(topic, SHARED, permits=1)
         places = await stored(topic.ledger, b"x", b"y", b"z")
@@ -304,7 +304,7 @@ async def test_policies_of_a_namespace_that_is_gone_do_not_end_the_server() -> N
 async def test_a_mistake_of_ours_costs_one_subscription(caplog: pytest.LogCaptureFixture) -> None:
     async with running() as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         broken = await attached(topic, SHARED, subscription="broken")
         fine = await attached(topic, SHARED, subscription="fine")
 
@@ -324,14 +324,14 @@ async def test_acknowledgements_are_stored_before_long(autojump_clock: object) -
     stores = Stores()
     async with running(stores) as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         client = await attached(topic, SHARED)
         places = await stored(topic.ledger, b"x")
         client.ack(places[0])
         await trio.sleep(broker.settings.cursor_flush_seconds * 2)
     async with running(stores) as broker:
         again = await broker.topic(A)
-        assert isinstance(again, Topic)
+        assert isinstance(again, PersistentTopic)
         assert again.subscriptions["s"].cursor.mark_delete == places[0]
 
 
@@ -339,12 +339,12 @@ async def test_many_subscriptions_do_not_hold_up_the_sweep() -> None:
     stores, served = Stores(), list[str]()
     async with running(stores) as broker:
         topic = await broker.topic(A)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         for name in "abc":
             await attached(topic, SubscriptionType.SHARED, subscription=name)
             subscription = topic.subscriptions[name]
 
-            def slowly(subscription: Subscription = subscription) -> bool:
+            def slowly(subscription: PersistentSubscription = subscription) -> bool:
                 subscription.is_dirty = False
                 served.append(subscription.name)
                 stores.clock.forward(DISPATCH_SECONDS_MAX * 0.6)

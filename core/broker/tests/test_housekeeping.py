@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from magnetar.core.broker.attachment import attach
-from magnetar.core.broker.broker import AnyTopic, Broker
+from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import QuotaExceeded, QuotaHeld, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import BacklogQuota, InactiveTopics, LogLimits, Retention
@@ -13,21 +13,22 @@ from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientProducer, attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.backlog import backlog_bytes
+from magnetar.core.topic.persistent_topic import READER_KEPT_MS, PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import READER_KEPT_MS, Topic
+from magnetar.core.topic.topic import Topic
 
 A = TopicName.parse("a")
 SHARED = SubscriptionType.SHARED
 FOR_EVER = InactiveTopics(delete_while_inactive=False)
 
 
-async def topic_of(broker: Broker, name: TopicName = A) -> Topic:
+async def topic_of(broker: Broker, name: TopicName = A) -> PersistentTopic:
     topic = await broker.topic(name)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     return topic
 
 
-async def filled(broker: Broker, *, entries: int = 25, payload: bytes = b"x") -> Topic:
+async def filled(broker: Broker, *, entries: int = 25, payload: bytes = b"x") -> PersistentTopic:
     """A topic with a subscription that has acknowledged nothing."""
     topic = await topic_of(broker)
     await topic.subscription("s", start=(-1, -1))
@@ -203,7 +204,7 @@ async def test_a_topic_somebody_is_about_to_attach_to_stays() -> None:
     rule = InactiveTopics(max_inactive_duration_seconds=0)
     async with running(inactive_topics=rule) as broker:
 
-        async def take_place(topic: AnyTopic) -> None:
+        async def take_place(topic: Topic) -> None:
             await broker.housekeeping.tend(topic)
             assert not topic.fenced
 
@@ -222,7 +223,7 @@ async def test_only_the_topic_that_was_found_idle_is_deleted(
         old = await topic_of(broker)
         stores.clock.forward(60)
 
-        async def meanwhile(topic: Topic) -> None:
+        async def meanwhile(topic: PersistentTopic) -> None:
             await broker.unload(A)
             await (await topic_of(broker)).attach_producer(ClientProducer("p").producer)
             topic.fenced = False  # as if it had been found idle before

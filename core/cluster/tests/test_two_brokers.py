@@ -25,8 +25,8 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
@@ -46,13 +46,13 @@ async def brokers(stores: Stores) -> AsyncIterator[tuple[Broker, Broker]]:
         yield one, other
 
 
-async def loaded(broker: Broker) -> Topic:
+async def loaded(broker: Broker) -> PersistentTopic:
     topic = await broker.topic(T)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     return topic
 
 
-async def published(topic: Topic, payload: bytes) -> None:
+async def published(topic: PersistentTopic, payload: bytes) -> None:
     """Raises what a producer hears."""
     waiting = Completion[Position]()
     topic.publish([payload], None, waiting.done)
@@ -60,7 +60,7 @@ async def published(topic: Topic, payload: bytes) -> None:
     await waiting.told()
 
 
-async def entries(topic: Topic) -> list[bytes]:
+async def entries(topic: PersistentTopic) -> list[bytes]:
     """All that is stored, in order."""
     found, chain = [], topic.ledger.chain
     position = chain.first

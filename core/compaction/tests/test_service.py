@@ -22,19 +22,19 @@ from magnetar.core.policy.policies import (
 )
 from magnetar.core.testing.bench import Told, settled
 from magnetar.core.testing.broker import Stores, running
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 
 A, B = TopicName.parse("a"), TopicName.parse("b")
 KEPT = Retention(-1, -1)
 FOR_EVER = InactiveTopics(delete_while_inactive=False)
 
 
-async def filled(broker: Broker, name: TopicName = A, **policies: Any) -> Topic:
+async def filled(broker: Broker, name: TopicName = A, **policies: Any) -> PersistentTopic:
     """Twenty-five batches, of which five keys are; in ledgers of ten."""
     wanted = TopicPolicies(retention=KEPT, **{"compaction": Compaction(), **policies})
     await broker.catalog.set_topic_policies(name, wanted)
     topic = await broker.topic(name)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     await topic.ledger.set_property(MIXED, "")
     for number in range(25):
         topic.publish([wrapped(batch([(b"%d" % (number % 5), b"%d" % number)]))], [1], Told())
@@ -42,7 +42,7 @@ async def filled(broker: Broker, name: TopicName = A, **policies: Any) -> Topic:
     return topic
 
 
-async def indexes(topic: Topic) -> list[int]:
+async def indexes(topic: PersistentTopic) -> list[int]:
     return [one.index for one in await messages(topic.ledger)]
 
 
@@ -108,7 +108,7 @@ async def test_an_unload_ends_it() -> None:
         await settled()
         assert broker.housekeeping.compacting.busy_with is None
         again = await broker.topic(A)
-        assert isinstance(again, Topic)
+        assert isinstance(again, PersistentTopic)
         assert await indexes(again) in (list(range(25)), list(range(15, 25)))
         assert len(stores.ledgers.ledgers) == len(
             {one.stored_in for one in again.ledger.chain.segments}

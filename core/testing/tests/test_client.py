@@ -8,8 +8,8 @@ from magnetar.core.policy.policies import (
     effective,
 )
 from magnetar.core.testing.bench import bench
-from magnetar.core.testing.client import ClientProducer, attached, attached_volatile
-from magnetar.core.topic.non_persistent import NonPersistentTopic
+from magnetar.core.testing.client import ClientProducer, attached, attached_unstored
+from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import AccessMode
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
@@ -52,6 +52,6 @@ async def test_where_nothing_is_stored() -> None:
     async with bench() as desk:
         policies = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
         topic = NonPersistentTopic(desk.env, TopicName.parse("non-persistent://a/b/t"), policies)
-        client = attached_volatile(topic, SubscriptionType.SHARED, permits=1)
+        client = await attached_unstored(topic, SubscriptionType.SHARED, permits=1)
         topic.publish([b"x", b"y"], None, lambda _result: None)
         assert client.payloads == [b"x"]

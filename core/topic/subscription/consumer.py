@@ -20,6 +20,7 @@ from magnetar.core.topic.subscription.chunk_counts import ChunksOut
 
 if TYPE_CHECKING:
     from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
+    from magnetar.core.topic.subscription.statistics import LastTimes, SubscriptionStatistics
 
 PartialAck = tuple[int, int, int, int]
 """(ledger, entry, bits of batch indexes not yet acknowledged, size of the batch or 0)."""
@@ -42,7 +43,7 @@ class Progress(Protocol):
     def when_saved(self, done: Done) -> None: ...
 
 
-class Attachment(Protocol):
+class Subscription(Protocol):
     """What a consumer is attached to: a subscription, of a topic that stores or of another."""
 
     @property
@@ -81,7 +82,22 @@ class Attachment(Protocol):
 
     def may_unsubscribe(self, consumer: Consumer) -> None: ...
 
+    def detach(self, consumer: Consumer) -> None: ...
+
     def look(self) -> None: ...
+
+    @property
+    def replicated(self) -> bool: ...
+
+    def outflow(self) -> Outflow:
+        """Everything counted since it began."""
+        ...
+
+    def last_times(self) -> LastTimes: ...
+
+    def statistics(self) -> SubscriptionStatistics:
+        """What goes on at this moment."""
+        ...
 
 
 class Sink(Protocol):
@@ -167,7 +183,7 @@ class Consumer:
         self.id = consumer_id
         self.request = request
         self.sink = sink
-        self.subscription: Attachment | None = None
+        self.subscription: Subscription | None = None
         self.toll: DispatchLimit | None = None
         """What its subscription's dispatch rates are counted by, if there are any."""
         self.epoch = request.epoch

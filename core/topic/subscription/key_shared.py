@@ -17,6 +17,8 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from msgspec.structs import replace
+
 from magnetar.core.dispatch.key_shared import KeyShared, Mode
 from magnetar.core.entry.forms import NATIVE
 from magnetar.core.ledger.cursor.cursor import Cursor
@@ -31,6 +33,7 @@ from magnetar.core.topic.subscription.key_queues import KeyQueues
 from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
 from magnetar.core.topic.subscription.single_active import affordable
 from magnetar.core.topic.subscription.source import EntrySource
+from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_ENTRIES_MAX: Final = 400
 """Entries looked at in one turn: deciding by key costs more than by turn, 10 to 20 us where no two
@@ -94,6 +97,19 @@ class KeyedDispatcher:
     @property
     def unacked(self) -> int:
         return self.out.unacked
+
+    def statistics(self) -> SubscriptionStatistics:
+        keys = self.keys
+        return replace(
+            self.out.statistics(self.read),
+            sticky=keys.mode.sticky,
+            out_of_order=keys.mode.out_of_order,
+            draining=keys.draining(),
+            drained_total=keys.drained_total,
+            hash_ranges={
+                consumer.name: list(keys.ranges_of(consumer)) for consumer in self.consumers
+            },
+        )
 
     # -- delivery -----------------------------------------------------------------------------
 

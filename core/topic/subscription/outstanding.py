@@ -31,6 +31,7 @@ from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.core.topic.subscription.delayed import Delayed
 from magnetar.core.topic.subscription.replay import ReplaySet
+from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 DELAY_TICK_SECONDS: Final = 1.0
 """A clock that is set back makes delayed entries at most so much late."""
@@ -102,6 +103,16 @@ class Outstanding:
     def delays_left(self) -> int:
         """How many more entries may turn out to be delayed: no more than that is read at once."""
         return self.limits.delayed_max - len(self.delayed)
+
+    def statistics(self, read: Position) -> SubscriptionStatistics:
+        """At this moment; everything before `read` was looked at."""
+        return SubscriptionStatistics(
+            read,
+            unacked=self.unacked,
+            blocked=self.blocked,
+            delayed=len(self.delayed),
+            in_replay=len(self.replay),
+        )
 
     def set_limits(self, limits: SharedLimits) -> None:
         """The policy has changed: whoever is blocked may go on, or the other way round."""

@@ -25,6 +25,7 @@ from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
 from magnetar.core.topic.subscription.replay import Replay
 from magnetar.core.topic.subscription.source import EntrySource
+from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_BYTES_MAX: Final = 1024 * 1024
 """Delivered to one subscription before others have their turn."""
@@ -80,6 +81,9 @@ class SharedDispatcher:
     @property
     def unacked(self) -> int:
         return self.out.unacked
+
+    def statistics(self) -> SubscriptionStatistics:
+        return self.out.statistics(self.read)
 
     # -- delivery -----------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.outstanding import SharedLimits
 from magnetar.core.topic.subscription.source import EntrySource
+from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 TURN_BYTES_MAX: Final = 1024 * 1024
 """Delivered to one subscription before others have their turn."""
@@ -156,6 +157,9 @@ class SingleDispatcher:
     @property
     def unacked(self) -> int:
         return 0
+
+    def statistics(self) -> SubscriptionStatistics:
+        return SubscriptionStatistics(self.read, self.active, self.unacked)
 
 
 def affordable(whole: Slice, start: int, permits: int) -> int:

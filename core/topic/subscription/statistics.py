@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
-from magnetar.core.topic.subscription.shared import SharedDispatcher
-from magnetar.core.topic.subscription.single_active import SingleDispatcher
-from magnetar.core.topic.subscription.subscription import Subscription
+
+if TYPE_CHECKING:
+    from magnetar.core.topic.subscription.consumer import Consumer
 
 
 class SubscriptionStatistics(Struct, frozen=True):
@@ -35,29 +34,21 @@ class SubscriptionStatistics(Struct, frozen=True):
     """Of each consumer's name, where entries are dealt out by key."""
 
 
-def statistics(subscription: Subscription) -> SubscriptionStatistics:
-    """A subscription at this moment."""
-    dispatcher = subscription.dispatcher
-    if isinstance(dispatcher, SingleDispatcher):
-        unacked = sum(consumer.unacked for consumer in dispatcher.consumers)
-        return SubscriptionStatistics(dispatcher.read, dispatcher.active, unacked)
-    if not isinstance(dispatcher, SharedDispatcher | KeyedDispatcher):
-        return SubscriptionStatistics(subscription.cursor.read_from)
-    out = dispatcher.out
-    keys = dispatcher.keys if isinstance(dispatcher, KeyedDispatcher) else None
-    return SubscriptionStatistics(
-        read=dispatcher.read,
-        unacked=out.unacked,
-        blocked=out.blocked,
-        delayed=len(out.delayed),
-        in_replay=len(out.replay),
-        sticky=keys.mode.sticky if keys is not None else False,
-        out_of_order=keys.mode.out_of_order if keys is not None else False,
-        draining=keys.draining() if keys is not None else {},
-        drained_total=keys.drained_total if keys is not None else 0,
-        hash_ranges={
-            consumer.name: list(keys.ranges_of(consumer)) for consumer in dispatcher.consumers
-        }
-        if keys is not None
-        else {},
-    )
+class LastTimes(NamedTuple):
+    """When consumers last did something, in ms since 1970; 0 for never."""
+
+    flow_ms: int
+    consumed_ms: int
+    acked_ms: int
+
+    def with_those(self, consumers: Iterable[Consumer]) -> LastTimes:
+        """These, and what consumers that are attached did since."""
+        flow_ms, consumed_ms, acked_ms = self
+        for each in consumers:
+            flow_ms = max(flow_ms, each.last_flow_ms)
+            consumed_ms = max(consumed_ms, each.last_consumed_ms)
+            acked_ms = max(acked_ms, each.last_acked_ms)
+        return LastTimes(flow_ms, consumed_ms, acked_ms)
+
+
+NEVER: Final = LastTimes(0, 0, 0)

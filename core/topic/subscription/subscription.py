@@ -32,6 +32,7 @@ from magnetar.core.topic.subscription.outstanding import SharedLimits
 from magnetar.core.topic.subscription.shared import SharedDispatcher
 from magnetar.core.topic.subscription.single_active import SingleDispatcher
 from magnetar.core.topic.subscription.source import EntrySource
+from magnetar.core.topic.subscription.statistics import NEVER, LastTimes, SubscriptionStatistics
 
 
 class SubscriptionType(enum.Enum):
@@ -55,6 +56,8 @@ class Dispatcher(Protocol):
     @property
     def unacked(self) -> int: ...
 
+    def statistics(self) -> SubscriptionStatistics: ...
+
     def attach(self, consumer: Consumer) -> None: ...
 
     def detach(self, consumer: Consumer) -> None: ...
@@ -74,7 +77,7 @@ class Dispatcher(Protocol):
     def moved(self) -> None: ...
 
 
-class Subscription:
+class PersistentSubscription:
     """See the module's docstring."""
 
     def __init__(
@@ -99,7 +102,7 @@ class Subscription:
         self.last_expired_ms = 0
         self.last_mark_delete_ms = 0
         """When the mark-delete position last moved on."""
-        self.last_flow_ms = self.last_consumed_ms = self.last_acked_ms = 0
+        self._last_times = NEVER
         """Of consumers that have left."""
         self._env = env
         self._ledger = ledger
@@ -173,9 +176,7 @@ class Subscription:
         """It leaves: what it did stays counted here."""
         consumer.subscription = None
         self.outflow_before = self.outflow_before.plus(consumer.outflow())
-        self.last_flow_ms = max(self.last_flow_ms, consumer.last_flow_ms)
-        self.last_consumed_ms = max(self.last_consumed_ms, consumer.last_consumed_ms)
-        self.last_acked_ms = max(self.last_acked_ms, consumer.last_acked_ms)
+        self._last_times = self._last_times.with_those((consumer,))
 
     def _moved_from(self, mark_delete: Position) -> None:
         """The cursor may have moved on from there."""
@@ -188,6 +189,16 @@ class Subscription:
         for consumer in self.consumers:
             total = total.plus(consumer.outflow())
         return total._replace(expired=self.messages_expired)
+
+    def last_times(self) -> LastTimes:
+        """Of all consumers since the topic was loaded."""
+        return self._last_times.with_those(self.consumers)
+
+    def statistics(self) -> SubscriptionStatistics:
+        """What goes on between the cursor and its consumers at this moment."""
+        if self.dispatcher is None:
+            return SubscriptionStatistics(self.cursor.read_from)
+        return self.dispatcher.statistics()
 
     def disconnect_all(self) -> None:
         """Detach everybody and tell their clients to come again."""

@@ -17,9 +17,9 @@ from magnetar.core.testing import note_form
 from magnetar.core.testing.bench import Bench, Told, bench, settled
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.note_form import note
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forms, "FOREIGN", (*forms.FOREIGN, (note_form.BEGINS, note_form)))
 
 
-async def wrote(topic: Topic, *notes: bytes) -> None:
+async def wrote(topic: PersistentTopic, *notes: bytes) -> None:
     await topic.ledger.set_property(MIXED, "")
     for one in notes:
         topic.publish([one], [max(len(note_form.records(one)), 1)], Told())

@@ -13,7 +13,7 @@ from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
 from magnetar.core.ledger.fold.transaction_index import Aborted, Image, Open, TransactionIndex
 from magnetar.core.testing.bench import Bench, bench, settled
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.transaction_buffer import decode, encode
 
 
@@ -24,7 +24,7 @@ def transactional(writer: int) -> bytes:
     return bytes(batch)
 
 
-async def write(topic: Topic, writer: int) -> None:
+async def write(topic: PersistentTopic, writer: int) -> None:
     def done(result: Any) -> None:
         topic.transactions.index.wrote(writer, topic.ledger.index_told(result), result, 1)
 
@@ -33,7 +33,7 @@ async def write(topic: Topic, writer: int) -> None:
     await settled()
 
 
-async def reloaded(desk: Bench, topic: Topic, *, killed: bool) -> Topic:
+async def reloaded(desk: Bench, topic: PersistentTopic, *, killed: bool) -> PersistentTopic:
     await settled()  # who is killed does nothing any more
     if not killed:
         await topic.close()

@@ -14,7 +14,7 @@ from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
@@ -37,11 +37,11 @@ class Keeper:
         self.kept += [promise.to for promise in promises]
 
 
-async def topics_of(broker: Broker) -> list[Topic]:
+async def topics_of(broker: Broker) -> list[PersistentTopic]:
     found = []
     for name in NAMES:
         topic = await broker.topic(name)
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         await topic.begin_transactions()
         found.append(topic)
     return found

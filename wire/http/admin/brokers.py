@@ -12,7 +12,6 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.topic_stats import described
@@ -91,8 +90,8 @@ async def check_quotas(ask: Ask) -> None:
     """Look at all backlog quotas now, not with the next round."""
     for topic in list(ask.broker.topics.values()):
         await trio.lowlevel.checkpoint()
-        if isinstance(topic, Topic) and not topic.fenced:
-            await ask.broker.housekeeping.check_quota(topic)
+        if topic.stored is not None and not topic.fenced:
+            await ask.broker.housekeeping.check_quota(topic.stored)
 
 
 # -- broker-stats ------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ async def check_quotas(ask: Ask) -> None:
 
 async def all_topics(ask: Ask) -> Response:
     """Namespace -> bundle -> domain -> topic -> stats, of what is loaded."""
-    found: dict[str, dict[str, list[AnyTopic]]] = {}
+    found: dict[str, dict[str, list[Topic]]] = {}
     for count, topic in enumerate(list(ask.broker.topics.values())):
         if count % COUNTED_PER_REST == 0:
             await trio.lowlevel.checkpoint()
@@ -110,7 +109,7 @@ async def all_topics(ask: Ask) -> Response:
 
 
 async def _written(
-    ask: Ask, found: Mapping[str, Mapping[str, list[AnyTopic]]]
+    ask: Ask, found: Mapping[str, Mapping[str, list[Topic]]]
 ) -> AsyncIterator[bytes]:
     """The JSON of it, some topics at a time: with thousands it has many megabytes."""
     yield b"{"
@@ -159,7 +158,7 @@ FIGURES: Final = (
 )  # fmt: skip
 
 
-def _figures(topic: AnyTopic) -> dict[str, Any]:
+def _figures(topic: Topic) -> dict[str, Any]:
     into, subscriptions = topic.rates.per_second, topic.subscriptions.values()
     out = [each.rates.per_second for each in subscriptions]
     return {
@@ -171,7 +170,7 @@ def _figures(topic: AnyTopic) -> dict[str, Any]:
         "in_tp_rate": into.bytes,
         "out_rate": sum(each.messages for each in out),
         "out_tp_rate": sum(each.bytes for each in out),
-        "storage_size": topic.ledger.size if isinstance(topic, Topic) else 0,
+        "storage_size": topic.storage_size,
         "msg_backlog": sum(each.cursor.backlog for each in subscriptions),
     }
 

@@ -7,9 +7,8 @@ from typing import Any, Final
 from magnetar.core.broker import administration
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.topic.subscription.statistics import statistics
-from magnetar.core.topic.subscription.subscription import Subscription
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.http.admin.reaching import each_stored, stored
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import Table
@@ -55,7 +54,7 @@ async def internal_info(ask: Ask) -> Json:
     return {"version": 0, "partitions": {topic.name.full: _info(topic) for topic in topics}}
 
 
-def _info(topic: Topic) -> Json:
+def _info(topic: PersistentTopic) -> Json:
     return {
         "version": 0,
         "creationDate": iso_date(topic.created_ms),
@@ -78,7 +77,7 @@ def _info(topic: Topic) -> Json:
     }
 
 
-def _cursor_info(subscription: Subscription) -> Json:
+def _cursor_info(subscription: PersistentSubscription) -> Json:
     now = subscription.cursor.statistics()
     return {
         "version": 0,
@@ -94,7 +93,7 @@ def _cursor_info(subscription: Subscription) -> Json:
     }
 
 
-def described(topic: Topic) -> Json:
+def described(topic: PersistentTopic) -> Json:
     """A topic's ledgers and cursors."""
     ledger = topic.ledger
     now = ledger.statistics()
@@ -141,7 +140,7 @@ def described(topic: Topic) -> Json:
     }
 
 
-def _cursor(topic: Topic, subscription: Subscription) -> Json:
+def _cursor(topic: PersistentTopic, subscription: PersistentSubscription) -> Json:
     cursor = subscription.cursor
     now = cursor.statistics()
     chain = topic.ledger.chain
@@ -149,7 +148,7 @@ def _cursor(topic: Topic, subscription: Subscription) -> Json:
     holes = ",".join(f"({_text(after)}..{_text(last)}]" for after, last in now.holes)
     return {
         "markDeletePosition": _text(now.mark_delete),
-        "readPosition": _text(statistics(subscription).read),
+        "readPosition": _text(subscription.statistics().read),
         "waitingReadOp": bool(subscription.consumers) and not now.backlog,
         "pendingReadOps": 0,
         # as Pulsar has it: counted from the load on, and so below 0 while older ones wait

@@ -24,8 +24,8 @@ from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
 from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
-from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.reaching import AdminMessageId, Target, message_id, stored
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import MessageMetadata, StoredMessage
@@ -97,7 +97,7 @@ async def examine(ask: Ask) -> Response:
     raise EntryNotFound("the messages were deleted meanwhile")
 
 
-async def _shown(ask: Ask, topic: Topic, position: Position) -> Response:
+async def _shown(ask: Ask, topic: PersistentTopic, position: Position) -> Response:
     read_entry = ask.options.read_entry
     if read_entry is None:
         raise not_here("messages are not shown by this server")

@@ -19,7 +19,7 @@ from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import AuthPolicies, Bundles, NamespacePolicies
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.policies.namespaces import changed, shown, taken
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.lookup import check_bundle
@@ -114,7 +114,7 @@ async def unsubscribe(ask: Ask) -> None:
         raise SubscriptionNotFound(f"no topic has a subscription {ask.subscription}")
 
 
-async def _persistent_topics(ask: Ask) -> AsyncIterator[Topic]:
+async def _persistent_topics(ask: Ask) -> AsyncIterator[PersistentTopic]:
     """One after the other, those that are not loaded as well."""
     await ask.broker.catalog.policies(ask.namespace)
     for count, name in enumerate(await topics_of(ask.broker, ask.namespace)):
@@ -125,8 +125,8 @@ async def _persistent_topics(ask: Ask) -> AsyncIterator[Topic]:
                 topic = await ask.broker.topic(TopicName.parse(name), create=False)
             except TopicNotFound:
                 continue  # it was deleted meanwhile
-            assert isinstance(topic, Topic)
-            yield topic
+            if topic.stored is not None:
+                yield topic.stored
 
 
 # -- permissions, kept for the day authorisation is switched on --------------------------------

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from magnetar.core.broker import administration
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.kernel.errors import SubscriptionNotFound
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import not_here
@@ -39,40 +39,40 @@ class Target(Struct, frozen=True, rename="camel"):
         return (self.ledger_id, self.entry_id)
 
 
-def message_id(topic: AnyTopic, position: Position) -> AdminMessageId:
+def message_id(topic: Topic, position: Position) -> AdminMessageId:
     return AdminMessageId(position[0], position[1], topic.name.partition_index)
 
 
-async def one(ask: Ask) -> AnyTopic:
+async def one(ask: Ask) -> Topic:
     """The one topic of that name; 405 for a partitioned one."""
     if await ask.partitioned():
         raise not_here(f"{ask.topic} is partitioned: ask for one of its partitions")
     return await ask.broker.topic(ask.topic, create=False)
 
 
-async def stored(ask: Ask) -> Topic:
+async def stored(ask: Ask) -> PersistentTopic:
     """The one persistent topic of that name; 405 for any other."""
     return persistent(await one(ask))
 
 
-async def each(ask: Ask) -> list[AnyTopic]:
+async def each(ask: Ask) -> list[Topic]:
     """All partitions, or the one topic."""
     return await administration.loaded(ask.broker, ask.topic)
 
 
-async def each_stored(ask: Ask) -> list[Topic]:
+async def each_stored(ask: Ask) -> list[PersistentTopic]:
     """All partitions, or the one topic; 405 for those that store nothing."""
     return [persistent(topic) for topic in await each(ask)]
 
 
-def persistent(topic: AnyTopic) -> Topic:
+def persistent(topic: Topic) -> PersistentTopic:
     """405 for a topic that stores nothing."""
-    if not isinstance(topic, Topic):
+    if topic.stored is None:
         raise not_here(f"{topic.name} is not persistent: it stores nothing")
-    return topic
+    return topic.stored
 
 
-def subscription_of(topic: Topic, name: str) -> Subscription:
+def subscription_of(topic: PersistentTopic, name: str) -> PersistentSubscription:
     """`SubscriptionNotFound` if there is none."""
     found = topic.subscriptions.get(name)
     if found is None:
@@ -80,7 +80,9 @@ def subscription_of(topic: Topic, name: str) -> Subscription:
     return found
 
 
-def having(topics: Sequence[Topic], name: str) -> list[tuple[Topic, Subscription]]:
+def having(
+    topics: Sequence[PersistentTopic], name: str
+) -> list[tuple[PersistentTopic, PersistentSubscription]]:
     """The topics that have a subscription of that name: at least one, or `SubscriptionNotFound`."""
     found = [(topic, topic.subscriptions[name]) for topic in topics if name in topic.subscriptions]
     return found or [(topics[0], subscription_of(topics[0], name))]

@@ -12,7 +12,6 @@ from typing import Final
 import trio
 
 from magnetar.core.broker.attachment import attach
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.errors import (
@@ -24,9 +23,10 @@ from magnetar.core.kernel.errors import (
     SubscriptionNotFound,
 )
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
-from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.reaching import (
     Target,
@@ -61,7 +61,7 @@ async def create(ask: Ask) -> None:
         await attach(ask.broker, topic.name, partial(_create, ask, target), create=False)
 
 
-async def _create(ask: Ask, target: Target, found: AnyTopic) -> None:
+async def _create(ask: Ask, target: Target, found: Topic) -> None:
     topic = persistent(found)
     subscription = await topic.subscription(
         ask.subscription, start=_mark(topic, target), properties=target.properties
@@ -86,7 +86,7 @@ async def delete(ask: Ask) -> None:
         await attach(ask.broker, topic.name, end, create=False)
 
 
-async def _delete(name: str, force: bool, topic: AnyTopic) -> None:
+async def _delete(name: str, force: bool, topic: Topic) -> None:
     await topic.unsubscribe(name, force=force)
 
 
@@ -137,7 +137,9 @@ async def expire_all(ask: Ask) -> None:
         await _expire(ask, topic, list(topic.subscriptions.values()))
 
 
-async def _expire(ask: Ask, topic: Topic, subscriptions: list[Subscription]) -> None:
+async def _expire(
+    ask: Ask, topic: PersistentTopic, subscriptions: list[PersistentSubscription]
+) -> None:
     now_ms = ask.broker.clock.wall_ms()
     young = await find_by_time(topic.ledger, now_ms - ask.path_count("seconds") * 1000)
     for subscription in subscriptions:
@@ -181,14 +183,17 @@ async def reset_to_position(ask: Ask) -> None:
 
 
 async def _seek(
-    topic: Topic, subscription: Subscription, mark: Position, part: PartialAck | None = None
+    topic: PersistentTopic,
+    subscription: PersistentSubscription,
+    mark: Position,
+    part: PartialAck | None = None,
 ) -> None:
     """As a consumer's own seek: stored first, then everybody is sent away, to come again."""
     topic.keep(subscription)
     await subscription.seek(mark, part)
 
 
-async def _part_of_batch(topic: Topic, target: Target) -> PartialAck | None:
+async def _part_of_batch(topic: PersistentTopic, target: Target) -> PartialAck | None:
     """What of a batch is left when reading begins inside it; None if there is no such batch."""
     if not topic.ledger.chain.has(target.position):
         return None
@@ -203,7 +208,7 @@ async def _part_of_batch(topic: Topic, target: Target) -> PartialAck | None:
     return (*target.position, (1 << size) - (1 << first), size)
 
 
-def _mark(topic: Topic, target: Target) -> Position:
+def _mark(topic: PersistentTopic, target: Target) -> Position:
     chain = topic.ledger.chain
     if target.is_excluded and chain.has(target.position):
         return target.position

@@ -12,7 +12,6 @@ import msgspec
 import trio
 
 from magnetar.core.broker import administration
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.kernel.dates import iso_date
@@ -20,16 +19,15 @@ from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.cursor.acks import AckState
 from magnetar.core.ledger.formats import CursorSnapshot, encode_snapshot
 from magnetar.core.topic.backlog import backlog_bytes
-from magnetar.core.topic.non_persistent import NonPersistentTopic, VolatileSubscription
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.publishing.producer import Producer
-from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.statistics import SubscriptionStatistics, statistics
-from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.subscription.consumer import Consumer, Subscription
+from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.reaching import one
 from magnetar.wire.http.admin.summing import Sum
 from magnetar.wire.http.asking import Ask
-from magnetar.wire.http.last_times import LastTimes
 from magnetar.wire.http.routes import Table, not_here
 
 Json = dict[str, Any]
@@ -74,7 +72,7 @@ async def partitioned_stats(ask: Ask) -> Json:
 # -- one topic ---------------------------------------------------------------------------------
 
 
-async def described(ask: Ask, topic: AnyTopic) -> Json:
+async def described(ask: Ask, topic: Topic) -> Json:
     """All figures of one topic."""
     want = not ask.flag("excludePublishers")
     publishers = [_publisher(producer) for producer in topic.producers.all()] if want else []
@@ -83,14 +81,15 @@ async def described(ask: Ask, topic: AnyTopic) -> Json:
         shown = _subscription(topic, subscription, consumers=not ask.flag("excludeConsumers"))
         subscriptions[name] = shown
         if ask.flag("getEarliestTimeInBacklog"):
-            shown["earliestMsgPublishTimeInBacklog"] = await _oldest_time(topic, subscription)
-    stored = _storage(topic) if isinstance(topic, Topic) else _nothing_stored(topic)
-    stored |= _oldest(subscriptions, topic.env.clock.wall_ms())
+            shown["earliestMsgPublishTimeInBacklog"] = await _oldest_time(topic.stored, name)
+    stored = topic.stored
+    storage = _nothing_stored(topic) if stored is None else _storage(stored)
+    storage |= _oldest(subscriptions, topic.env.clock.wall_ms())
     for key in ("delayedMessageIndexSizeInBytes", RANGES_SIZE):
-        stored[key] = sum(each.get(key, 0) for each in subscriptions.values())
+        storage[key] = sum(each.get(key, 0) for each in subscriptions.values())
     return {
         **_flow(topic),
-        **stored,
+        **storage,
         "publishers": publishers,
         "waitingPublishers": len(topic.producers.waiting),
         "subscriptions": subscriptions,
@@ -107,7 +106,7 @@ async def described(ask: Ask, topic: AnyTopic) -> Json:
     }
 
 
-def _flow(topic: AnyTopic) -> Json:
+def _flow(topic: Topic) -> Json:
     rates = topic.rates.per_second
     out_rates, out = Outflow(), topic.outflow_before
     for subscription in topic.subscriptions.values():
@@ -128,7 +127,7 @@ def _flow(topic: AnyTopic) -> Json:
     }
 
 
-def _storage(topic: Topic) -> Json:
+def _storage(topic: PersistentTopic) -> Json:
     durable = [each.cursor for each in topic.subscriptions.values() if each.cursor.durable]
     quotas = topic.policies.backlog_quotas
     by_size, by_age = quotas.get("destination_storage"), quotas.get("message_age")
@@ -147,20 +146,20 @@ def _storage(topic: Topic) -> Json:
     }
 
 
-def _nothing_stored(topic: NonPersistentTopic) -> Json:
-    dropped = sum(each.dropped for each in topic.subscriptions.values())
+def _nothing_stored(topic: Topic) -> Json:
+    dropped = sum(each.outflow().dropped for each in topic.subscriptions.values())
     rate = sum(each.rates.per_second.dropped for each in topic.subscriptions.values())
     return {
         "storageSize": 0,
         "backlogSize": 0,
-        "msgDropCounter": dropped,
+        "msgDropCounter": int(dropped),
         "msgDropRate": float(rate),
     }
 
 
-def _deduplication(topic: AnyTopic) -> str:
+def _deduplication(topic: Topic) -> str:
     """A topic that stores nothing keeps no notes, whatever was decided."""
-    wanted = isinstance(topic, Topic) and topic.policies.deduplication
+    wanted = topic.stored is not None and topic.policies.deduplication
     return "Enabled" if wanted else "Disabled"
 
 
@@ -211,12 +210,10 @@ def _publisher(producer: Producer) -> Json:
 # -- subscriptions -----------------------------------------------------------------------------
 
 
-def _subscription(
-    topic: AnyTopic, subscription: Subscription | VolatileSubscription, *, consumers: bool
-) -> Json:
+def _subscription(topic: Topic, subscription: Subscription, *, consumers: bool) -> Json:
     rates, total = subscription.rates.per_second, subscription.outflow()
     attached = list(subscription.consumers)
-    last = LastTimes.of(subscription)
+    last = subscription.last_times()
     shown: Json = {
         "type": subscription.kind or None,
         "msgRateOut": float(rates.messages),
@@ -236,20 +233,20 @@ def _subscription(
         "earliestMsgPublishTimeInBacklog": 0,
         "consumers": [],
     }
-    if isinstance(subscription, VolatileSubscription):
-        shown["msgDropCounter"] = subscription.dropped
+    now = subscription.statistics()
+    if topic.stored is None:
+        shown["msgDropCounter"] = int(total.dropped)
         shown["msgDropRate"] = float(rates.dropped)
-        now = SubscriptionStatistics(read=(-1, -1))
     else:
-        assert isinstance(topic, Topic)
-        now = statistics(subscription)
-        shown |= _of_cursor(topic, subscription, now)
+        shown |= _of_cursor(topic.stored, topic.stored.subscriptions[subscription.name], now)
     if consumers:
         shown["consumers"] = [_consumer(consumer, now) for consumer in attached]
     return shown
 
 
-def _of_cursor(topic: Topic, subscription: Subscription, now: SubscriptionStatistics) -> Json:
+def _of_cursor(
+    topic: PersistentTopic, subscription: PersistentSubscription, now: SubscriptionStatistics
+) -> Json:
     cursor = subscription.cursor
     keyed = subscription.kind == "Key_Shared"
     mode = ("STICKY" if now.sticky else "AUTO_SPLIT") if keyed else None
@@ -318,9 +315,10 @@ def _consumer(consumer: Consumer, now: SubscriptionStatistics) -> Json:
     }
 
 
-async def _oldest_time(topic: AnyTopic, subscription: Subscription | VolatileSubscription) -> int:
+async def _oldest_time(topic: PersistentTopic | None, name: str) -> int:
     """When the first message before a subscription was published; -1 if there is none."""
-    if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
+    subscription = topic.subscriptions.get(name) if topic is not None else None
+    if topic is None or subscription is None:
         return -1
     first = subscription.cursor.read_from
     if not topic.ledger.chain.has(first):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, TopicName
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.metrics.exposition import Family, gauge, label_text
 
 OFFSET: Final = "kafka_topic_partition_current_offset"
@@ -45,7 +45,7 @@ def labels_of(name: TopicName, group: str = "") -> str:
     return label_text(((("consumergroup", group),) if group else ()) + labels)
 
 
-def of_partition(topic: Topic, bytes_out: float) -> dict[str, float]:
+def of_partition(topic: PersistentTopic, bytes_out: float) -> dict[str, float]:
     return {
         OFFSET: topic.ledger.confirmed_index,
         OLDEST: topic.ledger.first_index,
@@ -56,7 +56,7 @@ def of_partition(topic: Topic, bytes_out: float) -> dict[str, float]:
     }
 
 
-def of_group(topic: Topic, offset: int) -> dict[str, float]:
+def of_group(topic: PersistentTopic, offset: int) -> dict[str, float]:
     return {GROUP_OFFSET: offset, GROUP_LAG: max(topic.ledger.confirmed_index - offset, 0)}
 
 

@@ -16,17 +16,15 @@ from typing import Final
 import trio
 from starlette.responses import Response, StreamingResponse
 
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.log.statistics import WriteStatistics
 from magnetar.core.topic.backlog import backlog_bytes
-from magnetar.core.topic.non_persistent import VolatileSubscription
-from magnetar.core.topic.subscription.statistics import statistics
-from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.consumer import Subscription
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import HttpOptions
-from magnetar.wire.http.last_times import LastTimes
 from magnetar.wire.http.metrics import kafka_names
 from magnetar.wire.http.metrics.exposition import (
     CONTENT_TYPE,
@@ -140,12 +138,12 @@ async def _topics(ask: Ask) -> Families:
         if count % TOPICS_PER_REST == 0:
             await trio.lowlevel.checkpoint()
         _topic(families, cluster, topic)
-        if isinstance(topic, Topic):
-            _groups(families, ask.options, topic)
+        if topic.stored is not None:
+            _groups(families, ask.options, topic.stored)
     return families
 
 
-def _groups(families: Families, options: HttpOptions, topic: Topic) -> None:
+def _groups(families: Families, options: HttpOptions, topic: PersistentTopic) -> None:
     """Of Kafka: durable subscriptions that it has committed to."""
     for subscription in topic.subscriptions.values():
         offset = options.committed_offset(topic.ledger, subscription.cursor)
@@ -154,7 +152,7 @@ def _groups(families: Families, options: HttpOptions, topic: Topic) -> None:
             families.add(labels, kafka_names.of_group(topic, offset))
 
 
-def _topic(families: Families, cluster: str, topic: AnyTopic) -> None:
+def _topic(families: Families, cluster: str, topic: Topic) -> None:
     namespace = str(topic.name.namespace)
     rates = topic.rates.per_second
     out_rates, out = Outflow(), topic.outflow_before
@@ -164,7 +162,8 @@ def _topic(families: Families, cluster: str, topic: AnyTopic) -> None:
         out = out.plus(subscription.outflow())
         consumers += len(subscription.consumers)
         labels = _labels(cluster, namespace, topic.name.full, subscription.name)
-        families.add(labels, _subscription(subscription))
+        own = None if topic.stored is None else topic.stored.subscriptions[subscription.name]
+        families.add(labels, _subscription(subscription, own))
     figures: dict[str, float] = {
         "pulsar_subscriptions_count": len(topic.subscriptions),
         "pulsar_producers_count": len(topic.producers),
@@ -179,17 +178,17 @@ def _topic(families: Families, cluster: str, topic: AnyTopic) -> None:
         "pulsar_out_messages_total": out.messages,
         "pulsar_out_bytes_total": out.bytes,
     }
-    if isinstance(topic, Topic):
-        figures |= _storage(topic)
+    if topic.stored is not None:
+        figures |= _storage(topic.stored)
         labels = kafka_names.labels_of(topic.name)
-        families.add(labels, kafka_names.of_partition(topic, out.bytes))
+        families.add(labels, kafka_names.of_partition(topic.stored, out.bytes))
     families.add(_labels(cluster, namespace, topic.name.full), figures)
     families.topics_of[namespace] += 1
     for of in SUMMED.values():
         families.sums[of] += figures.get(of, 0)  # type: ignore[assignment]  # rates are no ints
 
 
-def _storage(topic: Topic) -> dict[str, float]:
+def _storage(topic: PersistentTopic) -> dict[str, float]:
     cursors = [each.cursor for each in topic.subscriptions.values()]
     quotas = topic.policies.backlog_quotas
     by_size, by_age = quotas.get("destination_storage"), quotas.get("message_age")
@@ -231,10 +230,13 @@ def _counts(name: str, ends: tuple[str, ...], counts: list[int]) -> dict[str, fl
     return {f"{name}_{end}": count for end, count in zip(ends, counts, strict=True)}
 
 
-def _subscription(subscription: Subscription | VolatileSubscription) -> dict[str, float]:
+def _subscription(
+    subscription: Subscription, stored: PersistentSubscription | None
+) -> dict[str, float]:
+    """`stored` is the same one, if its topic stores anything."""
     rates, attached = subscription.rates.per_second, subscription.consumers
     backlog = subscription.cursor.backlog
-    last = LastTimes.of(subscription)
+    last = subscription.last_times()
     figures: dict[str, float] = {
         "pulsar_subscription_back_log": backlog,
         "pulsar_subscription_msg_rate_out": rates.messages,
@@ -247,19 +249,17 @@ def _subscription(subscription: Subscription | VolatileSubscription) -> dict[str
         "pulsar_subscription_last_consumed_timestamp": last.consumed_ms,
         "pulsar_subscription_last_acked_timestamp": last.acked_ms,
     }
-    if isinstance(subscription, Subscription):
-        now = statistics(subscription)
+    if stored is not None:
+        now = subscription.statistics()
         figures |= {
             "pulsar_subscription_back_log_no_delayed": backlog - now.delayed,
             "pulsar_subscription_unacked_messages": now.unacked,
             "pulsar_subscription_blocked_on_unacked_messages": now.blocked,
             "pulsar_subscription_delayed": now.delayed,
             "pulsar_subscription_in_replay": now.in_replay,
-            "pulsar_subscription_total_msg_expired": subscription.messages_expired,
-            "pulsar_subscription_last_expire_timestamp": subscription.last_expired_ms,
-            "pulsar_subscription_last_mark_delete_advanced_timestamp": (
-                subscription.last_mark_delete_ms
-            ),
+            "pulsar_subscription_total_msg_expired": stored.messages_expired,
+            "pulsar_subscription_last_expire_timestamp": stored.last_expired_ms,
+            "pulsar_subscription_last_mark_delete_advanced_timestamp": (stored.last_mark_delete_ms),
         }
     return figures
 

@@ -15,7 +15,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.front import HttpFront, HttpOptions
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.round_trip import HealthCheck
@@ -65,10 +65,10 @@ class Visitor:
         assert set(response.json()) == {"reason"}
         return str(response.json()["reason"])
 
-    async def topic(self, name: str) -> Topic:
+    async def topic(self, name: str) -> PersistentTopic:
         """A persistent topic, loaded."""
         found = await self.broker.topic(TopicName.parse(name))
-        assert isinstance(found, Topic)
+        assert isinstance(found, PersistentTopic)
         return found
 
     async def publish(self, name: str, payloads: Sequence[bytes]) -> list[tuple[int, int]]:

@@ -39,7 +39,7 @@ from magnetar.core.kernel.names import check_subscription
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.topic.subscription.subscription import Subscription
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
@@ -64,7 +64,7 @@ class Place(Struct, frozen=True):
     """Where one commit goes."""
 
     log: PartitionLog
-    subscription: Subscription
+    subscription: PersistentSubscription
     mark: Position
     """Right before the entry to go on with."""
 

@@ -20,7 +20,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import MIXED
 from magnetar.core.ledger.read.index_lookup import Places
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.configs import ProduceRules, rules
 from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, KafkaRefusal
 from magnetar.wire.kafka.names import called, topic_of
@@ -54,7 +54,7 @@ class PartitionLog:
 
     def __init__(
         self,
-        topic: Topic,
+        topic: PersistentTopic,
         topic_id: bytes,
         defaults: Mapping[str, str],
         bytes_max: int,
@@ -160,7 +160,7 @@ class Logs:
         self._census = Census()
         self._known: dict[tuple[str, int], PartitionLog] = {}
         """By the names that clients use, which may be several for one."""
-        self._of_topics: dict[Topic, PartitionLog] = {}
+        self._of_topics: dict[PersistentTopic, PartitionLog] = {}
         self._names: dict[bytes, str] = {}
         """What clients call topics whose id they know. A name may have passed to another topic."""
 
@@ -200,8 +200,8 @@ class Logs:
         if found is not None:
             return found
         base = topic_of(name)
-        topic = await self._broker.topic(await self._full(base, partition), create=False)
-        if not isinstance(topic, Topic):
+        topic = (await self._broker.topic(await self._full(base, partition), create=False)).stored
+        if topic is None:
             raise TopicNotFound(f"{name} keeps nothing, so there is nothing to read by offset")
         topic_id = await self._broker.topic_ids.of(base)
         if topic.fenced:

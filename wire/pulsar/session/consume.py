@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.subscription.consumer import NOTHING_NOTED, Consumer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -53,14 +52,12 @@ class AttachedConsumer:
         "topic",
     )
 
-    def __init__(
-        self, session: PulsarSession, event: events.Subscribe, topic: Topic | NonPersistentTopic
-    ) -> None:
+    def __init__(self, session: PulsarSession, event: events.Subscribe, topic: Topic) -> None:
         self.session = session
         self.id = event.consumer_id
         self.topic = topic
         self.subscription = event.subscription
-        self.durable = event.durable and topic.persistent
+        self.durable = event.durable and topic.stored is not None
         """Its subscription outlives it."""
         self.partition = topic.name.partition_index
         self.gave_up = False

@@ -18,7 +18,6 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import check_length
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
 from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.topic import Topic
@@ -77,13 +76,10 @@ async def _produce(session: PulsarSession, event: events.Producer) -> None:
             del coming[producer_id]
 
 
-async def _enter(
-    session: PulsarSession, event: events.Producer, topic: Topic | NonPersistentTopic
-) -> None:
+async def _enter(session: PulsarSession, event: events.Producer, topic: Topic) -> None:
     """Unless the client has given up."""
     producer_id, coming = event.producer_id, session.producers_coming
-    if isinstance(topic, Topic):
-        await session.broker.housekeeping.check_quota_of_newcomer(topic)
+    await session.broker.housekeeping.check_quota_of_newcomer(topic)
     await _prepare(event, topic)
     name = event.name or await session.broker.catalog.new_producer_name()
     if coming.get(producer_id) == event.request_id:
@@ -91,23 +87,21 @@ async def _enter(
         await _attach(session, event, topic, name)
 
 
-async def _prepare(event: events.Producer, topic: Topic | NonPersistentTopic) -> None:
+async def _prepare(event: events.Producer, topic: Topic) -> None:
     """What must be so before a producer may attach."""
     topic.check_producer()
     if topic.policies.encryption_required and not event.encrypted:
         raise Invalid(f"Encryption is required in {topic.name}")
     if event.transactional:
         raise NotAllowed("Transactions are not enabled.")
-    if event.initial_subscription and isinstance(topic, Topic):
+    if event.initial_subscription and topic.stored is not None:
         create = topic.policies.auto_subscription_creation
         if not create and event.initial_subscription not in topic.subscriptions:
             raise NotAllowed("subscriptions are not created by being asked for here")
         await topic.subscription(event.initial_subscription, create=create, start=START)
 
 
-async def _attach(
-    session: PulsarSession, event: events.Producer, topic: Topic | NonPersistentTopic, name: str
-) -> None:
+async def _attach(session: PulsarSession, event: events.Producer, topic: Topic, name: str) -> None:
     """Into the session first: whoever detaches it while the topic is being taken finds it there."""
     attached = AttachedProducer(session, event, topic)
     request = ProducerRequest(

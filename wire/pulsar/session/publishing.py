@@ -19,7 +19,6 @@ import msgspec
 from magnetar.core.kernel.errors import BrokerError, Invalid, NotAllowed, NotReady, Unavailable
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic import restrictions
-from magnetar.core.topic.non_persistent import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.publishing.sequences import Verdict, counts
 from magnetar.core.topic.topic import Topic
@@ -65,7 +64,7 @@ class AttachedProducer:
         self,
         session: PulsarSession,
         event: events.Producer,
-        topic: Topic | NonPersistentTopic,
+        topic: Topic,
     ) -> None:
         self.session = session
         self.id = event.producer_id
@@ -151,7 +150,7 @@ class AttachedProducer:
 
     def publish(self, run: events.Sends, highest: int | None = None) -> None:
         """Hand a run to the topic; with `highest`, one that is found to be sent for the first time:
-        see `Topic.publish_once`.
+        see `PersistentTopic.publish_once`.
         """
         messages, size = len(run.payloads), run.size
         self.runs_sent += 1
@@ -179,7 +178,7 @@ class AttachedProducer:
             if self.closing is not None and not self.waits:
                 self.session.reply(replies.success(self.closing))
 
-        if highest is None or not isinstance(self.topic, Topic):
+        if highest is None:
             self.topic.publish(run.payloads, run.counts, stored)
         else:
             self.topic.publish_once(producer.name, highest, run.payloads, run.counts, stored)
@@ -219,8 +218,7 @@ class AttachedProducer:
         """The sequence id that each message makes known, -1 for none; what was seen before joins
         `found`, as None if it is stored. Nothing where duplicates do not matter.
         """
-        topic = self.topic
-        sequences = topic.deduplication.sequences if isinstance(topic, Topic) else None
+        sequences = self.topic.sequences
         if sequences is None:
             return ()
         name, pushed = self.producer.name, -1

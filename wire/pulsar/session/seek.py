@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.errors import Corrupted, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
-from magnetar.core.topic.subscription.subscription import Subscription
-from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session.absent_consumers import ask
 from magnetar.wire.pulsar.session.consume import AttachedConsumer
@@ -28,18 +27,19 @@ async def on_seek(session: PulsarSession, event: events.Seek) -> None:
 
 
 async def _seek(session: PulsarSession, event: events.Seek, attached: AttachedConsumer) -> None:
-    topic, subscription = attached.topic, attached.consumer.subscription
-    if not isinstance(topic, Topic) or not isinstance(subscription, Subscription):
+    topic = attached.topic.stored
+    if topic is None:
         raise NotAllowed("seek needs a persistent topic")
     target, part = await _target(topic, event)
-    if attached.consumer.subscription is not subscription:
+    subscription = topic.subscriptions.get(attached.subscription)
+    if subscription is None or attached.consumer.subscription is not subscription:
         raise NotReady("the consumer was detached")
     topic.keep(subscription)
     await subscription.seek(target, part)
     session.reply(replies.success(event.request_id))
 
 
-async def _target(topic: Topic, event: events.Seek) -> tuple[Position, PartialAck | None]:
+async def _target(topic: PersistentTopic, event: events.Seek) -> tuple[Position, PartialAck | None]:
     """The mark-delete position behind which reading begins, and what of the next is done with."""
     chain, wanted = topic.ledger.chain, event.position
     if wanted is None:
@@ -61,8 +61,8 @@ async def on_get_last_message_id(session: PulsarSession, event: events.GetLastMe
 async def _tell_last(
     session: PulsarSession, event: events.GetLastMessageId, attached: AttachedConsumer
 ) -> None:
-    topic = attached.topic
-    if not isinstance(topic, Topic):
+    topic = attached.topic.stored
+    if topic is None:
         raise NotAllowed("a topic that stores nothing has no last message")
     last, partition = topic.ledger.chain.confirmed, topic.name.partition_index
     batch_index = -1

@@ -17,10 +17,10 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import check_length, check_subscription
 from magnetar.core.ledger.log.chain import START, Position
-from magnetar.core.topic.non_persistent import NonPersistentTopic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.seek import find_by_time, mark_before
-from magnetar.core.topic.subscription.consumer import Attachment, ConsumerRequest
+from magnetar.core.topic.subscription.consumer import ConsumerRequest, Subscription
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
@@ -74,9 +74,7 @@ async def _subscribe(session: PulsarSession, event: events.Subscribe) -> None:
             del coming[consumer_id]
 
 
-async def _take_place(
-    session: PulsarSession, event: events.Subscribe, topic: Topic | NonPersistentTopic
-) -> None:
+async def _take_place(session: PulsarSession, event: events.Subscribe, topic: Topic) -> None:
     """Unless the client has given up; once more if who was in the way turns out to be dead."""
     consumer_id, coming = event.consumer_id, session.consumers_coming
     who = (session.peer.rpartition(":")[0], event.consumer_name, consumer_id)
@@ -95,7 +93,7 @@ async def _take_place(
 
 
 async def _holder_is_gone(
-    session: PulsarSession, event: events.Subscribe, subscription: Attachment
+    session: PulsarSession, event: events.Subscribe, subscription: Subscription
 ) -> bool:
     """Whether who has an exclusive subscription to itself turned out to be dead."""
     exclusive = event.type is events.SubscriptionType.EXCLUSIVE
@@ -108,11 +106,11 @@ async def _holder_is_gone(
 def _attach(
     session: PulsarSession,
     event: events.Subscribe,
-    topic: Topic | NonPersistentTopic,
-    subscription: Attachment,
+    topic: Topic,
+    subscription: Subscription,
 ) -> None:
     """Put the consumer on the subscription. Nothing is delivered before its first FLOW."""
-    if event.read_compacted and (not topic.persistent or not TYPES[event.type].ordered):
+    if event.read_compacted and (topic.stored is None or not TYPES[event.type].ordered):
         raise NotAllowed("reading compacted needs a persistent topic and one active consumer")
     attached = AttachedConsumer(session, event, topic)
     shared = event.key_shared
@@ -140,26 +138,27 @@ def _attach(
     attached.welcome(event.request_id)
 
 
-async def _subscription(event: events.Subscribe, topic: Topic | NonPersistentTopic) -> Attachment:
-    if isinstance(topic, NonPersistentTopic):
-        return topic.subscription(event.subscription)
+async def _subscription(event: events.Subscribe, topic: Topic) -> Subscription:
+    stored = topic.stored
+    if stored is None:
+        return await topic.subscription(event.subscription)
     if not event.durable:
-        return topic.reader(event.subscription, await _reader_start(event, topic))
-    found = topic.subscriptions.get(event.subscription)
+        return stored.reader(event.subscription, await _reader_start(event, stored))
+    found = stored.subscriptions.get(event.subscription)
     if found is not None and not found.cursor.durable:
         raise NotAllowed(f"subscription {event.subscription} is a reader's, not durable")
-    create = topic.policies.auto_subscription_creation
+    create = stored.policies.auto_subscription_creation
     if found is None and not create:
         raise SubscriptionNotFound(f"there is no subscription {event.subscription}")
     start = START if event.from_earliest else None
-    subscription = await topic.subscription(
+    subscription = await stored.subscription(
         event.subscription, create=create, start=start, properties=dict(event.properties)
     )
     subscription.replicated = event.replicated
     return subscription
 
 
-async def _reader_start(event: events.Subscribe, topic: Topic) -> Position:
+async def _reader_start(event: events.Subscribe, topic: PersistentTopic) -> Position:
     """The position before the first entry a reader gets."""
     chain = topic.ledger.chain
     if event.start_rollback_seconds:
@@ -207,7 +206,7 @@ async def on_unsubscribe(session: PulsarSession, event: events.Unsubscribe) -> N
     session.reply(replies.success(event.request_id))
 
 
-async def _delete(name: str, force: bool, topic: Topic | NonPersistentTopic) -> None:
+async def _delete(name: str, force: bool, topic: Topic) -> None:
     await topic.unsubscribe(name, force=force)
 
 

@@ -14,9 +14,9 @@ from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.bench import Bench, settled
 from magnetar.core.testing.client import ClientProducer
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.publishing import deduplication
 from magnetar.core.topic.publishing.sequences import Verdict
-from magnetar.core.topic.topic import Topic
 
 ON = {"deduplication": True}
 
@@ -26,7 +26,7 @@ def numbered(sequence_id: int, **fields: object) -> bytes:
     return entry(sequence_id=sequence_id, **fields)  # type: ignore[arg-type]  # by name
 
 
-async def publish(topic: Topic, *sequence_ids: int, name: str = "p") -> list[object]:
+async def publish(topic: PersistentTopic, *sequence_ids: int, name: str = "p") -> list[object]:
     told: list[object] = []
     for sequence_id in sequence_ids:
         topic.publish_once(name, sequence_id, [numbered(sequence_id)], None, told.append)
@@ -34,7 +34,7 @@ async def publish(topic: Topic, *sequence_ids: int, name: str = "p") -> list[obj
     return told
 
 
-def judged(topic: Topic, *sequence_ids: int, name: str = "p") -> list[Verdict]:
+def judged(topic: PersistentTopic, *sequence_ids: int, name: str = "p") -> list[Verdict]:
     sequences = topic.deduplication.sequences
     assert sequences is not None
     return [sequences.judge(name, each) for each in sequence_ids]

@@ -9,8 +9,8 @@ from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 
 KINDS = [SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
 
@@ -23,7 +23,7 @@ async def second(desk: Bench, seconds: float = 1.0) -> None:
     await desk.dispatch()
 
 
-async def published(desk: Bench, topic: Topic, count: int, size: int = 1) -> None:
+async def published(desk: Bench, topic: PersistentTopic, count: int, size: int = 1) -> None:
     await desk.published(topic, *[entry(bytes(size), key=b"%d" % i) for i in range(count)])
 
 

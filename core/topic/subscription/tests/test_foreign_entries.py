@@ -12,9 +12,9 @@ from magnetar.core.ledger.log.managed_ledger import MIXED
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription import foreign_entries
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 
 EVERY_TYPE = list(SubscriptionType)
 
@@ -26,7 +26,7 @@ def batch(*values: bytes, attributes: int = 0) -> bytes:
     return bytes(made)
 
 
-async def wrote(desk: Bench, topic: Topic, *batches: bytes) -> list[Position]:
+async def wrote(desk: Bench, topic: PersistentTopic, *batches: bytes) -> list[Position]:
     await topic.ledger.set_property(MIXED, "")
     counts = [record_batch.header_of(each).last_delta + 1 for each in batches]
     entries = [wrapper.wrapped(each, count, 1) for each, count in zip(batches, counts, strict=True)]

@@ -16,14 +16,14 @@ from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.testing.bench import Bench, bench, settled
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.key_shared import TURN_ENTRIES_MAX, KeyedDispatcher
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 
 KEYED = SubscriptionType.KEY_SHARED
 
 
-def dispatcher_of(topic: Topic) -> KeyedDispatcher:
+def dispatcher_of(topic: PersistentTopic) -> KeyedDispatcher:
     dispatcher = topic.subscriptions["s"].dispatcher
     assert isinstance(dispatcher, KeyedDispatcher)
     return dispatcher

@@ -7,21 +7,21 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.core.testing.bench import Bench, Told
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.outstanding import SharedLimits
 from magnetar.core.topic.subscription.shared import SharedDispatcher
-from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
 
 SHARED = SubscriptionType.SHARED
 
 
-def out_of(topic: Topic, name: str = "s") -> SharedDispatcher:
+def out_of(topic: PersistentTopic, name: str = "s") -> SharedDispatcher:
     dispatcher = topic.subscriptions[name].dispatcher
     assert isinstance(dispatcher, SharedDispatcher)
     return dispatcher
 
 
-def subscription_of(topic: Topic, name: str = "s") -> Subscription:
+def subscription_of(topic: PersistentTopic, name: str = "s") -> PersistentSubscription:
     return topic.subscriptions[name]
 
 

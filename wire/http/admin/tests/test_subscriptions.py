@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import ConsumerRequest
-from magnetar.core.topic.subscription.subscription import Subscription, SubscriptionType
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
@@ -32,7 +32,7 @@ class Nobody:
 
 
 @pytest.fixture
-async def topic(visitor: Visitor) -> Topic:
+async def topic(visitor: Visitor) -> PersistentTopic:
     """Five messages, and a subscription that has seen none."""
     found = await visitor.topic("a")
     await found.subscription("s")
@@ -40,11 +40,11 @@ async def topic(visitor: Visitor) -> Topic:
     return found
 
 
-def backlog(topic: Topic) -> int:
+def backlog(topic: PersistentTopic) -> int:
     return topic.subscriptions["s"].cursor.backlog
 
 
-async def test_a_subscription_comes_and_goes(visitor: Visitor, topic: Topic) -> None:
+async def test_a_subscription_comes_and_goes(visitor: Visitor, topic: PersistentTopic) -> None:
     await visitor.does("PUT", f"{HERE}/a/subscription/new")
     await visitor.fails(409, "PUT", f"{HERE}/a/subscription/new")
     assert await visitor.get(f"{HERE}/a/subscriptions") == ["new", "s"]
@@ -67,7 +67,7 @@ async def test_a_subscription_comes_and_goes(visitor: Visitor, topic: Topic) -> 
     ],
 )
 async def test_a_subscription_begins_where_it_is_told(
-    visitor: Visitor, topic: Topic, body: object, expected: int
+    visitor: Visitor, topic: PersistentTopic, body: object, expected: int
 ) -> None:
     await visitor.does("PUT", f"{HERE}/a/subscription/new", body)
     assert topic.subscriptions["new"].cursor.backlog == expected
@@ -87,14 +87,16 @@ async def test_a_partitioned_topic_has_it_on_every_partition(visitor: Visitor) -
     assert await visitor.get(f"{HERE}/p/subscriptions") == []
 
 
-async def test_one_that_is_used_goes_only_by_force(visitor: Visitor, topic: Topic) -> None:
+async def test_one_that_is_used_goes_only_by_force(
+    visitor: Visitor, topic: PersistentTopic
+) -> None:
     request = ConsumerRequest(name="c")
     topic.attach(topic.subscriptions["s"], 1, request, SubscriptionType.SHARED, Nobody())
     await visitor.fails(412, "DELETE", S)
     await visitor.does("DELETE", f"{S}?force=true")
 
 
-async def test_messages_are_skipped(visitor: Visitor, topic: Topic) -> None:
+async def test_messages_are_skipped(visitor: Visitor, topic: PersistentTopic) -> None:
     await visitor.does("POST", f"{S}/skip/2")
     assert backlog(topic) == 3
     await visitor.does("POST", f"{S}/skip/0")
@@ -104,7 +106,7 @@ async def test_messages_are_skipped(visitor: Visitor, topic: Topic) -> None:
     await visitor.fails(400, "POST", f"{S}/skip/some")
 
 
-async def test_all_messages_are_skipped_for_good(visitor: Visitor, topic: Topic) -> None:
+async def test_all_messages_are_skipped_for_good(visitor: Visitor, topic: PersistentTopic) -> None:
     await visitor.does("POST", f"{S}/skip_all")
     await visitor.does("PUT", f"{HERE}/a/unload")
     assert backlog(await visitor.topic("a")) == 0
@@ -124,22 +126,22 @@ async def test_all_messages_are_skipped_for_good(visitor: Visitor, topic: Topic)
     ],
 )
 async def test_what_is_answered_is_stored(
-    visitor: Visitor, topic: Topic, method: str, path: str, body: object
+    visitor: Visitor, topic: PersistentTopic, method: str, path: str, body: object
 ) -> None:
     """Whoever takes over after a crash reads it."""
     await visitor.does(method, path, body)
-    next_owner = Topic(topic.env, topic.name, topic.policies)
+    next_owner = PersistentTopic(topic.env, topic.name, topic.policies)
     await next_owner.load()
     assert backlog(next_owner) == 0
 
 
 async def test_a_topic_that_is_put_away_meanwhile_is_taken_again(
-    visitor: Visitor, topic: Topic
+    visitor: Visitor, topic: PersistentTopic
 ) -> None:
     """It was idle, or was unloaded, between being found and being changed."""
     subscription = topic.subscription
 
-    async def late(name: str, **more: Any) -> Subscription:
+    async def late(name: str, **more: Any) -> PersistentSubscription:
         await visitor.broker.unload(topic.name)
         return await subscription(name, **more)
 
@@ -150,7 +152,7 @@ async def test_a_topic_that_is_put_away_meanwhile_is_taken_again(
     assert set(again.subscriptions) == {"s", "new"}
 
 
-async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: Topic) -> None:
+async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: PersistentTopic) -> None:
     await visitor.does("POST", f"{S}/resetcursor", {"ledgerId": 0, "entryId": 3})
     assert backlog(topic) == 2
     await visitor.does("POST", f"{S}/resetcursor", {"ledgerId": -1, "entryId": -1})
@@ -165,7 +167,7 @@ async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: Topic) ->
 class Leaver(Nobody):
     """A consumer that notes where the cursor stood, and was stored, when it was sent away."""
 
-    def __init__(self, topic: Topic) -> None:
+    def __init__(self, topic: PersistentTopic) -> None:
         self.topic = topic
         self.found: list[tuple[int, bool]] = []
 
@@ -177,7 +179,7 @@ class Leaver(Nobody):
     "path", [f"{S}/resetcursor", f"{S}/resetcursor/0"], ids=["to a position", "to a time"]
 )
 async def test_consumers_are_sent_away_once_the_cursor_is_stored(
-    visitor: Visitor, topic: Topic, path: str
+    visitor: Visitor, topic: PersistentTopic, path: str
 ) -> None:
     await visitor.does("POST", f"{S}/skip_all")
     leaver = Leaver(topic)
@@ -224,7 +226,7 @@ async def test_behind_the_last_of_a_batch_is_the_next_entry(visitor: Visitor) ->
 
 
 async def test_an_index_where_there_is_no_batch_does_not_matter(
-    visitor: Visitor, topic: Topic
+    visitor: Visitor, topic: PersistentTopic
 ) -> None:
     for ledger, expected in ((0, 3), (77, 0)):
         body = {"ledgerId": ledger, "entryId": 2, "batchIndex": 1}
@@ -232,13 +234,13 @@ async def test_an_index_where_there_is_no_batch_does_not_matter(
         assert backlog(topic) == expected
 
 
-async def test_positions_are_expired(visitor: Visitor, topic: Topic) -> None:
+async def test_positions_are_expired(visitor: Visitor, topic: PersistentTopic) -> None:
     await visitor.does("POST", f"{S}/expireMessages", {"ledgerId": 0, "entryId": 1})
     assert backlog(topic) == 3
     assert topic.subscriptions["s"].messages_expired == 2
 
 
-async def test_properties_are_replaced(visitor: Visitor, topic: Topic) -> None:
+async def test_properties_are_replaced(visitor: Visitor, topic: PersistentTopic) -> None:
     await visitor.does("PUT", f"{S}/properties", {"a": "1"})
     await visitor.does("PUT", f"{S}/properties", {"b": "2"})
     await visitor.does("PUT", f"{HERE}/a/unload")

@@ -8,7 +8,7 @@ from magnetar.core.broker import rate_sampler
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.non_persistent import NonPersistentTopic
+from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.publishing.producer import Producer, ProducerRequest
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.core.topic.subscription.subscription import SubscriptionType
@@ -155,7 +155,7 @@ async def test_what_nobody_could_take_is_told(visitor: Visitor) -> None:
     name = TopicName.parse("non-persistent://public/default/n")
     topic = await visitor.broker.topic(name)
     assert isinstance(topic, NonPersistentTopic)
-    subscription = topic.subscription("s")
+    subscription = await topic.subscription("s")
     topic.attach(subscription, 1, ConsumerRequest("c"), SubscriptionType.SHARED, Sink())
     topic.publish([b"m"] * 20, None, lambda _: None)
     await rate_sampler.go_round([topic], visitor.broker.clock.wall_ms() + 10_000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.kernel.errors import Fenced, NotReady, StorageFailed, StorageFull, TopicNotFound
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Stage, stage
 from magnetar.wire.kafka.groups.commit import CommittedPosition
@@ -24,7 +24,7 @@ __all__ = ["stage"]
 T = ("t", 0)
 
 
-async def topic_of(stage: Stage) -> Topic:
+async def topic_of(stage: Stage) -> PersistentTopic:
     client = await stage.client("t")
     await client.produce("t", batch(b"a", b"b"), batch(b"c"))
     return (await stage.front.logs.get(*T)).topic

@@ -3,7 +3,7 @@
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.testing.broker import Stores, running
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.groups.subscriptions import Subscriptions
 
 
@@ -18,7 +18,7 @@ async def test_they_come_and_go() -> None:
         topics = []
         for name in ("a", "persistent://public/functions/b", "p-partition-1", "q-partition-1"):
             topic = await broker.topic(TopicName.parse(name), by_order=True)
-            assert isinstance(topic, Topic)
+            assert isinstance(topic, PersistentTopic)
             await topic.subscription("s/1")
             topics.append(topic)
         await topics[0].subscription("only a")

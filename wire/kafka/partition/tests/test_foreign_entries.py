@@ -9,16 +9,16 @@ from magnetar.core.entry.record import Record
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.conftest import Stage
 from magnetar.wire.kafka.messages.records import FetchedPartition
 from magnetar.wire.kafka.partition import foreign_entries
 from magnetar.wire.kafka.tests.batch import batch
 
 
-async def topic_of(stage: Stage) -> Topic:
+async def topic_of(stage: Stage) -> PersistentTopic:
     found = await stage.broker.topic(TopicName.parse("t-partition-0"))
-    assert isinstance(found, Topic)
+    assert isinstance(found, PersistentTopic)
     return found
 
 

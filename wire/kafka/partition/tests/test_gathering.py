@@ -11,7 +11,7 @@ from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.conftest import Client, Stage, fetch_request
 from magnetar.wire.kafka.messages.parts import ConfigValue
 from magnetar.wire.kafka.messages.records import FetchedPartition
@@ -56,7 +56,7 @@ async def compacted(stage: Stage) -> Client:
     for number in range(22):
         await client.produce("t", keyed(b"k", b"%d" % (number // 4)))
     topic = await stage.broker.topic(T.partition(0), create=False)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     await stage.broker.housekeeping.compacting.compact(topic)
     assert topic.ledger.chain.rewritten == 1
     return client
@@ -95,7 +95,7 @@ async def test_a_little_at_a_time(stage: Stage, size: int) -> None:
 async def test_other_protocols_entries_among_holes(stage: Stage) -> None:
     client = await compacted(stage)
     topic = await stage.broker.topic(T.partition(0), create=False)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     await stored(topic.ledger, entry(b"v", key=b"5"), entry(b"v", key=b"k"))
     *kept, foreign = batches(await client.fetch("t", 0))
     assert kept == LEFT
@@ -107,7 +107,7 @@ async def test_what_is_at_hand_is_given_at_once(stage: Stage, written: bool) -> 
     client, large = await stage.client("t"), batch(*[b"x" * 40] * 20)
     await client.produce("t", *[large] * 4)
     topic = await stage.broker.topic(T.partition(0), create=False)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     if not written:
         await topic.ledger.roll()
     stage.broker.tail_cache.bytes_max = 0

@@ -14,7 +14,6 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log import ledger_list_record
-from magnetar.core.topic.topic import Topic
 from magnetar.wire.kafka.errors import (
     ELECTION_NOT_NEEDED,
     INVALID_REPLICA_ASSIGNMENT,
@@ -122,8 +121,8 @@ async def _size(session: KafkaSession, base: TopicName, index: int, count: int) 
         raise TopicNotFound(f"{base} has no partition {index}")
     name = base.partition(index) if count else base
     topic = session.broker.topics.get(name.full)
-    if isinstance(topic, Topic):
-        return topic.ledger.size
+    if topic is not None:
+        return topic.storage_size
     stored = await session.broker.metadata.get(f"/managed-ledgers/{name.managed_ledger}")
     return ledger_list_record.size_of(stored.value) if stored is not None else 0
 

@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from magnetar.core.broker.attachment import ATTACH_SECONDS
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session import absent_consumers
 from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, kinds, published
@@ -54,7 +54,7 @@ async def test_a_topic_that_goes_while_it_is_asked(stage: Stage) -> None:
     await published(stage, b"a")
     client = await consumer(stage, permits=0)
     topic = stage.broker.topics[T.full]
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     read = topic.ledger.read
 
     async def read_late(*place: object) -> Slice:

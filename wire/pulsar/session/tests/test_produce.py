@@ -2,11 +2,11 @@
 
 import pytest
 
-from magnetar.core.broker.broker import AnyTopic
 from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -189,7 +189,7 @@ async def test_a_topic_unloaded_under_a_producer_that_comes_is_loaded_again(stag
 
         async def unloaded(
             producer: Producer,
-            topic: AnyTopic = topic,
+            topic: Topic = topic,
             client: Player = client,
             closes: bool = closes,
         ) -> bool:
@@ -215,7 +215,7 @@ async def test_a_topic_unloaded_while_an_epoch_is_stored_is_loaded_again(
 ) -> None:
     """Once the client heard that a producer was closed that it did not have yet, and no answer."""
     topic = await stage.broker.topic(TopicName.parse("t"))
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
 
     async def unloaded(_key: str, _value: str) -> None:
         await stage.broker.unload(topic.name)

@@ -4,7 +4,7 @@ that are sent again where they are to be stored once.
 
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.policies import NamespacePolicies
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage
 from magnetar.wire.pulsar.tests import peer
@@ -36,7 +36,7 @@ def told(heard: list[peer.Heard]) -> list[tuple[str, int, bool]]:
 
 def entries(stage: Stage) -> int:
     (topic,) = stage.broker.topics.values()
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     return topic.ledger.statistics().entries
 
 

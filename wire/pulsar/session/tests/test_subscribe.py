@@ -6,8 +6,8 @@ import pytest
 
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import AutoSubscriptionCreation, NamespacePolicies
-from magnetar.core.topic.subscription.subscription import Subscription
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session.tests.conftest import Stage, consumer, ids, kinds, published
 from magnetar.wire.pulsar.tests import peer
@@ -171,10 +171,10 @@ async def test_a_subscribe_during_an_unload_is_answered_when_it_is_over(
 
 async def test_a_topic_unloaded_under_a_subscribe_is_loaded_again(stage: Stage) -> None:
     topic = await stage.broker.topic(TopicName.parse("t"))
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     create = topic.subscription
 
-    async def unloaded(*args: Any, **options: Any) -> Subscription:
+    async def unloaded(*args: Any, **options: Any) -> PersistentSubscription:
         made = await create(*args, **options)
         await stage.broker.unload(topic.name)
         return made

@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.testing.broker import running
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.parts import ConfigValue
@@ -37,9 +37,9 @@ async def filled(stage: Stage) -> Client:
     return client
 
 
-async def topic_of(stage: Stage) -> Topic:
+async def topic_of(stage: Stage) -> PersistentTopic:
     topic = await stage.broker.topic(TopicName.parse("t").partition(0), create=False)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     return topic
 
 

@@ -10,7 +10,7 @@ from magnetar.core.entry.kafka import record_batch
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage, fetch_request, produce_request
 from magnetar.wire.kafka.messages.records import FetchedPartition
@@ -166,7 +166,7 @@ async def test_what_others_brought_takes_the_long_way(stage: Stage) -> None:
     await other.produce("t", batch(b"a"))
     assert heard_at_once(client) == [[(0, 1)]]
     topic = await stage.broker.topic(TopicName.parse("t").partition(0), create=False)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     await other.produce("t", batch(b"b"))
     await stored(topic.ledger, entry(b"by Pulsar's"))
     await other.produce("t", batch(b"c"))
@@ -181,7 +181,7 @@ async def test_of_damage_it_is_told_at_the_end_of_the_time(stage: Stage) -> None
     for value in (b"a", b"b", b"c"):
         await client.produce("t", batch(value))
     topic = await stage.broker.topic(TopicName.parse("t-partition-0"), create=False)
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     stage.stores.ledgers.ledgers[topic.ledger.chain.first[0]].damaged = {1}
     stage.broker.tail_cache.bytes_max = 0
     stage.broker.tail_cache.evict()

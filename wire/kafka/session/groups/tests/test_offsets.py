@@ -9,8 +9,8 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.client import attached
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.topic.topic import Topic
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.offsets import (
@@ -25,9 +25,9 @@ from magnetar.wire.kafka.session.tests.test_groups import commit, committed, mem
 from magnetar.wire.kafka.tests.batch import batch
 
 
-def loaded(stage: Stage) -> Topic:
+def loaded(stage: Stage) -> PersistentTopic:
     (topic,) = stage.broker.topics.values()
-    assert isinstance(topic, Topic)
+    assert isinstance(topic, PersistentTopic)
     return topic
 
 

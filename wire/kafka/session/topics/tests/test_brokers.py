@@ -10,7 +10,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.broker import Stores, running
-from magnetar.core.topic.topic import Topic
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
@@ -78,7 +78,7 @@ async def client() -> AsyncIterator[Client]:
 
 async def unloaded(broker: Broker) -> None:
     for topic in list(broker.topics.values()):
-        assert isinstance(topic, Topic)
+        assert isinstance(topic, PersistentTopic)
         await broker.unload(topic.name)
 
 

@@ -3,23 +3,14 @@
 import pytest
 
 from magnetar.core.kernel.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
-from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import Bench, Told
-from magnetar.core.testing.client import ClientProducer, attached_volatile
+from magnetar.core.testing.client import ClientProducer, attached_unstored
 from magnetar.core.testing.entries import entry
-from magnetar.core.topic.non_persistent import NonPersistentTopic
+from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEYED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
-
-
-async def volatile(
-    desk: Bench, name: str = "non-persistent://public/default/t"
-) -> NonPersistentTopic:
-    return NonPersistentTopic(
-        desk.env, TopicName.parse(name), (await desk.topic("policies")).policies
-    )
 
 
 def publish(topic: NonPersistentTopic, *payloads: bytes) -> object:
@@ -29,9 +20,9 @@ def publish(topic: NonPersistentTopic, *payloads: bytes) -> object:
 
 
 async def test_what_nobody_can_take_is_gone(desk: Bench) -> None:
-    topic = await volatile(desk)
+    topic = await desk.unstored()
     assert publish(topic, b"x") == (0, 0)
-    a = attached_volatile(topic, SHARED, permits=2)
+    a = await attached_unstored(topic, SHARED, permits=2)
     assert publish(topic, b"1", b"2", b"3") == (0, 1)
     assert a.got == [(0, 1), (0, 2)]
     a.flow(1)
@@ -43,8 +34,8 @@ async def test_what_nobody_can_take_is_gone(desk: Bench) -> None:
 
 
 async def test_acknowledging_means_nothing_and_is_answered(desk: Bench) -> None:
-    topic = await volatile(desk)
-    a = attached_volatile(topic, SHARED)
+    topic = await desk.unstored()
+    a = await attached_unstored(topic, SHARED)
     publish(topic, b"x")
     a.ack((0, 0))
     a.nack()
@@ -55,22 +46,22 @@ async def test_acknowledging_means_nothing_and_is_answered(desk: Bench) -> None:
 
 
 async def test_types_are_kept_apart(desk: Bench) -> None:
-    topic = await volatile(desk)
-    a = attached_volatile(topic, EXCLUSIVE)
+    topic = await desk.unstored()
+    a = await attached_unstored(topic, EXCLUSIVE)
     with pytest.raises(ConsumerBusy):
-        attached_volatile(topic, EXCLUSIVE)
+        await attached_unstored(topic, EXCLUSIVE)
     with pytest.raises(SubscriptionBusy):
-        attached_volatile(topic, SHARED)
+        await attached_unstored(topic, SHARED)
     topic.detach(a.consumer)
     assert topic.subscriptions == {}
-    attached_volatile(topic, SHARED)
+    await attached_unstored(topic, SHARED)
 
 
 async def test_failover_serves_one_and_tells_all(desk: Bench) -> None:
-    topic = await volatile(desk, "non-persistent://public/default/t-partition-0")
-    b = attached_volatile(topic, FAILOVER, name="b")
-    a = attached_volatile(topic, FAILOVER, name="a")
-    c = attached_volatile(topic, FAILOVER, name="c")
+    topic = await desk.unstored("non-persistent://public/default/t-partition-0")
+    b = await attached_unstored(topic, FAILOVER, name="b")
+    a = await attached_unstored(topic, FAILOVER, name="a")
+    c = await attached_unstored(topic, FAILOVER, name="c")
     assert (a.told, b.told, c.told) == (["active"], ["active", "passive"], ["passive"])
     publish(topic, b"1")
     topic.detach(a.consumer)
@@ -80,8 +71,8 @@ async def test_failover_serves_one_and_tells_all(desk: Bench) -> None:
 
 
 async def test_a_key_stays_with_its_consumer(desk: Bench) -> None:
-    topic = await volatile(desk)
-    clients = [attached_volatile(topic, KEYED, name=name) for name in "abc"]
+    topic = await desk.unstored()
+    clients = [await attached_unstored(topic, KEYED, name=name) for name in "abc"]
     for _ in range(3):
         publish(topic, *[entry(key=b"%d" % i) for i in range(20)])
     for i in range(20):
@@ -94,33 +85,33 @@ async def test_a_key_stays_with_its_consumer(desk: Bench) -> None:
 
 
 async def test_policies_hold_here_too(desk: Bench) -> None:
-    topic = await volatile(desk)
+    topic = await desk.unstored()
     limited = await desk.topic("limited", max_consumers_per_topic=1, subscription_types=("Shared",))
     topic.set_policies(limited.policies)
     with pytest.raises(NotAllowed):
-        attached_volatile(topic, EXCLUSIVE)
-    attached_volatile(topic, SHARED)
+        await attached_unstored(topic, EXCLUSIVE)
+    await attached_unstored(topic, SHARED)
     with pytest.raises(ConsumerBusy):
-        attached_volatile(topic, SHARED)
+        await attached_unstored(topic, SHARED)
 
 
 async def test_closing_sends_everybody_away(desk: Bench) -> None:
-    topic = await volatile(desk)
+    topic = await desk.unstored()
     await topic.load()
-    a, p = attached_volatile(topic, SHARED), ClientProducer("p")
+    a, p = await attached_unstored(topic, SHARED), ClientProducer("p")
     assert await topic.attach_producer(p.producer)
     assert not topic.idle(caught_up_is_enough=True)
     await topic.delete()
     assert (a.told, p.told) == (["closed"], [("granted", None), "closed"])
     assert isinstance(publish(topic, b"x"), NotReady)
     with pytest.raises(NotReady):
-        topic.subscription("s")
+        await topic.subscription("s")
     assert topic.idle(caught_up_is_enough=True)
 
 
 async def test_unsubscribe_by_force(desk: Bench) -> None:
-    topic = await volatile(desk)
-    a = attached_volatile(topic, SHARED)
+    topic = await desk.unstored()
+    a = await attached_unstored(topic, SHARED)
     await topic.unsubscribe("s", force=True)
     assert a.told == ["closed"]
     await topic.unsubscribe("s", force=True)

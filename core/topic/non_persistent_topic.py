@@ -3,7 +3,6 @@
 Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at
 once is dropped. Positions are (0, n), counting entries since the topic was loaded.
 
-It has the surface of `Topic` as far as sessions use it; what needs storage is refused there.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from magnetar.core.dispatch.key_shared import KeyShared, Portion
 from magnetar.core.dispatch.shared import Share, choose
 from magnetar.core.dispatch.single import active as choose_active
 from magnetar.core.entry import header
+from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import ConsumerBusy, NotReady, SubscriptionBusy
 from magnetar.core.kernel.names import TopicName
@@ -29,18 +29,19 @@ from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.publishing.producers import Decision, Producers
 from magnetar.core.topic.subscription.consumer import (
     NOTHING_NOTED,
-    Attachment,
     Consumer,
     ConsumerRequest,
     PartialAck,
     Sink,
+    Subscription,
 )
 from magnetar.core.topic.subscription.key_shared import hash_of, mode_of
+from magnetar.core.topic.subscription.statistics import NEVER, LastTimes, SubscriptionStatistics
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
-class VolatileCursor:
+class NonPersistentCursor:
     """There is nothing to remember."""
 
     durable = False
@@ -54,7 +55,7 @@ class VolatileCursor:
         done(None)
 
 
-class VolatileSubscription:
+class NonPersistentSubscription:
     """Consumers that share what comes in while they are there."""
 
     def __init__(self, name: str, topic: NonPersistentTopic, clock: Clock) -> None:
@@ -65,7 +66,7 @@ class VolatileSubscription:
         """Who is served, where only one is."""
         self.keys: KeyShared[Consumer] | None = None
         """Who is given which keys, where that is how they are dealt out."""
-        self.cursor = VolatileCursor()
+        self.cursor = NonPersistentCursor()
         self.replicated = False
         self.dropped = 0
         self.outflow_before = Outflow()
@@ -137,6 +138,13 @@ class VolatileSubscription:
             total = total.plus(consumer.outflow())
         return total._replace(dropped=self.dropped)
 
+    def last_times(self) -> LastTimes:
+        """Of those who are here: nobody who has left is remembered."""
+        return NEVER.with_those(self.consumers)
+
+    def statistics(self) -> SubscriptionStatistics:
+        return SubscriptionStatistics(read=(-1, -1))
+
     def flow(self, consumer: Consumer, permits: int) -> None:
         consumer.grant(permits, self._clock.wall_ms())
 
@@ -191,13 +199,16 @@ class VolatileSubscription:
 class NonPersistentTopic:
     """See the module's docstring."""
 
-    persistent = False
+    stored = None
+    sequences = None
+    """Duplicates are not looked for."""
+    storage_size = 0
 
     def __init__(self, env: Environment, name: TopicName, policies: Effective) -> None:
         self.env = env
         self.name = name
         self.policies = policies
-        self.subscriptions: dict[str, VolatileSubscription] = {}
+        self.subscriptions: dict[str, NonPersistentSubscription] = {}
         self.fenced = False
         self.messages_in = self.bytes_in = 0
         self.last_published_ms = 0
@@ -292,6 +303,23 @@ class NonPersistentTopic:
             subscription.deliver(part)
         done((0, part.first_entry))
 
+    def publish_once(
+        self,
+        name: str,
+        highest: int,
+        payloads: list[bytes],
+        counts: list[int] | None,
+        done: Appended,
+    ) -> None:
+        """As `publish`: nothing is remembered of producers."""
+        del name, highest
+        self.publish(payloads, counts, done)
+
+    async def end_transaction(
+        self, form: TransactionalForm, writer: int, epoch: int, *, committed: bool
+    ) -> None:
+        """Nothing of a transaction is ever here."""
+
     @staticmethod
     def last_sequence_of(_name: str) -> int:
         """Nothing is remembered here."""
@@ -299,19 +327,27 @@ class NonPersistentTopic:
 
     # -- subscriptions ------------------------------------------------------------------------
 
-    def subscription(self, name: str) -> VolatileSubscription:
-        """The subscription of that name, there or not yet."""
+    async def subscription(
+        self,
+        name: str,
+        *,
+        create: bool = True,
+        start: Position | None = None,
+        properties: dict[str, str] | None = None,
+    ) -> NonPersistentSubscription:
+        """The subscription of that name, there or not yet; it has no place to start from."""
+        del create, start, properties
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         found = self.subscriptions.get(name)
         if found is None:
             restrictions.check_subscriptions(self.name, self.policies, len(self.subscriptions))
-            found = self.subscriptions[name] = VolatileSubscription(name, self, self.env.clock)
+            found = self.subscriptions[name] = NonPersistentSubscription(name, self, self.env.clock)
         return found
 
     def attach(
         self,
-        subscription: Attachment,
+        subscription: Subscription,
         consumer_id: int,
         request: ConsumerRequest,
         kind: SubscriptionType,
@@ -320,28 +356,32 @@ class NonPersistentTopic:
         """Put a consumer on a subscription."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
-        assert isinstance(subscription, VolatileSubscription)
-        policies = self.policies
+        policies, own = self.policies, self._own(subscription)
         restrictions.check_consumer(self.name, policies, self.subscriptions.values(), kind.value)
+        if own is None:
+            raise NotReady(f"subscription {subscription.name} has ended")
         consumer = Consumer(consumer_id, request, sink, 0, self.env.clock.wall_ms())
-        subscription.attach(consumer, kind, policies.max_consumers_per_subscription)
+        own.attach(consumer, kind, policies.max_consumers_per_subscription)
         return consumer
 
     def detach(self, consumer: Consumer) -> None:
         """A consumer leaves, and its subscription with the last one."""
         subscription = consumer.subscription
         if subscription is not None:
-            assert isinstance(subscription, VolatileSubscription)
             subscription.detach(consumer)
             self.forget_if_unused(subscription)
         self.last_used_ms = self.env.clock.wall_ms()
 
-    def forget_if_unused(self, subscription: Attachment) -> None:
-        assert isinstance(subscription, VolatileSubscription)
-        present = self.subscriptions.get(subscription.name) is subscription
-        if present and not subscription.consumers:
-            del self.subscriptions[subscription.name]
-            self.outflow_before = self.outflow_before.plus(subscription.outflow())
+    def forget_if_unused(self, subscription: Subscription) -> None:
+        own = self._own(subscription)
+        if own is not None and not own.consumers:
+            del self.subscriptions[own.name]
+            self.outflow_before = self.outflow_before.plus(own.outflow())
+
+    def _own(self, subscription: Subscription) -> NonPersistentSubscription | None:
+        """The same one, if it is still the topic's."""
+        found = self.subscriptions.get(subscription.name)
+        return found if found is subscription else None
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
         """There is nothing to delete but who is attached."""
