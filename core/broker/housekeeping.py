@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from magnetar.core.compaction.service import Compacting
+from magnetar.core.compaction.compactor import Compactor
 from magnetar.core.kernel.errors import BrokerError, QuotaExceeded, QuotaHeld
 from magnetar.core.ledger.log.trim import beyond, trimmable
 from magnetar.core.policy.policies import BacklogQuota, LogLimits
@@ -38,7 +38,7 @@ class Housekeeping:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.compacting = Compacting(broker.spawn)
+        self.compactor = Compactor(broker.spawn)
 
     async def run(self) -> None:
         """Go round until cancelled."""
@@ -68,7 +68,7 @@ class Housekeeping:
             await self.expire_subscriptions(stored)
             await stored.ledger.roll_if_old()
             await self.trim(stored)
-            self.compacting.consider(stored)
+            self.compactor.consider(stored)
         await self.delete_if_idle(topic)
 
     async def expire(self, topic: PersistentTopic) -> None:

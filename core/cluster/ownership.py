@@ -6,7 +6,7 @@ go (Pulsar's LOOKUP, Kafka's Metadata and FindCoordinator, HTTP's lookup), and b
 before they load something. What is loaded is owned: nobody asks for each message.
 
 An answer may be out of date when it arrives. That costs a client a detour and corrupts nothing:
-every durable record is written over the version that its owner knows (`owned.py`).
+every durable record is written over the version that its owner knows (`owned_record.py`).
 
 `AloneHere` is today's only answer: one broker, which owns everything. `OwnershipTable` is the fake
 that ships with the port: tests say whose a name is.

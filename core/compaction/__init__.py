@@ -1,1 +1,1 @@
-"""Compaction: of messages with the same key, a log keeps the last. Start at `service.py`."""
+"""Compaction: of messages with the same key, a log keeps the last. Start at `compactor.py`."""

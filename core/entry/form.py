@@ -9,8 +9,8 @@ and finds the form of an entry by how it begins. Only a form's folder knows its 
 (a contract holds that): topics, cursors, compaction and transactions ask the form and branch on
 none. A protocol that joins brings a folder and one line in `forms.py`.
 
-Same-protocol traffic is never taken apart. What another protocol reads crosses entry by entry, as a
-run of `Record`s, when it is read, and is not stored again (`crossing.py`).
+Same-protocol traffic is never taken apart. An entry that another protocol reads is converted when
+it is read, by way of `Record`s, and is not stored again (`conversion.py`).
 
 Invariant: what reads raises `Corrupted` and nothing else; what is called total raises nothing.
 """

@@ -1,4 +1,4 @@
-"""One message in words that every protocol has: what crosses from one to another. Pure."""
+"""One message in terms that every protocol has: what conversion goes through. Pure."""
 
 from __future__ import annotations
 

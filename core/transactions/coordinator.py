@@ -5,11 +5,11 @@ are kept if it was committed; then it is stored that all is done. After a crash 
 done again: a second marker, or a promise kept twice, changes nothing. Nothing new comes into a
 transaction that is decided: whoever wants to begin the next one waits.
 
-Each transaction is a record with one owner (`core/cluster/owned.py`). It is loaded when this broker
-starts or is first asked for it, if ownership says that it is ours; the others are neither loaded
-nor ended here. Loading does not claim it: whatever changes a transaction is a write, and a marker
-of a decision that somebody else carries out as well changes nothing. A coordinator that finds a
-record written by another one drops it and says `NotCoordinator`; asked again, it asks whose it is.
+Each transaction is a record with one owner (`core/cluster/owned_record.py`). It is loaded when this
+broker starts or is first asked for it, if ownership says that it is ours; the others are neither
+loaded nor ended here. Loading does not claim it: whatever changes a transaction is a write, and a
+second marker of the same decision changes nothing. A coordinator that finds a record written by
+another one drops it and raises `NotCoordinator`; on the next request it asks again whose it is.
 
 Invariants: nothing of a transaction is answered before it is stored; of one name, things happen one
 at a time; a decision is never changed, for it is made upon the record that it replaces.
@@ -27,7 +27,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
-from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.clock import Clock

@@ -16,7 +16,7 @@ import pytest
 
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.apis import APIS
-from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
 from magnetar.wire.kafka.messages.records import (
     FetchPartition,

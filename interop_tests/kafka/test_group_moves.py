@@ -4,7 +4,7 @@ import struct
 
 import magnetar
 from interop_tests.hostile.test_kafka_bytes import Peer
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription

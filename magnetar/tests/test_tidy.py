@@ -204,7 +204,7 @@ def _unconditional(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def test_every_metadata_write_is_conditional() -> None:
-    """What an owner has lost it must not write over (`core/cluster/owned.py`)."""
+    """What an owner has lost it must not write over (`core/cluster/owned_record.py`)."""
     found = [
         each
         for name, tree in _modules().items()

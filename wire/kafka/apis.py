@@ -16,11 +16,11 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.wire.kafka.codec import reading
+from magnetar.wire.kafka.codec import reader
 from magnetar.wire.kafka.codec.declare import Message, Request, Response
-from magnetar.wire.kafka.codec.decoding import Decode, decoder
-from magnetar.wire.kafka.codec.encoding import Encode, encoder
-from magnetar.wire.kafka.codec.writing import varint
+from magnetar.wire.kafka.codec.decoder import Decode, decoder
+from magnetar.wire.kafka.codec.encoder import Encode, encoder
+from magnetar.wire.kafka.codec.writer import varint
 from magnetar.wire.kafka.messages import (
     acls,
     basics,
@@ -147,11 +147,11 @@ def decode_header(data: bytes, at: int) -> RequestHeader:
         if size >= 0:
             # Of this size even in flexible headers: brokers must read it before they know better.
             if size > len(data) - at:
-                raise reading.beyond("client_id")
+                raise reader.beyond("client_id")
             client_id = data[at : at + size].decode()
             at += size
         if _api(key, version).is_flexible(version):
-            at = reading.skip_tags(data, at)
+            at = reader.skip_tags(data, at)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"the header of a request: {error}") from error
     return RequestHeader(key, version, correlation_id, client_id, at)

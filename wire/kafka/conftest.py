@@ -14,7 +14,7 @@ from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.codec.declare import Request, Response
-from magnetar.wire.kafka.codec.decoding import decoder
+from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
 from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
 from magnetar.wire.kafka.messages.records import (

@@ -48,8 +48,8 @@ INSPECTORS_MAX: Final = 2
 """Batches that are looked through in threads; each may have its records in memory."""
 PARTS: Final = (
     "magnetar.wire.kafka.codec.declare",
-    "magnetar.wire.kafka.codec.decoding",
-    "magnetar.wire.kafka.codec.encoding",
+    "magnetar.wire.kafka.codec.decoder",
+    "magnetar.wire.kafka.codec.encoder",
     *(
         f"magnetar.wire.kafka.messages.{name}"
         for name in (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from magnetar.core.compaction.judging import Outcomes, Standing, Terms
+from magnetar.core.compaction.judge import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import plan
-from magnetar.core.compaction.rewriting import Rewriting
+from magnetar.core.compaction.rewrite import Rewrite
 from magnetar.core.compaction.rule import Rule
-from magnetar.core.entry import crossing, header
+from magnetar.core.entry import conversion, header
 from magnetar.core.entry.kafka import record_batch, wrapper
 from magnetar.core.entry.kafka.compression import compress_records
 from magnetar.core.entry.kafka.record_batch import HEADER_BYTES, header_of
@@ -78,7 +78,7 @@ async def messages(ledger: ManagedLedger) -> list[Message]:
         about = header.read(entry)
         found += [
             Message(about.first_index + one.place, one.key or b"", one.value)
-            for one in crossing.to_records(entry[about.size :])
+            for one in conversion.records_of(entry[about.size :])
         ]
     return found
 
@@ -104,5 +104,5 @@ async def compacted(
     if found is None:
         return False
     terms = Terms(Rule(), now_ms, retention_ms, clean_to)
-    await Rewriting(ledger, found, terms, outcomes, lambda: None, keys_max).run()
+    await Rewrite(ledger, found, terms, outcomes, lambda: None, keys_max).run()
     return True

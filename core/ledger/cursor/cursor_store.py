@@ -2,7 +2,7 @@
 
 A znode that names no ledger (-1) holds the state itself, after a clean close. When to save, and
 what, is the cursor's affair (`cursor.py`). The znode is a record that the owner of the topic holds
-(`core/cluster/owned.py`): who finds it written by another owner lets the whole topic go.
+(`core/cluster/owned_record.py`): who finds it written by another owner lets the whole topic go.
 
 Invariants: at most one ledger is named by the znode, and any other that was created is deleted;
 what another owner has written is never written over.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from urllib.parse import quote
 
-from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,

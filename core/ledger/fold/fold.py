@@ -38,7 +38,7 @@ are passed over: no topic may become unusable by an entry that nobody can bring 
 
 Two owners. The second one recovers the log, which fences the first, before it reads the snapshot;
 so all that the first one may still write is true, but old. It is written over the version that is
-known (`core/cluster/owned.py`); the loser hears `Fenced` and lets the log go.
+known (`core/cluster/owned_record.py`); the loser hears `Fenced` and lets the log go.
 
 What a crash leaves: before the write of a snapshot the former one is there, which is replayed from;
 after it the new one. Entries are trimmed after that. So at each step snapshot and log together say

@@ -17,7 +17,7 @@ from typing import Generic
 
 import msgspec
 
-from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.kernel.errors import Corrupted, Fenced, NotFound
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.fold.fold import Image, Snapshot

@@ -15,7 +15,7 @@ Invariants:
   is called, once, and every later change is refused with `Fenced`.
 
 What a crash leaves: the list before a change, or after it. A write that failed may have happened
-all the same (`core/cluster/owned.py`); the next one finds out.
+all the same (`core/cluster/owned_record.py`); the next one finds out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Final
 
 import trio
 
-from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import Fenced
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment

@@ -29,7 +29,7 @@ from msgspec import Struct
 from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position, Segment
-from magnetar.core.ledger.read import chunked
+from magnetar.core.ledger.read import chunked_messages
 from magnetar.core.ledger.read.tail_cache import Slice
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Times:
         ledger, first = self._ledger, part.header(place).first_index
         position = (part.ledger_id, part.first_entry + place)
         try:
-            records = await chunked.records_at(ledger, position, part.sent(place))
+            records = await chunked_messages.records_at(ledger, position, part.sent(place))
         except Corrupted:
             return []
         found = (TimedMessage(first + one.place, one.timestamp_ms) for one in records)

@@ -1,11 +1,11 @@
-"""Entries of a mixed topic as subscriptions deliver them: in the native form (`core/entry`).
+"""Entries of a mixed topic, converted into the native form in which subscriptions deliver.
 
-A topic is mixed as soon as somebody writes it in another form. Entries cross when they are about to
-be delivered, a few at a time; one with many messages in it does so in a thread, so that others do
-not wait for it. What holds nothing for consumers (or cannot be read, which is said once) is hidden:
-it counts as acknowledged.
+A topic is mixed once somebody has written it in another form (`core/entry`). Entries are converted
+when they are about to be delivered, a few at a time; one with many messages is converted in a
+thread, so that others do not wait for it. An entry without messages for consumers, or one that
+cannot be read (which is logged), is hidden: it counts as acknowledged.
 
-Invariant: what crosses keeps its position; whatever is hidden is no part of any delivery.
+Invariant: a converted entry keeps its position; a hidden one is part of no delivery.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from magnetar.core.entry import crossing
+from magnetar.core.entry import conversion
 from magnetar.core.entry.form import Form
 from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.kernel.errors import Corrupted
@@ -26,17 +26,17 @@ from magnetar.core.ledger.read.tail_cache import Slice
 log = logging.getLogger(__name__)
 
 CROSSED_BYTES_MAX: Final = 1024 * 1024
-"""Of one delivery: the rest crosses when that has gone out."""
+"""Of one delivery; the rest is converted when that has gone out."""
 MESSAGES_PER_REST: Final = 300
 """About a millisecond."""
 MESSAGES_ON_THE_LOOP: Final = 2_000
-"""With more in one entry it crosses in a thread."""
+"""An entry with more is converted in a thread."""
 
 Hide = Callable[[int, int, int], object]
-"""Told a ledger, and the first and last entry of those that are done with."""
+"""Takes a ledger id, and the first and last of its entries that are done with."""
 
 
-async def crossed(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
+async def converted(part: Slice, hide: Hide, ledger: ManagedLedger) -> Slice:
     """As many of the entries as may go at once, at least one if there is any."""
     payloads: list[bytes] = []
     headers: list[bytes] = []
@@ -73,8 +73,8 @@ async def _crossed(
             if found is not None and transactions.hides(found.writer, index):
                 return b"", 0
         if count <= MESSAGES_ON_THE_LOOP:
-            return crossing.crossed(sent, NATIVE, index)
-        return await trio.to_thread.run_sync(crossing.crossed, sent, NATIVE, index)
+            return conversion.converted(sent, NATIVE, index)
+        return await trio.to_thread.run_sync(conversion.converted, sent, NATIVE, index)
     except Corrupted as error:
         log.error("%s: nobody can read the batch at index %d: %s", ledger.name, index, error)
         return b"", 0

@@ -29,7 +29,7 @@ from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.delayed import Delayed
+from magnetar.core.topic.subscription.delayed_deliveries import DelayedDeliveries
 from magnetar.core.topic.subscription.replay import ReplaySet
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
@@ -81,7 +81,7 @@ class Outstanding:
         self.deliveries: dict[Position, int] = {}
         """How often an entry went out, where it came back."""
         self.replay = replay
-        self.delayed = Delayed()
+        self.delayed = DelayedDeliveries()
         self.unacked = 0
         self.blocked = False
         """Too many messages are unacknowledged, all consumers together."""

@@ -8,7 +8,7 @@ An entry that is lost (`losses.py`) is waited for in the same way, and silently,
 told: until somebody skips it, or the broker's settings say that all do. Then empty entries that are
 acknowledged already stand in its place.
 
-In a mixed topic everything comes by a load, for it has to cross first (`foreign_entries.py`).
+In a mixed topic every entry comes by a load, because it is converted first (`foreign_entries.py`).
 
 Invariant: at most one load is under way per source; nothing that is not confirmed is returned.
 """
@@ -25,7 +25,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.topic.subscription.foreign_entries import Hide, crossed
+from magnetar.core.topic.subscription.foreign_entries import Hide, converted
 
 log = logging.getLogger(__name__)
 
@@ -125,4 +125,4 @@ class EntrySource:
             part = cached[0].part(cached[1], cached[1] + entries_max)
         stable = ledger.transactions.stable_entries(*position, len(part.payloads))
         part = part.part(0, stable)
-        return await crossed(part, self._hide, ledger) if ledger.mixed else part
+        return await converted(part, self._hide, ledger) if ledger.mixed else part

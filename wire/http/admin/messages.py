@@ -16,7 +16,7 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.core.entry import crossing
+from magnetar.core.entry import conversion
 from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.entry.pulsar.compression import CODECS, decompress
@@ -123,8 +123,8 @@ def _as_message(stored: bytes) -> bytes:
     sent = stored[header.size :]
     if form_of(sent) is NATIVE:
         return stored
-    crossed, _ = crossing.crossed(sent, NATIVE, header.first_index)
-    return stored[: header.size] + crossed if crossed else stored
+    converted, _ = conversion.converted(sent, NATIVE, header.first_index)
+    return stored[: header.size] + converted if converted else stored
 
 
 def _headers(entry: StoredMessage) -> dict[str, str]:

@@ -8,7 +8,7 @@ A field without a word on versions is in all of them. One that is not has a defa
 the others. `String | None` may be null; `nullable(3)` says since when, if not from the beginning.
 Tagged fields (`tagged(0)`) follow all others, and are left out when they have their default.
 
-`decoding.py` and `encoding.py` read this; nobody else needs more than the classes. Pure.
+`decoder.py` and `encoder.py` read this; nobody else needs more than the classes. Pure.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.wire.kafka.codec import reading, writing
+from magnetar.wire.kafka.codec import reader, writer
 from magnetar.wire.kafka.codec.declare import Field, FieldType, Message, fields_of
 
 INDENT: Final = "    "
@@ -26,8 +26,8 @@ class Source:
         self.names: dict[str, Any] = {
             "struct": struct,
             "WireError": WireError,
-            "reading": reading,
-            "writing": writing,
+            "reader": reader,
+            "writer": writer,
         }
         self._locals = 0
 

@@ -3,8 +3,8 @@
 Offsets themselves are cursors of their topics. A record says what is not in them: of which protocol
 the group is, and since when it is empty, from which its offsets begin to age.
 
-The group's coordinator owns its record (`core/cluster/owned.py`). A coordinator that finds the
-record written by another one forgets it and says `NotCoordinator`.
+The group's coordinator owns its record (`core/cluster/owned_record.py`). A coordinator that finds
+the record written by another one forgets it and raises `NotCoordinator`.
 
 Invariant: a group has a record before anything is committed, and until all that was is deleted.
 """
@@ -18,7 +18,7 @@ import msgspec
 import trio
 from msgspec import Struct
 
-from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
 

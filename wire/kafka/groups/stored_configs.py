@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 import msgspec
 import trio
 
-from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import BadVersion, Fenced
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.wire.kafka.errors import POLICY_VIOLATION, KafkaRefusal

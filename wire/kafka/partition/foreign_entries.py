@@ -19,7 +19,7 @@ from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.read import chunked
+from magnetar.core.ledger.read import chunked_messages
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class Foreign:
             self._base = offset
         shift = offset - self._base
         try:
-            for record in await chunked.records_at(self._ledger, position, sent):
+            for record in await chunked_messages.records_at(self._ledger, position, sent):
                 self._records.append(record._replace(place=record.place + shift))
         except Corrupted as error:
             log.error("%s: nobody can read offset %d: %s", self._ledger.name, offset, error)

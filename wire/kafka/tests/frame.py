@@ -7,7 +7,7 @@ import struct
 from magnetar.core.link.large_frame import GatheringNow
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.codec.declare import Request
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.wire import KafkaWire
 
 

@@ -151,7 +151,7 @@ def test_api_versions_in_a_version_that_we_know_is_read():
 def test_nothing_is_compiled_before_it_is_needed():
     script = (
         "from magnetar.wire.kafka import apis\n"
-        "from magnetar.wire.kafka.codec.decoding import decoder\n"
+        "from magnetar.wire.kafka.codec.decoder import decoder\n"
         "apis.decode_request(12, 3, bytes.fromhex('000167000000050001 6dffff'), 0)\n"
         "print(decoder.cache_info().currsize)\n"
     )

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.apis import APIS, decode_header, decode_request
-from magnetar.wire.kafka.codec.decoding import decoder
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.decoder import decoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.tests.samples import full
 
 VERSIONS = [

@@ -7,7 +7,7 @@ differs; a client named `golden` that sends one record to `orders`, and fetches 
 import pytest
 
 from magnetar.wire.kafka.apis import decode_header, decode_request
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, FindTopic, MetadataRequest
 from magnetar.wire.kafka.messages.records import (
     FetchPartition,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.wire.kafka.codec.decoding import decoder
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.decoder import decoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
 

@@ -3,8 +3,9 @@
 Each group has one record, written anew when its members are given something new. What comes for a
 group while its record is being written waits, and only the newest of it is written then.
 
-The group's coordinator owns the record (`core/cluster/owned.py`), and claims it when it loads the
-group: the former coordinator can store no further generation, so no two of them lead members on.
+The group's coordinator owns the record (`core/cluster/owned_record.py`), and claims it when it
+loads the group: the former coordinator can store no further generation, so that there are never
+two of them.
 
 Invariants: writes and deletions of one group happen one after the other, in the order of the calls;
 each `done` is called once, after what it came with, or something newer, is on the disk; a record
@@ -19,7 +20,7 @@ from urllib.parse import quote, unquote
 
 import trio
 
-from magnetar.core.cluster.owned import OwnedRecord
+from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator

@@ -23,8 +23,8 @@ from kio.serial import entity_reader, entity_writer
 
 from magnetar.wire.kafka.apis import APIS, Api
 from magnetar.wire.kafka.codec.declare import Field, FieldType, Message, fields_of
-from magnetar.wire.kafka.codec.decoding import decoder
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.decoder import decoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.tests.samples import full, sparse
 
 INTEGERS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

@@ -5,8 +5,8 @@ from importlib import import_module
 import pytest
 from hypothesis import example, given
 
-from magnetar.wire.kafka.codec.decoding import decoder
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.decoder import decoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.tests.oracle import (
     FEW,

@@ -37,7 +37,7 @@ from magnetar.wire.kafka.messages.records import (
     FetchResponse,
     FetchTopic,
 )
-from magnetar.wire.kafka.partition.gathering import FetchedBatches
+from magnetar.wire.kafka.partition.fetched_batches import FetchedBatches
 from magnetar.wire.kafka.partition.logs import EPOCH, PartitionLog
 from magnetar.wire.kafka.session.topics import internal
 

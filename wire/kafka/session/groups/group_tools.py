@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.errors import (
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,

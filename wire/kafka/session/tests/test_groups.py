@@ -6,7 +6,7 @@ from typing import Any
 
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.basics import FindCoordinatorRequest
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.groups.classic.embedded import BYTES_MAX
 from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
 from magnetar.wire.kafka.groups.classic.topics import topics_wanted

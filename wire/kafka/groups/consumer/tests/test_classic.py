@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.groups.classic import embedded
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.consumer import classic

@@ -9,8 +9,8 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.client import attached
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.codec.decoding import decoder
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.decoder import decoder
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import (

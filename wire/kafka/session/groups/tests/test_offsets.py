@@ -201,7 +201,7 @@ async def test_asking_in_each_version(stage: Stage, version: int) -> None:
     assert told == [(1, "note", 0), (-1, "", 0)]
 
 
-# -- crossing: subscriptions of Pulsar's ----------------------------------------------------------
+# -- subscriptions of Pulsar's -------------------------------------------------------------------
 
 
 async def test_a_subscription_of_pulsars_is_a_group(stage: Stage) -> None:

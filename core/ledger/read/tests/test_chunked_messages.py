@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.ledger.read import chunked
+from magnetar.core.ledger.read import chunked_messages
 from magnetar.core.testing.bench import Bench, bench, stored
 from magnetar.core.testing.entries import entry
 
@@ -16,7 +16,7 @@ def part(number: int, of: int = 3, uuid: bytes = b"u", payload: bytes | None = N
 async def found(desk: Bench, *entries: bytes) -> bytes | None:
     ledger = await desk.ledger()
     places = await stored(ledger, *entries)
-    records = await chunked.records_at(ledger, places[-1], entries[-1])
+    records = await chunked_messages.records_at(ledger, places[-1], entries[-1])
     return records[0].value if records else None
 
 
@@ -44,20 +44,20 @@ async def test_a_message_that_is_not_whole(lacking: int) -> None:
 async def test_what_is_in_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [part(0), part(1), part(2)]
     for loop_bytes in (0, 1000):
-        monkeypatch.setattr(chunked, "ON_THE_LOOP_BYTES", loop_bytes)
+        monkeypatch.setattr(chunked_messages, "ON_THE_LOOP_BYTES", loop_bytes)
         async with bench() as desk:
             ledger = await desk.ledger()
             places = await stored(ledger, *parts, entry(b"small"))
             values = [
-                [one.value for one in await chunked.records_at(ledger, place, sent)]
+                [one.value for one in await chunked_messages.records_at(ledger, place, sent)]
                 for place, sent in zip(places, [*parts, entry(b"small")], strict=True)
             ]
             assert values == [[], [], [b"012"], [b"small"]]
-            assert not await chunked.records_at(ledger, places[2], part(2, uuid=b"other"))
+            assert not await chunked_messages.records_at(ledger, places[2], part(2, uuid=b"other"))
 
 
 async def test_too_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "LOOKED_AT_MAX", 64)
+    monkeypatch.setattr(chunked_messages, "LOOKED_AT_MAX", 64)
     async with bench() as desk:
         assert await found(desk, part(0), part(1), *[entry(b"x")] * 130, part(2)) is None
 
@@ -65,6 +65,6 @@ async def test_too_far_away(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [entry(b"x")] * 130
     for bytes_max, whole in ((len(part(0)) * 2, b"012"), (0, None)):
-        monkeypatch.setattr(chunked, "BYTES_MAX", bytes_max)
+        monkeypatch.setattr(chunked_messages, "BYTES_MAX", bytes_max)
         async with bench() as desk:
             assert await found(desk, part(0), *others, part(1), *others, part(2)) == whole

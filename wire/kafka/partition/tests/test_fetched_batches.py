@@ -57,7 +57,7 @@ async def compacted(stage: Stage) -> Client:
         await client.produce("t", keyed(b"k", b"%d" % (number // 4)))
     topic = await stage.broker.topic(T.partition(0), create=False)
     assert isinstance(topic, PersistentTopic)
-    await stage.broker.housekeeping.compacting.compact(topic)
+    await stage.broker.housekeeping.compactor.compact(topic)
     assert topic.ledger.chain.rewritten == 1
     return client
 

@@ -3,7 +3,7 @@
 import pytest
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.wire.kafka.codec import reading
+from magnetar.wire.kafka.codec import reader
 
 
 @pytest.mark.parametrize(
@@ -17,22 +17,22 @@ from magnetar.wire.kafka.codec import reading
     ],
 )
 def test_a_varint_and_what_is_behind_it(data, number):
-    assert reading.varint(b"?" + data + b"?", 1) == (number, 1 + len(data))
+    assert reader.varint(b"?" + data + b"?", 1) == (number, 1 + len(data))
 
 
 def test_a_varint_that_does_not_end():
     with pytest.raises(WireError, match="more than 5 bytes"):
-        reading.varint(b"\x80" * 5 + b"\x01", 0)
+        reader.varint(b"\x80" * 5 + b"\x01", 0)
 
 
 def test_a_tagged_field():
-    assert reading.tag(b"\x07\x02ab", 0) == (7, 2, 4)
+    assert reader.tag(b"\x07\x02ab", 0) == (7, 2, 4)
 
 
 def test_a_tagged_field_that_ends_behind_the_message():
     with pytest.raises(WireError):
-        reading.tag(b"\x07\x03ab", 0)
+        reader.tag(b"\x07\x03ab", 0)
 
 
 def test_tagged_fields_are_skipped():
-    assert reading.skip_tags(b"\x02\x07\x02ab\x81\x01\x00?", 0) == 8
+    assert reader.skip_tags(b"\x02\x07\x02ab\x81\x01\x00?", 0) == 8

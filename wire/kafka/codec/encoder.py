@@ -1,6 +1,6 @@
 """From a declaration to an encoder: its source for one version of a message, compiled.
 
-The other half of `decoding.py`, where the theory stands. An encoder returns pieces, so that nobody
+The other half of `decoder.py`, where the theory stands. An encoder returns pieces, so that nobody
 copies records only to put a few bytes in front of them. It trusts its caller: a value that the
 version cannot say (null where there is no null, a number too large) ends in Python's own error.
 Pure.
@@ -98,7 +98,7 @@ def _pieces(source: Source, depth: int, field: Field, given: str) -> None:
     source.add(depth, f"if type({given}) is list:", f"    size = sum(map(len, {given}))", "else:")
     source.add(depth, f"    size = len({given})", f"    {given} = ({given},)")
     if source.flexible:
-        source.add(depth, "add(writing.varint(size + 1))")
+        source.add(depth, "add(writer.varint(size + 1))")
     else:
         name, _ = source.layout(size_code(field), "pack")
         source.add(depth, f"add({name}(size))")
@@ -118,7 +118,7 @@ def _null(source: Source, depth: int, field: Field, given: str) -> int:
 
 def _size(source: Source, depth: int, field: Field, given: str) -> None:
     if source.flexible:
-        source.add(depth, f"add(writing.varint(len({given}) + 1))")
+        source.add(depth, f"add(writer.varint(len({given}) + 1))")
     else:
         name, _ = source.layout(size_code(field), "pack")
         source.add(depth, f"add({name}(len({given})))")
@@ -153,4 +153,4 @@ def _tags(source: Source, depth: int, tagged: list[Field], value: str) -> None:
         source.add(depth + 1, f"{inner} = []", f"add = {inner}.append")
         _field(source, depth + 1, field, f"{value}.{field.name}")
         source.add(depth + 1, f"{found}.append(({field.tag}, {inner}))")
-    source.add(depth, f"add = {outer}", f"add(writing.tags({found}))")
+    source.add(depth, f"add = {outer}", f"add(writer.tags({found}))")

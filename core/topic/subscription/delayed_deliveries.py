@@ -40,7 +40,7 @@ class _Entries:
         self.bits[entry_id >> 3] ^= 1 << (entry_id & 7)
 
 
-class Delayed:
+class DelayedDeliveries:
     """Positions with the time they are due, soonest first."""
 
     def __init__(self) -> None:

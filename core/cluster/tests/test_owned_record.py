@@ -8,8 +8,8 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.cluster import owned
-from magnetar.core.cluster.owned import OwnedRecord, RecordState
+from magnetar.core.cluster import owned_record
+from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.kernel.errors import BadVersion, Fenced, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
@@ -162,7 +162,7 @@ async def test_a_claim_of_nothing_leaves_it_to_the_first_write(store: Flaky) -> 
 async def test_a_claim_reads_again_while_the_former_owner_writes(
     store: Flaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owned, "CLAIMS_MAX", 3)
+    monkeypatch.setattr(owned_record, "CLAIMS_MAX", 3)
     before = await held(store)
     get, rounds = store.get, 1
 

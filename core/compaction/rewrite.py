@@ -25,7 +25,7 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from magnetar.core.compaction.judging import Judge, Outcomes, Standing, Terms, standing_of, unpacked
+from magnetar.core.compaction.judge import Judge, Outcomes, Standing, Terms, standing_of, unpacked
 from magnetar.core.compaction.latest import KEYS_MAX, Latest
 from magnetar.core.compaction.plan import Plan, groups
 from magnetar.core.entry import header
@@ -51,7 +51,7 @@ IDS_ON_THE_LOOP: Final = 20_000
 """More are packed in a thread."""
 
 
-class Rewriting:
+class Rewrite:
     """See the module's docstring."""
 
     def __init__(

@@ -5,7 +5,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.topic.subscription.delayed import Delayed
+from magnetar.core.topic.subscription.delayed_deliveries import DelayedDeliveries
 
 POSITIONS = st.tuples(st.integers(0, 2), st.integers(0, 40))
 
@@ -22,7 +22,7 @@ def test_what_is_due_comes_soonest_first(
     now_ms: int,
     entries_max: int,
 ) -> None:
-    delayed, model = Delayed(), {}
+    delayed, model = DelayedDeliveries(), {}
     for position, due_ms in given_:
         delayed.add(position, due_ms)
         model.setdefault(position, due_ms)
@@ -42,7 +42,7 @@ def test_what_is_due_comes_soonest_first(
 
 def test_coming_and_going_does_not_fill_memory() -> None:
     """One entry that is put off again and again, over many ledgers."""
-    delayed = Delayed()
+    delayed = DelayedDeliveries()
     for step in range(10_000):
         delayed.add((step, 5), step)
         delayed.discard((step, 5))
@@ -51,7 +51,7 @@ def test_coming_and_going_does_not_fill_memory() -> None:
 
 
 def test_many_take_little_memory() -> None:
-    delayed, count = Delayed(), 50_000
+    delayed, count = DelayedDeliveries(), 50_000
     for entry_id in range(count):
         delayed.add((7, entry_id), 1_800_000_000_000 + entry_id)
     heap = sys.getsizeof(delayed._heap) + sum(map(sys.getsizeof, delayed._heap))

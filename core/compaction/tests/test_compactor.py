@@ -52,8 +52,8 @@ async def test_what_is_due_is_done() -> None:
         await broker.housekeeping.tend(topic)
         await settled()
         assert await indexes(topic) == list(range(15, 25))
-        compacting = broker.housekeeping.compacting
-        assert compacting.busy_with is None
+        compactor = broker.housekeeping.compactor
+        assert compactor.busy_with is None
         before = topic.ledger.chain.rewritten
         await broker.housekeeping.tend(topic)
         await settled()
@@ -71,13 +71,13 @@ async def test_what_is_not_to_be_compacted_is_not() -> None:
 async def test_one_at_a_time() -> None:
     async with running(inactive_topics=FOR_EVER) as broker:
         one, other = await filled(broker), await filled(broker, B)
-        compacting = broker.housekeeping.compacting
-        compacting.consider(one)
-        compacting.consider(other)
-        assert compacting.busy_with is one
+        compactor = broker.housekeeping.compactor
+        compactor.consider(one)
+        compactor.consider(other)
+        assert compactor.busy_with is one
         await settled()
         assert (len(await indexes(one)), len(await indexes(other))) == (10, 25)
-        compacting.consider(other)
+        compactor.consider(other)
         await settled()
         assert len(await indexes(other)) == 10
 
@@ -103,10 +103,10 @@ async def test_an_unload_ends_it() -> None:
     stores = Stores()
     async with running(stores, inactive_topics=FOR_EVER) as broker:
         topic = await filled(broker)
-        broker.housekeeping.compacting.consider(topic)
+        broker.housekeeping.compactor.consider(topic)
         await broker.unload(A)
         await settled()
-        assert broker.housekeeping.compacting.busy_with is None
+        assert broker.housekeeping.compactor.busy_with is None
         again = await broker.topic(A)
         assert isinstance(again, PersistentTopic)
         assert await indexes(again) in (list(range(25)), list(range(15, 25)))

@@ -1,4 +1,4 @@
-"""Batches of one log from an offset on, for a fetch: Kafka's as they are stored, others crossed.
+"""Batches of one log from an offset on, for a fetch: Kafka's as they are stored, others converted.
 
 What comes next is only looked at where it will probably fit: to read a megabyte in vain costs as
 much as the one before it.

@@ -1,15 +1,14 @@
 """Compaction within logs, one log at a time for the whole broker.
 
-Kafka calls it `cleanup.policy=compact`: readers of such a log see, of the messages with a key, at
-least the last one, in the order and at the offsets at which all were written. When it is due, and
-for which ledgers, is told in `plan.py`; what becomes of an entry in `judging.py`; how that is done
-and what a crash leaves in `rewriting.py`. What has a key, and what says that it is gone, is a
-parameter (`rule.py`).
+A reader of a compacted log (Kafka's `cleanup.policy=compact`) sees at least the last message of
+each key, in the order and at the offsets at which all were written. `plan.py` decides when it is
+due and for which ledgers, `judge.py` what becomes of an entry; `rewrite.py` writes the log anew and
+says what a crash leaves. What a tombstone is, is a parameter (`rule.py`).
 
-Housekeeping asks for each loaded topic whether there is something to do. A log that is unloaded
-meanwhile, or fails, is left as it is, and looked at again some time later.
+Housekeeping offers each loaded topic in its rounds. A log that is unloaded meanwhile, or fails, is
+left as it is, and offered again later.
 
-Invariant: while a log is compacted, it is written and read as always.
+Invariant: a log that is being compacted is written and read as always.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from magnetar.core.compaction.judging import Outcomes, Standing, Terms
+from magnetar.core.compaction.judge import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import Plan, plan
-from magnetar.core.compaction.rewriting import Rewriting
+from magnetar.core.compaction.rewrite import Rewrite
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Compacting:
+class Compactor:
     """See the module's docstring."""
 
     def __init__(self, spawn: Callable[..., None], rule: Rule | None = None) -> None:
@@ -69,7 +68,7 @@ class Compacting:
             return
         now_ms = topic.env.clock.wall_ms()
         terms = Terms(self._rule, now_ms, wanted.delete_retention_ms, _clean_to(topic))
-        work = Rewriting(topic.ledger, due, terms, _outcomes(topic), _settled(topic))
+        work = Rewrite(topic.ledger, due, terms, _outcomes(topic), _settled(topic))
         await work.run()
         log.info("%s: compacted %d bytes to %d", topic.name, work.bytes_before, work.bytes_after)
 

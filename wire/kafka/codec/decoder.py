@@ -105,16 +105,16 @@ def _sized(source: Source, depth: int, field: Field, value: str) -> int:
     """Read a size, of bytes or elements, and see to null; returns how deep to go on."""
     if source.flexible:
         source.add(depth, "size = data[at] - 1", "at += 1", "if size > 126:")
-        source.add(depth + 1, "size, at = reading.varint(data, at - 1)", "size -= 1")
+        source.add(depth + 1, "size, at = reader.varint(data, at - 1)", "size -= 1")
     else:
         name, width = source.layout(size_code(field), "unpack_from")
         source.add(depth, f"size, = {name}(data, at)", f"at += {width}")
-    source.add(depth, "if size > end - at:", f"{INDENT}raise reading.beyond({field.name!r})")
+    source.add(depth, "if size > end - at:", f"{INDENT}raise reader.beyond({field.name!r})")
     source.add(depth, "if size < 0:")
     if field.may_be_null(source.version):
         source.add(depth + 1, f"{value} = None")
     else:
-        source.add(depth + 1, f"raise reading.missing({field.name!r})")
+        source.add(depth + 1, f"raise reader.missing({field.name!r})")
     source.add(depth, "else:")
     return depth + 1
 
@@ -158,19 +158,19 @@ def _tags(source: Source, depth: int, tagged: list[Field]) -> dict[str, str]:
     source.add(depth, "if data[at] == 0:", f"{INDENT}at += 1", "else:")
     depth += 1
     if not tagged:
-        source.add(depth, "at = reading.skip_tags(data, at)")
+        source.add(depth, "at = reader.skip_tags(data, at)")
         return values
     number, stop, count = (source.local(name) for name in ("number", "stop", "count"))
-    source.add(depth, f"{count}, at = reading.varint(data, at)", f"for _ in range({count}):")
+    source.add(depth, f"{count}, at = reader.varint(data, at)", f"for _ in range({count}):")
     depth += 1
-    source.add(depth, f"{number}, at, {stop} = reading.tag(data, at)")
+    source.add(depth, f"{number}, at, {stop} = reader.tag(data, at)")
     keyword = "if"
     for field in tagged:
         source.add(depth, f"{keyword} {number} == {field.tag}:")
         found = _field(source, depth + 1, field)
         source.add(depth + 1, f"{values[field.name]} = {found}")
         # Or a thousand empty fields could each make us read the same bytes behind them.
-        source.add(depth + 1, f"if at != {stop}:", f"{INDENT}raise reading.beyond({field.name!r})")
+        source.add(depth + 1, f"if at != {stop}:", f"{INDENT}raise reader.beyond({field.name!r})")
         keyword = "elif"
     source.add(depth, f"at = {stop}")
     return values

@@ -5,8 +5,8 @@ import tracemalloc
 import pytest
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.wire.kafka.codec.decoding import decoder, source_of
-from magnetar.wire.kafka.codec.encoding import encoder
+from magnetar.wire.kafka.codec.decoder import decoder, source_of
+from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, MetadataRequest
 from magnetar.wire.kafka.messages.records import (
     FetchPartition,

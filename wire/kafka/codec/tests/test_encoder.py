@@ -2,8 +2,8 @@
 
 import pytest
 
-from magnetar.wire.kafka.codec.decoding import decoder
-from magnetar.wire.kafka.codec.encoding import encoder, source_of
+from magnetar.wire.kafka.codec.decoder import decoder
+from magnetar.wire.kafka.codec.encoder import encoder, source_of
 from magnetar.wire.kafka.messages.parts import LeaderIdAndEpoch, NodeEndpoint
 from magnetar.wire.kafka.messages.records import (
     FetchedPartition,

@@ -1,11 +1,10 @@
-"""The table at the head of `judging.py`, and what stands below it."""
+"""The table at the head of `judge.py`, and what stands below it."""
 
 from __future__ import annotations
 
 import pytest
 
-from magnetar.core.compaction import judging
-from magnetar.core.compaction.judging import (
+from magnetar.core.compaction.judge import (
     PRODUCER_KEPT_MS,
     Judge,
     Standing,
@@ -16,7 +15,7 @@ from magnetar.core.compaction.judging import (
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.compaction.tests.histories import batch, wrapped
-from magnetar.core.entry import crossing, header
+from magnetar.core.entry import conversion, header
 from magnetar.core.entry.kafka import wrapper
 from magnetar.core.entry.kafka.compaction import UnpackedBatch
 from magnetar.core.entry.kafka.record_batch import CONTROL, TRANSACTIONAL
@@ -54,7 +53,7 @@ def left_of(asked: Judge, entry: bytes, became: Standing = Standing.OPEN) -> byt
 
 def keys_in(left: bytes | None) -> list[bytes | None]:
     assert left is not None
-    return [one.key for one in crossing.to_records(left[header.read(left).size :])]
+    return [one.key for one in conversion.records_of(left[header.read(left).size :])]
 
 
 def test_only_the_last_stays() -> None:
