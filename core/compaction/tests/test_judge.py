@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from magnetar.core.compaction import judge as judging
 from magnetar.core.compaction.judge import (
     PRODUCER_KEPT_MS,
     Judge,
