@@ -105,14 +105,14 @@ class Form(Protocol):
         ...
 
     def entry_of(
-        self, records: Sequence[Record], index: int, publish_time_ms: int, producer: str
+        self, records: Sequence[Record], index: int, publish_time_ms: int, producer: str, /
     ) -> bytes:
         """An entry with these messages, the first of which has that index. `producer` is the name
         of the form that they come from, where nothing else is known of who sent them.
         """
         ...
 
-    def unpacked(self, sent: bytes) -> UnpackedEntry:
+    def unpacked(self, sent: bytes, /) -> UnpackedEntry:
         """The entry as compaction sees it."""
         ...
 

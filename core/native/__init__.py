@@ -2,8 +2,8 @@
 
 Some functions run once per message. They are written twice: in Python, which is the reference and
 always works, and in Cython (`compiled.pyx` or `compiled/` beside it), for whoever had a C compiler
-when this was installed. `quickest(pure, home)` is the one of the two that runs. Who calls it does
-not know which.
+when this was installed. As in the standard library's `json`, the reference `py_name` and its twin
+`name` are told apart by a prefix, and `name = quickest(py_name, home)` is the one that runs.
 
 `octets.pxd` is what the compiled modules share: numbers in bytes, and CRC32C.
 
@@ -28,10 +28,12 @@ _loaded: dict[str, Any] = {}
 
 
 def quickest(pure: Function, home: str) -> Function:
-    """The function of the same name in the compiled module `home`; `pure` if that is not here."""
+    """The twin of `pure` in the compiled module `home`; `pure` itself if that is not here."""
     if home not in _loaded and home not in _lacking:
         _load(home)
-    twin: Function = getattr(_loaded[home], pure.__name__) if home in _loaded else pure
+    twin: Function = (
+        getattr(_loaded[home], pure.__name__.removeprefix("py_")) if home in _loaded else pure
+    )
     return twin
 
 

@@ -132,7 +132,7 @@ class Shapes:
     def read(self, frame: bytes, at: int) -> tuple[Shape, memoryview] | None:
         """The shape of the request that ends the frame, and its records; None if it is new."""
         for place, shape in enumerate(self._known):
-            found = records_in_now(frame, at, shape.head, shape.words)
+            found = records_in(frame, at, shape.head, shape.words)
             if found is not None:
                 if place:
                     self._known.insert(0, self._known.pop(place))
@@ -171,7 +171,7 @@ class Shapes:
         return shape
 
 
-def records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryview | None:
+def py_records_in(frame: bytes, at: int, head: bytes, words: bytes) -> memoryview | None:
     """The records of a request that begins so, and ends with them; None for any other."""
     found = _records_at(frame, at, head, words)
     if found is None:
@@ -203,12 +203,12 @@ def _tail(version: int) -> bytes:
     return _TAIL if version >= FLEXIBLE else b""
 
 
-def answer(correlation_id: int, words: bytes, offset: int, start: int, rest: bytes) -> bytes:
+def py_answer(correlation_id: int, words: bytes, offset: int, start: int, rest: bytes) -> bytes:
     """The whole frame that says where a batch is stored, its times untouched."""
     numbers = _NUMBERS(0, offset, -1, start)
     size = 4 + len(words) + len(numbers) + len(rest)
     return b"".join((_HEAD(size, correlation_id), words, numbers, rest))
 
 
-records_in_now = quickest(records_in, HOME)
-answer_now = quickest(answer, HOME)
+records_in = quickest(py_records_in, HOME)
+answer = quickest(py_answer, HOME)

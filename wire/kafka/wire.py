@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from struct import Struct as Layout
 from typing import Final
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.kernel.errors import Corrupted, WireError
 from magnetar.core.link.large_frame import Gathering
 from magnetar.wire.kafka import apis, hot
@@ -191,7 +191,7 @@ class KafkaWire:
             return 0, 0
         self._begun = shape, begin[:at]
         self.frame_bytes_wanted -= at
-        return at, wrapper.front_bytes(last_delta + 1)
+        return at, form.head_bytes(last_delta + 1)
 
     def feed_large(self, frame: Gathering) -> None:
         begun, self._begun = self._begun, None

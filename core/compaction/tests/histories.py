@@ -9,7 +9,7 @@ from magnetar.core.compaction.plan import plan
 from magnetar.core.compaction.rewrite import Rewrite
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.entry import conversion, header
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.kafka.compression import compress_records
 from magnetar.core.entry.kafka.record_batch import HEADER_BYTES, header_of
 from magnetar.core.entry.record import Record
@@ -46,7 +46,7 @@ def batch(
 
 def wrapped(made: bytes) -> bytes:
     """As the entry of a Kafka producer."""
-    return wrapper.wrapped(made, header_of(made).last_delta + 1, 1)
+    return form.wrapped(made, header_of(made).last_delta + 1, 1)
 
 
 async def appended(ledger: ManagedLedger, *tails: bytes, count: int | None = None) -> None:
@@ -54,7 +54,7 @@ async def appended(ledger: ManagedLedger, *tails: bytes, count: int | None = Non
     if not ledger.mixed:
         await ledger.set_property(MIXED, "")
     for tail in tails:
-        found = wrapper.batch_in(tail)
+        found = form.batch_in(tail)
         messages = header_of(found).last_delta + 1 if found is not None else count or 1
         ledger.append([tail], [messages], Told())
         await settled()

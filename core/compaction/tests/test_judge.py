@@ -17,7 +17,7 @@ from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.compaction.tests.histories import batch, wrapped
 from magnetar.core.entry import conversion, header
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.entry.kafka.compaction import UnpackedBatch
 from magnetar.core.entry.kafka.record_batch import CONTROL, TRANSACTIONAL
 from magnetar.core.entry.pulsar import messages
@@ -78,7 +78,7 @@ def test_tombstones_note_their_time_and_go_when_it_has_come() -> None:
     known = latest(b"b", b"a")
     first = left_of(judge(known), stored(wrapped(batch([(b"b", b"x"), (b"a", None)])), 0, 2))
     assert first is not None
-    batch_in = wrapper.batch_in(first[header.read(first).size :])
+    batch_in = form.batch_in(first[header.read(first).size :])
     assert UnpackedBatch(batch_in or b"", 0).horizon_ms == NOW + RETENTION
     assert left_of(judge(known, NOW + RETENTION - 1), first) is first
     assert keys_in(left_of(judge(known, NOW + RETENTION), first)) == [b"b"]
@@ -145,7 +145,7 @@ def test_who_claims_others_indexes_is_not_heard() -> None:
 def test_what_can_only_go_as_a_whole() -> None:
     """It stays for one of its messages, and with it what deletes the others."""
     records = [Record(0, 1, b"a", b"old"), Record(1, 1, b"b", b"x")]
-    both = stored(messages.batch_of(records, 3, 1, b"kafka"), 0, 2)
+    both = stored(messages.batch_of(records, 3, 1, "kafka"), 0, 2)
     for keys, stays in (((b"x", b"b", b"a"), True), ((b"x", b"x", b"a", b"b"), False)):
         asked = judge(latest(*keys), NOW + RETENTION)
         assert (left_of(asked, both) is both) is stays

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled twins of `wrapper.wrapped` and `wrapper.last_time`, which are the reference. See
+"""The compiled twins of `form.py_wrapped` and `form.py_latest_time`, which are the reference. See
 `core/native`.
 """
 
@@ -46,7 +46,7 @@ def wrapped(batch, uint64_t offsets, uint64_t now_ms) -> bytes:
         PyBuffer_Release(&view)
 
 
-def last_time(bytes tail not None):
+def latest_time(bytes tail not None):
     """The latest time in the batch; -1 if it says none, or is no Kafka producer's."""
     cdef const uint8_t *data = bytes_of(tail)
     cdef uint64_t at

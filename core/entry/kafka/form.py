@@ -1,25 +1,95 @@
-"""Kafka's form: a record batch as it came, wrapped (`wrapper.py`). See `core/entry/form.py`.
+"""Kafka's form: a record batch as its producer sent it. See `core/entry/form.py`. Pure.
 
-Invariant: a batch is stored as its producer sent it, and taken apart only for other protocols.
+    sent = u32 size | metadata | record batch
+
+Metadata is that of a Pulsar message, without a checksum (the batch has its own): producer `kafka`,
+publish time, the number of records, and the property `entry.format=kafka`, by which the tools of
+KoP (`KafkaV1EntryFormatter.java`) know it too. The number counts offsets, not records: a batch that
+was compacted has holes.
+
+Invariant: a batch is stored as it came, and taken apart only for other protocols and compaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from struct import Struct as Layout
 from typing import Final
 
 from magnetar.core.entry.form import Chunk, MarkKind, TransactionMark
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.kafka.compaction import UnpackedBatch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import number_at, varint, varint_end
+from magnetar.core.native import quickest
 
 NAME: Final = "kafka"
-BEGINS: Final = wrapper.BEGINS
+BEGINS: Final = b"\x0a\x05kafka\x10\x00\x18"
+"""Producer name, sequence id, and the tag of the publish time, as nobody else writes them."""
+_SIZE: Final = Layout(">I")
+_FORMAT: Final = b"\x22\x15\x0a\x0centry.format\x12\x05kafka"
+_COUNT: Final = b"\x58"
+_SOME_TIME_MS: Final = 1 << 41
+"""All times from 1971 to 2109 take as many bytes."""
 
-publish_time = wrapper.publish_time
-latest_time = wrapper.last_time_now
-"""Its header's maximum timestamp."""
+
+# -- the batch and what stands before it ----------------------------------------------------------
+
+
+def head(offsets: int, now_ms: int) -> bytes:
+    """What stands before a batch that takes so many offsets."""
+    metadata = b"".join((BEGINS, varint(now_ms), _FORMAT, _COUNT, varint(offsets)))
+    return _SIZE.pack(len(metadata)) + metadata
+
+
+def head_bytes(offsets: int) -> int:
+    """The size of that, whenever the batch is stored in our days."""
+    return len(head(offsets, _SOME_TIME_MS))
+
+
+def py_wrapped(batch: bytes | memoryview, offsets: int, now_ms: int) -> bytes:
+    """The entry for a batch that takes so many offsets."""
+    return b"".join((head(offsets, now_ms), batch))
+
+
+def batch_at(entry: bytes, at: int) -> int:
+    """Where in an entry the batch begins, if what was sent begins at `at`; -1 for other forms."""
+    if not entry.startswith(BEGINS, at + _SIZE.size):
+        return -1
+    (size,) = _SIZE.unpack_from(entry, at)
+    return at + _SIZE.size + int(size)
+
+
+def batch_in(sent: bytes) -> bytes | None:
+    """The batch; None in an entry of another form."""
+    at = batch_at(sent, 0)
+    return sent[at:] if at >= 0 else None
+
+
+def py_latest_time(sent: bytes) -> int:
+    """The latest time in the batch; -1 if it states none, or is none."""
+    at = batch_at(sent, 0)
+    if at < 0:
+        return -1
+    try:
+        return record_batch.header_of(memoryview(sent)[at:]).last_timestamp
+    except Corrupted:
+        return -1
+
+
+wrapped = quickest(py_wrapped, "magnetar.core.entry.kafka.compiled")
+latest_time = quickest(py_latest_time, "magnetar.core.entry.kafka.compiled")
+
+
+# -- what core asks of a form ---------------------------------------------------------------------
+
+
+def publish_time(sent: bytes) -> int:
+    """When the entry was made, in ms; 0 if its metadata is damaged."""
+    at = _SIZE.size + len(BEGINS)
+    end = varint_end(sent, at, len(sent))
+    return number_at(sent, at, end) if end else 0
 
 
 def deliver_at(_sent: bytes) -> None:
@@ -46,7 +116,7 @@ def chunk(_sent: bytes) -> Chunk | None:
 
 def transaction_mark(sent: bytes) -> TransactionMark | None:
     """By the header alone, but for a control batch, whose record says which end it is."""
-    at = wrapper.batch_at(sent, 0)
+    at = batch_at(sent, 0)
     header = record_batch.header_of(memoryview(sent)[at:])
     if not header.attributes & record_batch.TRANSACTIONAL:
         return None
@@ -58,7 +128,7 @@ def transaction_mark(sent: bytes) -> TransactionMark | None:
 
 def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
     """A control batch has none for other protocols: it only says how a transaction ended."""
-    batch = sent[wrapper.batch_at(sent, 0) :]
+    batch = sent[batch_at(sent, 0) :]
     if record_batch.header_of(batch).attributes & record_batch.CONTROL:
         return ()
     return record_batch.records_of(batch)
@@ -68,14 +138,14 @@ def entry_of(records: Sequence[Record], index: int, publish_time_ms: int, _produ
     """A batch names no producer but by number (KIP-98), and this one has none."""
     offsets = records[-1].place + 1 if records else 1
     batch = record_batch.batch_of(records, index, offsets)
-    return wrapper.wrapped(batch, offsets, publish_time_ms)
+    return wrapped(batch, offsets, publish_time_ms)
 
 
 def unpacked(sent: bytes) -> UnpackedBatch:
-    return UnpackedBatch(sent, wrapper.batch_at(sent, 0))
+    return UnpackedBatch(sent, batch_at(sent, 0))
 
 
 def marker(writer: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
     """A control batch (`EndTransactionMarker.java` of 4.1)."""
     batch = record_batch.marker(writer, epoch, now_ms, committed=committed)
-    return wrapper.wrapped_now(batch, 1, now_ms)
+    return wrapped(batch, 1, now_ms)

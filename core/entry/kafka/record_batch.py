@@ -147,7 +147,9 @@ def is_commit(batch: bytes) -> bool:
 def records_of(batch: bytes) -> list[Record]:
     """What is in a batch, in order."""
     header = header_of(batch)
-    data = compression.decompress_records(batch[HEADER_BYTES:], header.attributes & CODEC)
+    data, codec = batch[HEADER_BYTES:], header.attributes & CODEC
+    if codec:
+        data = compression.decompress_records(data, codec)
     base = header.first_timestamp
     fixed = header.last_timestamp if header.attributes & LOG_APPEND_TIME else None
     try:

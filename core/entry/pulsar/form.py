@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from magnetar.core.entry.form import TransactionMark
-from magnetar.core.entry.pulsar import metadata
+from magnetar.core.entry.pulsar import messages, metadata
 from magnetar.core.entry.pulsar.compaction import UnpackedMessages
-from magnetar.core.entry.pulsar.messages import PulsarMessage, batch_of
+from magnetar.core.entry.pulsar.messages import PulsarMessage
 from magnetar.core.entry.record import Record
 
 NAME: Final = "pulsar"
@@ -22,6 +22,9 @@ deliver_at = metadata.deliver_at_time
 ordering_key = metadata.sticky_key
 sequence = metadata.sequence
 chunk = metadata.chunk
+entry_of = messages.batch_of
+"""A batch; the index serves as its sequence id."""
+unpacked = UnpackedMessages
 
 
 def latest_time(sent: bytes) -> int:
@@ -42,12 +45,3 @@ def records(sent: bytes, earlier: Sequence[bytes] = ()) -> Sequence[Record]:
         before = b"".join([PulsarMessage(one).payload for one in earlier])
         message.payload = before + message.payload
     return message.records()
-
-
-def entry_of(records: Sequence[Record], index: int, publish_time_ms: int, producer: str) -> bytes:
-    """A batch; the index serves as sequence id."""
-    return batch_of(records, index, publish_time_ms, producer.encode())
-
-
-def unpacked(sent: bytes) -> UnpackedMessages:
-    return UnpackedMessages(sent)

@@ -201,7 +201,7 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def batch_of(
-    records: Sequence[Record], sequence_id: int, publish_time_ms: int, producer: bytes
+    records: Sequence[Record], sequence_id: int, publish_time_ms: int, producer: str
 ) -> bytes:
     """A batch of such records; their places are counted anew, without the holes.
 
@@ -209,7 +209,8 @@ def batch_of(
     """
     payload = b"".join([_message(record) for record in records])
     # the time stands before the sequence id, so that it is not taken for another form's entry
-    about = [b"\x0a", varint(len(producer)), producer]
+    name = producer.encode()
+    about = [b"\x0a", varint(len(name)), name]
     about += b"\x18", varint(publish_time_ms), b"\x10", varint(sequence_id)
     if records and records[0].key is not None:
         about.append(_written_key(records[0].key, b"\x32", b"\x88\x01\x01"))

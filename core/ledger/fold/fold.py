@@ -182,6 +182,8 @@ class Fold(Generic[Image]):
         self._view = view
         self._snapshots = snapshots
         self._rules = rules
+        self.counts = rules.entries < NEVER or rules.bytes < NEVER
+        """Snapshots are due by what is stored, not only when the log is unloaded."""
         self._saving = trio.Lock()
         self._dirty = False
         """The view has changed without an entry, or there is no snapshot of it yet."""
@@ -303,7 +305,7 @@ class Fold(Generic[Image]):
         self._dirty = True
 
     def advanced(self) -> None:
-        """More is stored: is a snapshot due? Plain call, once a run."""
+        """More is stored: is a snapshot due? Plain call, once a run, if `counts`."""
         ledger, rules = self._ledger, self._rules
         if (
             ledger.entries_added - self._entries < rules.entries

@@ -294,7 +294,8 @@ class ManagedLedger:
         append.tell((segment.ledger_id, first))
         self._advanced()
         for fold in self.folds:
-            fold.advanced()
+            if fold.counts:
+                fold.advanced()
         if self.state is not WRITING:
             self._wake_if_idle()
         elif self._is_full(segment):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.kafka.record_batch import header_of
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import BrokerError, StorageFailed
@@ -87,15 +87,15 @@ class OfTransactions:
             data = record_batch.marker(producer, 0, 1, committed=kind == 1)
         else:
             data = transactional(producer)
-        return wrapper.wrapped(data, 1, 1)
+        return form.wrapped(data, 1, 1)
 
     def sent(self, entry: bytes) -> Done:
-        header = header_of(wrapper.batch_in(entry) or b"")
+        header = header_of(form.batch_in(entry) or b"")
 
         def done(position: Any) -> None:
             index = self.ledger.index_told(position)
             if header.attributes & record_batch.CONTROL:
-                batch = wrapper.batch_in(entry) or b""
+                batch = form.batch_in(entry) or b""
                 committed = record_batch.is_commit(batch)
                 self.view.ended(header.producer_id, index, committed=committed)
             else:
@@ -133,10 +133,10 @@ class OfProducers:
         data[43:51] = producer.to_bytes(8, "big")
         data[51:53] = epoch.to_bytes(2, "big")
         data[53:57] = first.to_bytes(4, "big")
-        return wrapper.wrapped(bytes(data), 1, 1)
+        return form.wrapped(bytes(data), 1, 1)
 
     def sent(self, entry: bytes) -> Done:
-        header = header_of(wrapper.batch_in(entry) or b"")
+        header = header_of(form.batch_in(entry) or b"")
         batch, before = self.view.admit(header, NOW_MS)
         assert not before
 

@@ -21,7 +21,7 @@ TWIN_TESTS = (
     "core/link/tests/test_sockets.py",
     "core/link/tests/test_large_frame.py",
     "core/entry/tests/test_header.py",
-    "core/entry/kafka/tests/test_wrapper.py",
+    "core/entry/kafka/tests/test_form.py",
     "core/entry/tests/test_stamps.py",
     "bookie/format/tests/test_records.py",
     "bookie/format/tests/test_entries.py",

@@ -123,6 +123,7 @@ class EntrySource:
                 self._hide(*position, position[1] + len(part.payloads) - 1)
         else:
             part = cached[0].part(cached[1], cached[1] + entries_max)
-        stable = ledger.transactions.stable_entries(*position, len(part.payloads))
-        part = part.part(0, stable)
+        if ledger.transactions.open:
+            stable = ledger.transactions.stable_entries(*position, len(part.payloads))
+            part = part.part(0, stable)
         return await converted(part, self._hide, ledger) if ledger.mixed else part

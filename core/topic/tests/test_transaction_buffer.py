@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from magnetar.core.entry.kafka import form, record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
@@ -28,7 +28,7 @@ async def write(topic: PersistentTopic, writer: int) -> None:
     def done(result: Any) -> None:
         topic.transactions.index.wrote(writer, topic.ledger.index_told(result), result, 1)
 
-    entry = wrapper.wrapped(transactional(writer), 1, 1)
+    entry = form.wrapped(transactional(writer), 1, 1)
     topic.publish([entry], [1], done)
     await settled()
 

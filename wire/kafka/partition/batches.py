@@ -32,7 +32,7 @@ from magnetar.wire.kafka.errors import (
     UNSUPPORTED_COMPRESSION,
     KafkaRefusal,
 )
-from magnetar.wire.kafka.partition.contents import bad_now, described, spread_now
+from magnetar.wire.kafka.partition.contents import bad, described, spread
 
 RECORD_ERRORS_MAX: Final = 1_000
 """So many bad records of one batch are named."""
@@ -79,10 +79,10 @@ def checked(
     compressed and have more bytes than that, or than the loop has time for.
     """
     _check_size(batch, rules)
-    header = sound_now(batch) or _checked_header(batch)
+    header = sound(batch) or _checked_header(batch)
     codec = header.attributes & CODEC
     records, at = (batch, HEADER_BYTES) if codec == NONE else (_undone(batch, codec, size_max), 0)
-    found = spread_now(records, at, header.records, rules.keyed)
+    found = spread(records, at, header.records, rules.keyed)
     if found is None:
         _refuse_bad(records, at, header, rules, now_ms)
         raise KafkaRefusal(INVALID_RECORD, "its records do not add up")
@@ -128,7 +128,7 @@ def for_the_loop(batch: bytes | memoryview) -> bool:
     return not packed or len(batch) <= PACKED_AT_ONCE_BYTES_MAX
 
 
-def sound(batch: bytes | memoryview) -> BatchHeader | None:
+def py_sound(batch: bytes | memoryview) -> BatchHeader | None:
     """Its header, if a producer may send it anywhere; None if `check` has something to say."""
     try:
         return _checked_header(batch)
@@ -136,7 +136,7 @@ def sound(batch: bytes | memoryview) -> BatchHeader | None:
         return None
 
 
-sound_now = quickest(sound, "magnetar.wire.kafka.compiled")
+sound = quickest(py_sound, "magnetar.wire.kafka.compiled")
 
 
 def _checked_header(batch: bytes | memoryview) -> BatchHeader:
@@ -202,7 +202,7 @@ def _refuse_bad(
             _bounded(now_ms - rules.before_ms - base),
             _bounded(now_ms + rules.after_ms - base),
         )
-    places, left = bad_now(records, at, header.records, rules.keyed, times, RECORD_ERRORS_MAX)
+    places, left = bad(records, at, header.records, rules.keyed, times, RECORD_ERRORS_MAX)
     for place, begin, end in places:
         found = described(bytes(records[begin:end]), place)
         fault = found.fault

@@ -36,7 +36,7 @@ class _Lies(Exception):
     """Why a record cannot be taken apart."""
 
 
-def spread(
+def py_spread(
     batch: bytes | bytearray | memoryview, at: int, count: int, keyed: bool
 ) -> tuple[int, int] | None:
     """How much the earliest and the latest time differ from the first, if the records from `at` on
@@ -61,10 +61,10 @@ def spread(
     return (low, high) if at == len(data) else None
 
 
-spread_now = quickest(spread, "magnetar.wire.kafka.compiled")
+spread = quickest(py_spread, "magnetar.wire.kafka.compiled")
 
 
-def bad(
+def py_bad(
     batch: bytes | bytearray | memoryview,
     at: int,
     count: int,
@@ -95,7 +95,7 @@ def bad(
     return found, count
 
 
-bad_now = quickest(bad, "magnetar.wire.kafka.compiled")
+bad = quickest(py_bad, "magnetar.wire.kafka.compiled")
 
 
 def described(record: bytes, place: int) -> RecordFinding:

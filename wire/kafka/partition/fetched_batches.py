@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -157,7 +157,7 @@ class FetchedBatches:
             ):
                 self._full = True
                 return at
-            batch = wrapper.batch_at(payload, part.sent_at(at))
+            batch = form.batch_at(payload, part.sent_at(at))
             if batch < 0:
                 return at
             self._end_foreign()

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.entry.kafka.record_batch import BatchHeader, header_of
 from magnetar.core.ledger.log.chain import Position
 from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, KafkaRefusal
@@ -196,7 +196,7 @@ class ProducerStates:
 
         Markers of transactions have no number: they are no batch of their producer.
         """
-        data = wrapper.batch_in(sent)
+        data = form.batch_in(sent)
         if data is None:
             return
         header = header_of(data)

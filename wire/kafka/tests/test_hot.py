@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka import apis, hot
 from magnetar.wire.kafka.hot import Shapes
@@ -86,8 +86,8 @@ def test_records_are_found_alike(
     frame = before + head + b"nmbr" + words + size + records + tail
     for cut in (frame, frame[:-1], frame[: len(before) + 8 + len(words)]):
         for wanted in (words, words[:-1], words + b"x"):
-            found = hot.records_in(cut, len(before), head, wanted)
-            assert hot.records_in_now(cut, len(before), head, wanted) == found
+            found = hot.py_records_in(cut, len(before), head, wanted)
+            assert hot.records_in(cut, len(before), head, wanted) == found
 
 
 @given(
@@ -163,7 +163,7 @@ def test_a_large_request_is_the_same_however_it_comes(version: int, size: int, c
         assert (apart.correlation_id, apart.client_id) == (number, "me")
         assert bool(words) == (number == 2 and come >= frame.index(records) + 61)
         if words:
-            front = wrapper.front(len(values), 1_700_000_000_000)
+            front = form.head(len(values), 1_700_000_000_000)
             assert len(front) == before
             assert apart.body.behind(front) == front + records
 
@@ -227,5 +227,5 @@ def test_answers_are_what_the_codec_would_write(
         wanted = b"".join(
             apis.encode_response(0, version, 77, ProduceResponse(responses=[answered]))
         )
-        for answer in (hot.answer, hot.answer_now):
+        for answer in (hot.py_answer, hot.answer):
             assert answer(77, shape.answer_words, offset, start, shape.rest) == wanted

@@ -49,10 +49,10 @@ _KINDS: Final = {0: 0, 1: 8, 2: 0, 5: 4}
 
 def malformed(payloads: Sequence[bytes]) -> list[int]:
     """The places of messages that no consumer can read."""
-    return [at for at in suspects_now(payloads) if not _is_readable(payloads[at])]
+    return [at for at in suspects(payloads) if not _is_readable(payloads[at])]
 
 
-def suspects(payloads: Sequence[bytes]) -> list[int]:
+def py_suspects(payloads: Sequence[bytes]) -> list[int]:
     """The places of messages that say they are batches and are not, or that are compressed."""
     return [at for at, payload in enumerate(payloads) if _is_suspect(payload)]
 
@@ -86,7 +86,7 @@ def _is_readable(tail: bytes) -> bool:
             return False
     elif codec:
         return True
-    return not count or holds_now(tail, end, count)
+    return not count or holds(tail, end, count)
 
 
 def _metadata(tail: bytes) -> tuple[int, int]:
@@ -115,7 +115,7 @@ def _about(tail: bytes, begin: int, end: int) -> tuple[int, int, int] | None:
     return count, codec, size
 
 
-def holds(data: bytes, at: int, count: int) -> bool:
+def py_holds(data: bytes, at: int, count: int) -> bool:
     """Whether so many messages are there; what is behind them is nobody's concern."""
     for _ in range(count):
         if len(data) - at < 4:
@@ -136,8 +136,8 @@ def holds(data: bytes, at: int, count: int) -> bool:
     return True
 
 
-suspects_now = quickest(suspects, HOME)
-holds_now = quickest(holds, HOME)
+suspects = quickest(py_suspects, HOME)
+holds = quickest(py_holds, HOME)
 
 
 def _fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:

@@ -31,7 +31,7 @@ def batch(records: list[tuple[bytes | None, bytes | None]], *, checked: bool = T
         Record(place, 5, key, value, ((b"a", b"1"), (b"b", b"2")))
         for place, (key, value) in enumerate(records)
     ]
-    body = messages.batch_of(made, 3, 4, b"kafka")
+    body = messages.batch_of(made, 3, 4, "kafka")
     return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body if checked else body
 
 

@@ -26,7 +26,7 @@ contents = st.lists(
 @given(contents)
 def test_what_goes_in_comes_out(content: list[tuple]) -> None:
     records = [Record(place, *each) for place, each in enumerate(content)]
-    tail = messages.batch_of(records, 4, 5, b"kafka")
+    tail = messages.batch_of(records, 4, 5, "kafka")
     assert metadata.message_count(tail) == (len(records), True)
     found = [
         record._replace(headers=tuple(record.headers)) for record in PulsarMessage(tail).records()
@@ -37,21 +37,21 @@ def test_what_goes_in_comes_out(content: list[tuple]) -> None:
 @pytest.mark.parametrize("key", [b"text", b"", b"\xff\xfe"])
 def test_a_batch_goes_by_its_first_key(key: bytes) -> None:
     records = [Record(0, 1, key, b"a"), Record(1, 1, b"other", b"b")]
-    assert metadata.sticky_key(messages.batch_of(records, 4, 5, b"kafka")) == key
+    assert metadata.sticky_key(messages.batch_of(records, 4, 5, "kafka")) == key
     without = [Record(0, 1, None, b"a")]
-    assert metadata.sticky_key(messages.batch_of(without, 4, 5, b"kafka")) == b"kafka-4"
+    assert metadata.sticky_key(messages.batch_of(without, 4, 5, "kafka")) == b"kafka-4"
 
 
 def test_large_batches_are_compressed() -> None:
     records = [Record(place, 1, None, b"x" * 1000) for place in range(2000)]
-    tail = messages.batch_of(records, 4, 5, b"kafka")
+    tail = messages.batch_of(records, 4, 5, "kafka")
     assert len(tail) < 100_000
     assert PulsarMessage(tail).records() == records
 
 
 def test_holes_are_closed() -> None:
     records = [Record(3, 1, None, b"a"), Record(9, 1, None, b"b")]
-    found = PulsarMessage(messages.batch_of(records, 4, 5, b"kafka")).records()
+    found = PulsarMessage(messages.batch_of(records, 4, 5, "kafka")).records()
     assert [(record.place, record.value) for record in found] == [(0, b"a"), (1, b"b")]
 
 

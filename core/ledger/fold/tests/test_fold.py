@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
 from magnetar.core.ledger.fold.fold import NEVER, Fold, FoldState
 from magnetar.core.ledger.log.managed_ledger import LogState
@@ -316,7 +316,7 @@ async def test_what_nobody_can_parse_is_passed_over(
 ) -> None:
     history = await History(desk, case).begin()
     await history.write(*FEW[:2])
-    for rotten in (b"", b"\x0e\x01", wrapper.wrapped(b"\0" * 30, 1, 1)):
+    for rotten in (b"", b"\x0e\x01", form.wrapped(b"\0" * 30, 1, 1)):
         told = Told()
         history.ledger.append([rotten], None, told)
         await settled()

@@ -9,7 +9,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -24,7 +24,7 @@ BATCHES = st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=3), max_siz
 def batch(stamps: list[int]) -> bytes:
     """A Kafka producer's entry with records of these times."""
     records = [Record(place, time, b"k", b"v") for place, time in enumerate(stamps)]
-    return wrapper.wrapped(record_batch.batch_of(records, 0, len(stamps)), len(stamps), 1)
+    return form.wrapped(record_batch.batch_of(records, 0, len(stamps)), len(stamps), 1)
 
 
 async def written(made: Bench, batches: list[list[int]]) -> ManagedLedger:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.publishing import sequences as sequences_module
 from magnetar.core.topic.publishing.sequences import ProducerSequences, Verdict, counts
@@ -34,7 +34,7 @@ def test_entries_are_applied_as_their_producers_numbered_them() -> None:
     for sent in (
         numbered(5),
         numbered(9, chunk=(b"u", 0, 2)),
-        wrapper.wrapped(record_batch.marker(7, 0, 1, committed=True), 1, 1),
+        form.wrapped(record_batch.marker(7, 0, 1, committed=True), 1, 1),
         b"nothing that anybody can read",
     ):
         sequences.apply(sent, 0, (0, 0), 0)

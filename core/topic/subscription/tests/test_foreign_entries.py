@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.pulsar.messages import PulsarMessage
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.chain import Position
@@ -29,7 +29,7 @@ def batch(*values: bytes, attributes: int = 0) -> bytes:
 async def wrote(desk: Bench, topic: PersistentTopic, *batches: bytes) -> list[Position]:
     await topic.ledger.set_property(MIXED, "")
     counts = [record_batch.header_of(each).last_delta + 1 for each in batches]
-    entries = [wrapper.wrapped(each, count, 1) for each, count in zip(batches, counts, strict=True)]
+    entries = [form.wrapped(each, count, 1) for each, count in zip(batches, counts, strict=True)]
     told: list[object] = []
     topic.publish(entries, counts, told.append)
     await desk.dispatch()

@@ -227,11 +227,11 @@ def mutations(data: bytes) -> Iterator[bytes]:
 
 def same(data: bytes, count: int, *, keyed: bool) -> None:
     found = contents.spread(data, 0, count, keyed)
-    assert contents.spread_now(memoryview(data), 0, count, keyed) == found
+    assert contents.spread(memoryview(data), 0, count, keyed) == found
     for times in ((-(2**63), 2**63 - 1), (-2, 1)):
         for most in (1, 9):
             bad = contents.bad(data, 0, count, keyed, times, most)
-            assert contents.bad_now(memoryview(data), 0, count, keyed, times, most) == bad
+            assert contents.bad(memoryview(data), 0, count, keyed, times, most) == bad
             if times[0] < -2:
                 assert found is None or bad == ([], count)
     if found is not None:
@@ -255,5 +255,5 @@ def test_twins_agree_on_what_is_nearly_right(records: bytes, keyed: bool) -> Non
 
 def test_what_stock_code_packs_is_in_order() -> None:
     made = batch(*[b"%d" % number * 50 for number in range(300)])
-    assert contents.spread_now(made, HEADER_BYTES, 300, False) == (0, 0)
-    assert contents.spread_now(made, HEADER_BYTES, 300, True) is None
+    assert contents.spread(made, HEADER_BYTES, 300, False) == (0, 0)
+    assert contents.spread(made, HEADER_BYTES, 300, True) is None

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import pytest
 
-from magnetar.core.entry.kafka import record_batch, wrapper
+from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.kafka.record_batch import BatchHeader, header_of
 from magnetar.wire.kafka.errors import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER, KafkaRefusal
 from magnetar.wire.kafka.partition.producer_states import (
@@ -114,9 +114,9 @@ def test_what_is_found_in_the_log() -> None:
     known = ProducerStates(Census())
     for index, count, producer, first in ((100, 3, 7, 0), (103, 1, 7, 3), (104, 1, -1, 0)):
         data = batch(*[b"x"] * count, producer=(producer, 0, first))
-        known.apply(wrapper.wrapped(data, count, NOW_MS), index, (0, 0), NOW_MS)
+        known.apply(form.wrapped(data, count, NOW_MS), index, (0, 0), NOW_MS)
     marker = record_batch.marker(7, 0, 1, committed=True)
-    known.apply(wrapper.wrapped(marker, 1, NOW_MS), 105, (0, 0), NOW_MS)
+    known.apply(form.wrapped(marker, 1, NOW_MS), 105, (0, 0), NOW_MS)
     again, before = known.admit(header(3), NOW_MS)
     assert (before, again.offset) == (True, 103)
     come(known, offset=105, first=4)

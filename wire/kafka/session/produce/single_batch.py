@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.entry.kafka.record_batch import BatchHeader
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import NONE, KafkaRefusal
-from magnetar.wire.kafka.hot import answer_now
+from magnetar.wire.kafka.hot import answer
 from magnetar.wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
 from magnetar.wire.kafka.partition.batches import checked, for_the_loop
 from magnetar.wire.kafka.partition.logs import PartitionLog
@@ -79,7 +79,7 @@ class Single(Storing):
     def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
         body = self.asked.body
         if body is not None:
-            front = wrapper.front(offsets, self.now_ms)
+            front = form.head(offsets, self.now_ms)
             if len(front) == body.before:
                 return body.behind(front)
         return super().wrapped(batch, offsets)
@@ -90,7 +90,7 @@ class Single(Storing):
         if code == NONE and not session.debts.owing:
             words, start, rest = shape.answer_words, self.log.start, shape.rest
             number = asked.correlation_id
-            session.answer_packed(asked, answer_now(number, words, offset, start, rest))
+            session.answer_packed(asked, answer(number, words, offset, start, rest))
             return
         told = ProducedPartition(
             index=shape.partition,

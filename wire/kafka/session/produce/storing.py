@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.entry.kafka.record_batch import TRANSACTIONAL, BatchHeader
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
@@ -66,7 +66,7 @@ class Storing:
 
     def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
         """The batch as an entry."""
-        return wrapper.wrapped_now(batch, offsets, self.now_ms)
+        return form.wrapped(batch, offsets, self.now_ms)
 
     def _stored(self, result: Position | BrokerError) -> None:
         log, remembered = self.log, self.remembered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.entry.kafka import wrapper
+from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
@@ -64,8 +64,8 @@ async def test_a_large_batch_is_stored_where_it_was_received(
     client.ask(first, version)
     await settled()
     frame = framed(first, version, 99, b"c")
-    copied = wrapper.wrapped_now
-    monkeypatch.setattr(wrapper, "wrapped_now", None)
+    copied = form.wrapped
+    monkeypatch.setattr(form, "wrapped", None)
     _, before = feed_large(client.wire, frame, 300)
     assert before == len(stored[0]) - len(came)
     (asked,) = client.wire.take_events()
