@@ -43,5 +43,5 @@ wheel:          ## build sdist and wheel into dist/
 serve:          ## run the server with ./data
 	scripts/serve
 
-docs:           ## write the generated part of docs/configuration.md
-	$(BIN)/python -m magnetar.settings.reference docs/configuration.md
+docs:           ## write the generated parts of docs/configuration.md and docs/admin.md
+	$(BIN)/python -m magnetar.settings.reference docs

@@ -20,12 +20,7 @@ from magnetar.core.entry import header
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
 from magnetar.wire.kafka.configs import rules
 from magnetar.wire.kafka.partition import batches
 from magnetar.wire.pulsar import events, hot
@@ -201,7 +196,7 @@ def looking_measures() -> dict[str, Measure]:
     ]
     records = [Record(place, NOW_MS, None, value, ()) for place, value in enumerate(values)]
     plain = record_batch.batch_of(records, 0, MESSAGES)
-    policies = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+    policies = effective(Effective(), NamespacePolicies(), TopicPolicies())
     taken = rules(policies, {})
     found: dict[str, Measure] = {}
 

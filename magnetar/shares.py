@@ -17,14 +17,8 @@ from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.policy.policies import (
-    AutoTopicCreation,
-    BacklogQuota,
-    BrokerDefaults,
-    InactiveTopics,
-    QuotaType,
-    Retention,
-)
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.wire.http.front import HttpOptions
@@ -214,65 +208,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
     )
 
 
-def broker_defaults(broker: Broker) -> BrokerDefaults:
-    partitioned = broker.allow_auto_topic_creation_type == "partitioned"
-    return BrokerDefaults(
-        message_ttl_seconds=broker.ttl_duration_default_seconds,
-        retention=Retention(
-            broker.default_retention_time_minutes, broker.default_retention_size_mb
-        ),
-        backlog_quotas=_backlog_quotas(broker),
-        auto_topic_creation=AutoTopicCreation(
-            allow_auto_topic_creation=broker.allow_auto_topic_creation,
-            topic_type=broker.allow_auto_topic_creation_type,
-            default_num_partitions=broker.default_num_partitions if partitioned else None,
-        ),
-        auto_subscription_creation=broker.allow_auto_subscription_creation,
-        inactive_topics=InactiveTopics(
-            broker.delete_inactive_topics_mode,
-            broker.delete_inactive_topics_max_inactive_duration_seconds,
-            broker.delete_inactive_topics_enabled,
-        ),
-        deduplication=broker.deduplication_enabled,
-        deduplication_inactivity_minutes=broker.deduplication_producer_inactivity_timeout_minutes,
-        max_producers_per_topic=broker.max_producers_per_topic,
-        max_consumers_per_topic=broker.max_consumers_per_topic,
-        max_consumers_per_subscription=broker.max_consumers_per_subscription,
-        max_subscriptions_per_topic=broker.max_subscriptions_per_topic,
-        max_topics_per_namespace=broker.max_topics_per_namespace,
-        max_unacked_messages_per_consumer=broker.max_unacked_messages_per_consumer,
-        max_unacked_messages_per_subscription=broker.max_unacked_messages_per_subscription,
-        max_delayed_per_subscription=broker.max_delayed_messages_per_subscription,
-        subscription_expiration_minutes=broker.subscription_expiration_time_minutes,
-        subscription_types=broker.subscription_types_enabled,
-        publish_rate=RateLimit(
-            broker.max_publish_rate_per_topic_in_messages,
-            broker.max_publish_rate_per_topic_in_bytes,
-        ),
-        dispatch_rate=RateLimit(
-            broker.dispatch_throttling_rate_per_topic_in_msg,
-            broker.dispatch_throttling_rate_per_topic_in_byte,
-        ),
-        subscription_dispatch_rate=RateLimit(
-            broker.dispatch_throttling_rate_per_subscription_in_msg,
-            broker.dispatch_throttling_rate_per_subscription_in_byte,
-        ),
-        subscribe_rate=RateLimit(
-            broker.subscribe_throttling_rate_per_consumer,
-            0,
-            broker.subscribe_rate_period_per_consumer_in_second,
-        ),
-    )
-
-
-def _backlog_quotas(broker: Broker) -> dict[QuotaType, BacklogQuota]:
-    """Only those that limit anything, as Pulsar keeps them: one by size, one by age."""
-    policy = broker.backlog_quota_default_retention_policy
-    quotas: dict[QuotaType, BacklogQuota] = {}
-    if broker.backlog_quota_default_limit_bytes >= 0:
-        size = broker.backlog_quota_default_limit_bytes
-        quotas["destination_storage"] = BacklogQuota(limit_size=size, policy=policy)
-    if broker.backlog_quota_default_limit_seconds >= 0:
-        age = broker.backlog_quota_default_limit_seconds
-        quotas["message_age"] = BacklogQuota(limit_time=age, policy=policy)
-    return quotas
+def broker_defaults(broker: Broker) -> Effective:
+    """What holds where nobody decides: each policy names the settings that change its default."""
+    policies = levels_of(Effective).effective
+    return Effective(**{one.name: one.configured(broker) for one in policies if one.settings})

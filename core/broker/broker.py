@@ -46,7 +46,7 @@ from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ledger.storage import Storage
-from magnetar.core.policy.policies import BrokerDefaults
+from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.environment import Environment
@@ -74,7 +74,7 @@ class BrokerSettings(Struct, frozen=True):
     """What the composition root decides."""
 
     cluster: str = "standalone"
-    defaults: BrokerDefaults = BrokerDefaults()
+    defaults: Effective = Effective()
     roll: RollLimits = RollLimits()
     publish_rate: RateLimit = UNLIMITED
     """Of all topics together."""

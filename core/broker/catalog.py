@@ -27,8 +27,8 @@ from magnetar.core.kernel.errors import (
     NotFound,
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName, check_entity
+from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import (
-    BrokerDefaults,
     Effective,
     NamespacePolicies,
     TopicPolicies,
@@ -75,9 +75,10 @@ class Partitioned(Struct, frozen=True):
 class Catalog:
     """See the module's docstring."""
 
-    def __init__(self, metadata: MetadataStore, defaults: BrokerDefaults, cluster: str) -> None:
+    def __init__(self, metadata: MetadataStore, defaults: Effective, cluster: str) -> None:
         self.cluster = cluster
         self.defaults = defaults
+        self.levels = levels_of(type(defaults))
         self._metadata = metadata
         self._cache: dict[str, Versioned | None] = {}
         """Records by path; None where there is none. Names are asked for that nobody ever has, so
@@ -98,14 +99,14 @@ class Catalog:
             (f"{TENANTS}/public", encode(Tenant(allowed_clusters=[self.cluster]))),
             (
                 f"{TENANTS}/public/default",
-                encode(NamespacePolicies(replication_clusters=[self.cluster])),
+                encode(NamespacePolicies(replication=[self.cluster])),
             ),
             # A client that is to use transactions asks for a topic in there before it asks for a
             # coordinator: without the namespace it never hears that transactions are off.
             (f"{TENANTS}/{SYSTEM}", encode(Tenant(allowed_clusters=[self.cluster]))),
             (
                 f"{TENANTS}/{SYSTEM}/system",
-                encode(NamespacePolicies(replication_clusters=[self.cluster])),
+                encode(NamespacePolicies(replication=[self.cluster])),
             ),
         ):
             if await self._get(path) is None:
@@ -258,14 +259,15 @@ class Catalog:
         found = await self._get(f"{TENANTS}/{name}", name)
         if found is None:
             raise NamespaceNotFound(f"namespace {name} does not exist")
-        return decode(found, NamespacePolicies)
+        policies: NamespacePolicies = decode(found, self.levels.namespace)
+        return policies
 
     async def create_namespace(self, name: NamespaceName, policies: NamespacePolicies) -> None:
         tenant = await self.get_tenant(name.tenant)
-        if not policies.replication_clusters:
+        if not policies.replication:
             clusters = [self.cluster]
-            policies = msgspec.structs.replace(policies, replication_clusters=clusters)
-        for cluster in policies.replication_clusters:
+            policies = msgspec.structs.replace(policies, replication=clusters)
+        for cluster in policies.replication:
             if tenant.allowed_clusters and cluster not in tenant.allowed_clusters:
                 raise NotAllowed(f"cluster {cluster} is not allowed for tenant {name.tenant}")
         await self._put(f"{TENANTS}/{name}", encode(policies), ABSENT)
@@ -289,7 +291,8 @@ class Catalog:
 
     async def topic_policies(self, name: TopicName) -> TopicPolicies:
         found = await self._get(f"{TOPIC_POLICIES}/{name.base.managed_ledger}", name.namespace)
-        return decode(found or b"", TopicPolicies)
+        policies: TopicPolicies = decode(found or b"", self.levels.topic)
+        return policies
 
     async def set_topic_policies(self, name: TopicName, policies: TopicPolicies) -> None:
         path = f"{TOPIC_POLICIES}/{name.base.managed_ledger}"

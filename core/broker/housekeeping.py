@@ -16,7 +16,7 @@ import trio
 from magnetar.core.compaction.compactor import Compactor
 from magnetar.core.kernel.errors import BrokerError, QuotaExceeded, QuotaHeld
 from magnetar.core.ledger.log.trim import beyond, trimmable
-from magnetar.core.policy.policies import BacklogQuota, LogLimits
+from magnetar.core.policy.values import BacklogQuota, LogLimits
 from magnetar.core.topic.backlog import backlog_bytes, needed_from, slowest
 from magnetar.core.topic.expiry import evict_backlog, expire_before
 from magnetar.core.topic.log_start import pass_over

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.core.ledger.log.chain import Chain, Segment
-from magnetar.core.policy.policies import Compaction
+from magnetar.core.policy.values import Compaction
 
 GROUP_BYTES_MAX: Final = 512 * 1024 * 1024
 """Of ledgers that are put into one: so much room is needed twice for a while."""

@@ -1,367 +1,277 @@
-"""Policies: what namespaces and topics may decide, and what holds where they do not. Pure.
+"""All policies: what each is called, where it is decided, what it does. Pure.
 
-The JSON names are Pulsar's own, mixed styles and all, because admin tools read and write them. None
-means "not decided here"; `effective` answers every question by topic, then namespace, then broker.
+`Effective` declares those that have an effect, one field each; the field's default is the broker's.
+`stored.py` declares those without one, which are stored for tools. A new policy is one declaration
+here and the code of its effect: records, REST, settings and `docs/admin.md` follow from it
+(`declaration.py`).
 
-Invariant: decoding takes what client suites send (an empty body, `null`, unknown fields, names of
-old); a value of the wrong type is `Invalid`.
+The code that publishes and dispatches reads the fields of `Effective`, and nothing else.
+
+Invariant: decoding takes what client suites send (an empty body, `null`, unknown fields, old
+names); a value of the wrong type is `Invalid`.
 """
 
-from __future__ import annotations
-
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from magnetar.core.kernel.errors import Invalid
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit
-from magnetar.core.policy.rates import RATES, decided
-
-SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+from magnetar.core.policy import rates
+from magnetar.core.policy.declaration import NamespaceRecord, Policy, Scope, levels_of
+from magnetar.core.policy.stored import STORED
+from magnetar.core.policy.values import (
+    SUBSCRIPTION_TYPES,
+    AutoSubscriptionCreation,
+    AutoTopicCreation,
+    BacklogQuota,
+    Compaction,
+    DelayedDelivery,
+    InactiveTopics,
+    LedgerLimits,
+    LogLimits,
+    QuotaType,
+    Retention,
+)
 
 Kind = TypeVar("Kind")
+Broker = TypeVar("Broker", bound="Effective")
 
-QuotaPolicy = Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
-QuotaType = Literal["destination_storage", "message_age"]
-
-
-class Retention(Struct, frozen=True, rename="camel"):
-    """How long acknowledged messages stay; -1 is for ever, 0 not at all."""
-
-    retention_time_in_minutes: int = 0
-    retention_size_in_mb: int = field(default=0, name="retentionSizeInMB")
+UNACKED: Final = "maxUnackedNum must be 0 or more"
+TOO_LARGE: Final = (
+    "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that "
+    "in the broker-level"
+)
 
 
-class LogLimits(Struct, frozen=True, rename="camel"):
-    """Where a log ends at its old end, whether everybody has read that or not; -1 for nowhere."""
-
-    age_ms: int = -1
-    size_bytes: int = -1
+def rate(shape: type[Struct], **more: Any) -> Policy:
+    """A rate limit: stored as tools send it, by namespaces for each cluster."""
+    return Policy(shape=shape, kind=dict[str, Any], loose=True, per_cluster=True, **more)
 
 
-class LedgerLimits(Struct, frozen=True, rename="camel"):
-    """When the next ledger of a log begins; -1 where that is not decided."""
-
-    size_bytes: int = -1
-    age_ms: int = -1
-
-
-class Compaction(Struct, frozen=True, rename="camel"):
-    """How a log is compacted within: of the messages with a key it keeps the last one."""
-
-    dirty_ratio: float = 0.5
-    """So much of what may be compacted has to be new."""
-    min_lag_ms: int = 0
-    """What is younger stays."""
-    delete_retention_ms: int = 86_400_000
-    """How long a tombstone stays."""
-    max_lag_ms: int = -1
-    """What is older is compacted, however little is new; -1 where nothing has to be."""
-
-
-class BacklogQuota(Struct, frozen=True, rename="camel"):
-    """How much may wait to be acknowledged, and what happens beyond."""
-
-    limit_size: int = -1
-    """Bytes; -1 for no limit."""
-    limit_time: int = -1
-    """Seconds; -1 for no limit."""
-    policy: QuotaPolicy = "producer_request_hold"
-
-
-class AutoTopicCreation(Struct, frozen=True, rename="camel"):
-    """Whether a topic comes into being by being asked for."""
-
-    allow_auto_topic_creation: bool = True
-    topic_type: str | None = "non-partitioned"
-    """Or `partitioned`; where none come into being tools may leave it empty."""
-    default_num_partitions: int | None = None
-
-    @property
-    def allowed(self) -> bool:
-        return self.allow_auto_topic_creation
-
-    @property
-    def partitions(self) -> int:
-        """0 for a topic without partitions."""
-        if self.topic_type == "partitioned":
-            return self.default_num_partitions or 1
-        return 0
-
-
-class AutoSubscriptionCreation(Struct, frozen=True, rename="camel"):
-    """Whether a subscription comes into being by being asked for."""
-
-    allow_auto_subscription_creation: bool = True
-
-
-class InactiveTopics(Struct, frozen=True, rename="camel"):
-    """When a topic that nobody uses is deleted."""
-
-    inactive_topic_delete_mode: Literal[
-        "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
-    ] = "delete_when_no_subscriptions"
-    max_inactive_duration_seconds: int = 60
-    delete_while_inactive: bool = True
-
-
-class DelayedDelivery(Struct, frozen=True, rename="camel"):
-    """Whether messages may ask to be delivered later."""
-
-    tick_time: int = 1000
-    active: bool = True
-    max_delivery_delay_in_millis: int = 0
-
-
-class AuthPolicies(Struct, frozen=True):
-    """Who may do what; kept for the day authorisation is switched on."""
-
-    namespace_auth: dict[str, list[str]] = {}
-    topic_auth: dict[str, dict[str, list[str]]] = field(
-        default_factory=dict, name="destination_auth"
-    )
-    subscription_auth: dict[str, list[str]] = field(
-        default_factory=dict, name="subscription_auth_roles"
-    )
-
-
-class Bundles(Struct, frozen=True, rename="camel"):
-    """How the namespace's hash space is cut."""
-
-    boundaries: list[str] = field(default_factory=lambda: ["0x00000000", "0xffffffff"])
-    num_bundles: int = 1
-
-
-class TopicPolicies(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one topic decides for itself."""
-
-    message_ttl: int | None = field(default=None, name="messageTTLInSeconds")
-    retention: Retention | None = field(default=None, name="retentionPolicies")
-    backlog_quotas: dict[QuotaType, BacklogQuota] = field(
-        default_factory=dict, name="backLogQuotaMap"
-    )
-    max_producers: int | None = field(default=None, name="maxProducerPerTopic")
-    max_consumers: int | None = field(default=None, name="maxConsumerPerTopic")
-    max_consumers_per_subscription: int | None = None
-    max_subscriptions: int | None = field(default=None, name="maxSubscriptionsPerTopic")
-    max_unacked_on_consumer: int | None = field(default=None, name="maxUnackedMessagesOnConsumer")
-    max_unacked_on_subscription: int | None = field(
-        default=None, name="maxUnackedMessagesOnSubscription"
-    )
-    max_message_size: int | None = None
-    inactive_topics: InactiveTopics | None = field(default=None, name="inactiveTopicPolicies")
-    delayed_delivery: DelayedDelivery | None = field(default=None, name="delayedDeliveryPolicies")
-    auto_subscription_creation: AutoSubscriptionCreation | None = field(
-        default=None, name="autoSubscriptionCreationOverride"
-    )
-    subscription_types: list[str] | None = field(default=None, name="subscriptionTypesEnabled")
-    deduplication: bool | None = field(default=None, name="deduplicationEnabled")
-    compaction_threshold: int | None = None
-    log_limits: LogLimits | None = None
-    ledger_limits: LedgerLimits | None = None
-    compaction: Compaction | None = None
-    configs: dict[str, str] = {}
-    """What else a front has been told of the topic, by that front's names."""
-    extra: dict[str, Any] = {}
-    """Policies that are stored as tools send them, by their REST name: rates have an effect."""
-
-
-class NamespacePolicies(Struct, frozen=True, kw_only=True):
-    """What one namespace decides; written as `/admin/v2/namespaces/T/N` shows it."""
-
-    auth_policies: AuthPolicies = AuthPolicies()
-    replication_clusters: list[str] = []
-    bundles: Bundles = Bundles()
-    backlog_quota_map: dict[QuotaType, BacklogQuota] = {}
-    retention_policies: Retention | None = None
-    message_ttl_in_seconds: int | None = None
-    encryption_required: bool = False
-    deduplication: bool | None = field(default=None, name="deduplicationEnabled")
-    auto_topic_creation: AutoTopicCreation | None = field(
-        default=None, name="autoTopicCreationOverride"
-    )
-    auto_subscription_creation: AutoSubscriptionCreation | None = field(
-        default=None, name="autoSubscriptionCreationOverride"
-    )
-    max_producers_per_topic: int | None = None
-    max_consumers_per_topic: int | None = None
-    max_consumers_per_subscription: int | None = None
-    max_subscriptions_per_topic: int | None = None
-    max_topics_per_namespace: int | None = None
-    max_unacked_messages_per_consumer: int | None = None
-    max_unacked_messages_per_subscription: int | None = None
-    compaction_threshold: int | None = None
-    subscription_expiration_time_minutes: int | None = None
-    inactive_topic_policies: InactiveTopics | None = None
-    delayed_delivery_policies: DelayedDelivery | None = None
-    subscription_types_enabled: list[str] = []
-    properties: dict[str, str] = {}
-    extra: dict[str, Any] = {}
-    """Policies that are stored as tools send them, by their field's name: rates have an effect."""
-
-
-class BrokerDefaults(Struct, frozen=True, kw_only=True):
-    """What holds where nobody decided; names and values follow Pulsar's broker.conf."""
-
-    message_ttl_seconds: int = 0
-    retention: Retention = Retention()
-    backlog_quotas: dict[QuotaType, BacklogQuota] = {}
-    auto_topic_creation: AutoTopicCreation = AutoTopicCreation()
-    auto_subscription_creation: bool = True
-    inactive_topics: InactiveTopics = InactiveTopics()
-    delayed_delivery: DelayedDelivery = DelayedDelivery()
-    deduplication: bool = False
-    deduplication_inactivity_minutes: int = 360
-    """Of a producer, until it is forgotten; 0 for never."""
-    max_producers_per_topic: int = 0
-    max_consumers_per_topic: int = 0
-    max_consumers_per_subscription: int = 0
-    max_subscriptions_per_topic: int = 0
-    max_topics_per_namespace: int = 0
-    max_unacked_messages_per_consumer: int = 50_000
-    max_unacked_messages_per_subscription: int = 200_000
-    max_delayed_per_subscription: int = 500_000
-    subscription_expiration_minutes: int = 0
-    subscription_types: tuple[str, ...] = SUBSCRIPTION_TYPES
-    compaction_threshold: int = 0
-    max_message_size: int = 0
-    """Bytes; 0 where only the protocol's own limit holds."""
-    publish_rate: RateLimit = UNLIMITED
-    dispatch_rate: RateLimit = UNLIMITED
-    """Of a topic, all subscriptions together."""
-    subscription_dispatch_rate: RateLimit = UNLIMITED
-    subscribe_rate: RateLimit = RateLimit(period_seconds=30)
-    """Of each consumer."""
-
-
+# fmt: off
 class Effective(Struct, frozen=True, kw_only=True):
-    """What holds for one topic, all things considered."""
+    """The values in force for one topic; as made without arguments, Pulsar's own defaults."""
 
-    message_ttl_seconds: int
-    retention: Retention
-    backlog_quotas: dict[QuotaType, BacklogQuota]
-    auto_topic_creation: AutoTopicCreation
-    auto_subscription_creation: bool
-    inactive_topics: InactiveTopics
-    delayed_delivery: DelayedDelivery
-    deduplication: bool
-    deduplication_inactivity_minutes: int
-    encryption_required: bool
-    max_producers_per_topic: int
-    max_consumers_per_topic: int
-    max_consumers_per_subscription: int
-    max_subscriptions_per_topic: int
-    max_topics_per_namespace: int
-    max_unacked_per_consumer: int
-    max_unacked_per_subscription: int
-    max_delayed_per_subscription: int
-    subscription_expiration_minutes: int
-    subscription_types: tuple[str, ...]
-    compaction_threshold: int
-    max_message_size: int
-    publish_rate: RateLimit
-    dispatch_rate: RateLimit
-    subscription_dispatch_rate: RateLimit
-    subscribe_rate: RateLimit
-    log_limits: LogLimits | None = None
-    ledger_limits: LedgerLimits | None = None
-    compaction: Compaction | None = None
-    """None where the log is not compacted within; what Pulsar's tools ask for is another thing."""
-    configs: dict[str, str] = {}
+    STORED: ClassVar[tuple[Policy, ...]] = STORED
+    """Policies without an effect, which have no value here."""
+
+    message_ttl_seconds: Annotated[int, Policy(
+        "Older messages that are not acknowledged count as such.",
+        Scope("messageTTLInSeconds", "messageTTL", negative="Invalid value for message TTL"),
+        Scope("message_ttl_in_seconds", "messageTTL",
+              negative="Invalid value for message TTL, message TTL must >= 0"),
+        "ttl_duration_default_seconds",
+    )] = 0
+    retention: Annotated[Retention, Policy(
+        "Acknowledged messages stay for a time, up to a size.",
+        Scope("retentionPolicies", "retention"), Scope("retention_policies", "retention"),
+        "default_retention_time_minutes default_retention_size_mb", Retention,
+    )] = Retention()
+    backlog_quotas: Annotated[dict[QuotaType, BacklogQuota], Policy(
+        "Limits what waits to be acknowledged, by size and by age.",
+        Scope("backLogQuotaMap", None, {}),  # its paths: backlogQuota and backlogQuotaMap
+        Scope("backlog_quota_map", None, {}),
+        "backlog_quota_default_limit_bytes backlog_quota_default_limit_seconds "
+        "backlog_quota_default_retention_policy", BacklogQuota.by_type, merged=True,
+    )] = {}
+    auto_topic_creation: Annotated[AutoTopicCreation, Policy(
+        "A topic is created when a client names it.",
+        None, Scope("autoTopicCreationOverride", "autoTopicCreation"),
+        "allow_auto_topic_creation allow_auto_topic_creation_type default_num_partitions",
+        AutoTopicCreation.of_type,
+    )] = AutoTopicCreation()
+    auto_subscription_creation: Annotated[bool, Policy(
+        "A subscription is created when a client names it.",
+        Scope("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
+        Scope("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
+        "allow_auto_subscription_creation",
+        kind=AutoSubscriptionCreation,
+        read=lambda value: value.allow_auto_subscription_creation,
+        show=AutoSubscriptionCreation,
+    )] = True
+    inactive_topics: Annotated[InactiveTopics, Policy(
+        "Topics that nobody uses are deleted.",
+        Scope("inactiveTopicPolicies"), Scope("inactive_topic_policies", "inactiveTopicPolicies"),
+        "delete_inactive_topics_mode delete_inactive_topics_max_inactive_duration_seconds "
+        "delete_inactive_topics_enabled", InactiveTopics,
+    )] = InactiveTopics()
+    delayed_delivery: Annotated[DelayedDelivery, Policy(
+        "Messages may be delivered later, up to a longest delay.",
+        Scope("delayedDeliveryPolicies", "delayedDelivery"),
+        Scope("delayed_delivery_policies", "delayedDelivery"),
+    )] = DelayedDelivery()
+    deduplication: Annotated[bool, Policy(
+        "A message that a producer sends again is stored once.",
+        Scope("deduplicationEnabled", "deduplicationEnabled deduplication"),
+        Scope("deduplicationEnabled", "deduplication"), "deduplication_enabled",
+    )] = False
+    deduplication_inactivity_minutes: Annotated[int, Policy(
+        "A producer away for so long is forgotten; 0 for never.",
+        settings="deduplication_producer_inactivity_timeout_minutes",
+    )] = 360
+    encryption_required: Annotated[bool, Policy(
+        "Producers that do not encrypt are refused.",
+        None, Scope("encryption_required", "encryptionRequired", initial=False),
+    )] = False
+    max_producers_per_topic: Annotated[int, Policy(
+        "Limits the producers of a topic; 0 for no limit, here and below.",
+        Scope("maxProducerPerTopic", "maxProducers"),
+        Scope("max_producers_per_topic", "maxProducersPerTopic"), "max_producers_per_topic",
+    )] = 0
+    max_consumers_per_topic: Annotated[int, Policy(
+        "Limits the consumers of a topic.",
+        Scope("maxConsumerPerTopic", "maxConsumers"),
+        Scope("max_consumers_per_topic", "maxConsumersPerTopic"), "max_consumers_per_topic",
+    )] = 0
+    max_consumers_per_subscription: Annotated[int, Policy(
+        "Limits the consumers of a subscription.",
+        Scope("maxConsumersPerSubscription",
+              negative="Invalid value for maxConsumersPerSubscription"),
+        Scope("max_consumers_per_subscription", "maxConsumersPerSubscription"),
+        "max_consumers_per_subscription",
+    )] = 0
+    max_subscriptions_per_topic: Annotated[int, Policy(
+        "Limits the subscriptions of a topic.",
+        Scope("maxSubscriptionsPerTopic"),
+        Scope("max_subscriptions_per_topic", "maxSubscriptionsPerTopic"),
+        "max_subscriptions_per_topic",
+    )] = 0
+    max_topics_per_namespace: Annotated[int, Policy(
+        "Limits the topics of a namespace.",
+        None, Scope("max_topics_per_namespace", "maxTopicsPerNamespace"),
+        "max_topics_per_namespace",
+    )] = 0
+    max_unacked_per_consumer: Annotated[int, Policy(
+        "With so many unacknowledged messages, a consumer waits.",
+        Scope("maxUnackedMessagesOnConsumer", negative=UNACKED),
+        Scope("max_unacked_messages_per_consumer", "maxUnackedMessagesPerConsumer"),
+        "max_unacked_messages_per_consumer",
+    )] = 50_000
+    max_unacked_per_subscription: Annotated[int, Policy(
+        "With so many unacknowledged messages, a subscription waits.",
+        Scope("maxUnackedMessagesOnSubscription", negative=UNACKED),
+        Scope("max_unacked_messages_per_subscription", "maxUnackedMessagesPerSubscription"),
+        "max_unacked_messages_per_subscription",
+    )] = 200_000
+    max_delayed_per_subscription: Annotated[int, Policy(
+        "With so many delayed entries, a subscription reads no further.",
+        settings="max_delayed_messages_per_subscription",
+    )] = 500_000
+    subscription_expiration_minutes: Annotated[int, Policy(
+        "Subscriptions unused for so long are deleted; 0 for never.",
+        None, Scope("subscription_expiration_time_minutes", "subscriptionExpirationTime",
+                    negative="Invalid value for subscription expiration time"),
+        "subscription_expiration_time_minutes",
+    )] = 0
+    subscription_types: Annotated[tuple[str, ...], Policy(
+        "Other types of subscription are refused.",
+        Scope("subscriptionTypesEnabled"),
+        Scope("subscription_types_enabled", "subscriptionTypesEnabled", initial=[]),
+        "subscription_types_enabled",
+        kind=list[str], read=lambda value: tuple(value) or None,
+    )] = SUBSCRIPTION_TYPES
+    compaction_threshold: Annotated[int, Policy(
+        "",
+        Scope("compactionThreshold", negative="Invalid value for compactionThreshold"),
+        Scope("compaction_threshold", "compactionThreshold"),
+        reason="topics are not compacted yet", wide=True,
+    )] = 0
+    max_message_size: Annotated[int, Policy(
+        "Larger messages are refused, in bytes; 0 for the limit of the protocol alone.",
+        Scope("maxMessageSize", negative=TOO_LARGE), default_shown=False,
+    )] = 0
+    publish_rate: Annotated[RateLimit, rate(
+        rates.PublishRate,
+        effect="Slows the producers of a topic.",
+        topic=Scope("publishRate"),
+        namespace=Scope("publishMaxMessageRate", "publishRate"),
+        settings="max_publish_rate_per_topic_in_messages max_publish_rate_per_topic_in_bytes",
+        configure=RateLimit, read=rates.publish_rate, default_shown=False,
+    )] = UNLIMITED
+    dispatch_rate: Annotated[RateLimit, rate(
+        rates.DispatchRate,
+        effect="Slows delivery from a topic, all subscriptions together.",
+        topic=Scope("dispatchRate"),
+        namespace=Scope("topicDispatchRate", "dispatchRate"),
+        settings="dispatch_throttling_rate_per_topic_in_msg "
+                 "dispatch_throttling_rate_per_topic_in_byte",
+        configure=RateLimit, read=rates.dispatch_rate, show=rates.show_dispatch_rate,
+    )] = UNLIMITED
+    subscription_dispatch_rate: Annotated[RateLimit, rate(
+        rates.DispatchRate,
+        effect="Slows delivery to each subscription.",
+        topic=Scope("subscriptionDispatchRate"),
+        namespace=Scope("subscriptionDispatchRate"),
+        settings="dispatch_throttling_rate_per_subscription_in_msg "
+                 "dispatch_throttling_rate_per_subscription_in_byte",
+        configure=RateLimit, read=rates.dispatch_rate, show=rates.show_dispatch_rate,
+    )] = UNLIMITED
+    subscribe_rate: Annotated[RateLimit, rate(
+        rates.SubscribeRate,
+        effect="Limits how often each consumer attaches in a period.",
+        topic=Scope("subscribeRate"),
+        namespace=Scope("clusterSubscribeRate", "subscribeRate"),
+        settings="subscribe_throttling_rate_per_consumer "
+                 "subscribe_rate_period_per_consumer_in_second",
+        configure=lambda times, period: RateLimit(times, 0, period),
+        read=rates.subscribe_rate, show=rates.show_subscribe_rate,
+    )] = RateLimit(period_seconds=30)
+    log_limits: Annotated[LogLimits | None, Policy(
+        "Limits what a log keeps, acknowledged or not (`retention.ms`, `retention.bytes`).",
+        Scope("logLimits", None),
+    )] = None
+    ledger_limits: Annotated[LedgerLimits | None, Policy(
+        "When the next ledger of a log begins (`segment.ms`, `segment.bytes`).",
+        Scope("ledgerLimits", None),
+    )] = None
+    compaction: Annotated[Compaction | None, Policy(
+        "Compacts a log in place (`cleanup.policy=compact`).",
+        Scope("compaction", None),
+    )] = None
+    configs: Annotated[dict[str, str], Policy(
+        "What tools of a front's protocol configure of a topic, by that protocol's names.",
+        Scope("configs", None, {}),
+    )] = {}
+    # fmt: on
 
     @property
     def checks_messages(self) -> bool:
-        """Whether messages have to be looked at one by one before they are stored."""
+        """Whether each message must be inspected before it is stored."""
         return self.max_message_size > 0 or self.delayed_delivery.max_delivery_delay_in_millis > 0
 
 
-_SOURCES: Final[dict[str, tuple[str | None, str | None, str]]] = {
-    "message_ttl_seconds": ("message_ttl", "message_ttl_in_seconds", "message_ttl_seconds"),
-    "retention": ("retention", "retention_policies", "retention"),
-    "auto_topic_creation": (None, "auto_topic_creation", "auto_topic_creation"),
-    "inactive_topics": ("inactive_topics", "inactive_topic_policies", "inactive_topics"),
-    "delayed_delivery": ("delayed_delivery", "delayed_delivery_policies", "delayed_delivery"),
-    "deduplication": ("deduplication", "deduplication", "deduplication"),
-    "deduplication_inactivity_minutes": (None, None, "deduplication_inactivity_minutes"),
-    "max_producers_per_topic": (
-        "max_producers", "max_producers_per_topic", "max_producers_per_topic",
-    ),
-    "max_consumers_per_topic": (
-        "max_consumers", "max_consumers_per_topic", "max_consumers_per_topic",
-    ),
-    "max_consumers_per_subscription": (
-        "max_consumers_per_subscription",
-        "max_consumers_per_subscription",
-        "max_consumers_per_subscription",
-    ),
-    "max_subscriptions_per_topic": (
-        "max_subscriptions", "max_subscriptions_per_topic", "max_subscriptions_per_topic",
-    ),
-    "max_topics_per_namespace": (None, "max_topics_per_namespace", "max_topics_per_namespace"),
-    "max_unacked_per_consumer": (
-        "max_unacked_on_consumer",
-        "max_unacked_messages_per_consumer",
-        "max_unacked_messages_per_consumer",
-    ),
-    "max_unacked_per_subscription": (
-        "max_unacked_on_subscription",
-        "max_unacked_messages_per_subscription",
-        "max_unacked_messages_per_subscription",
-    ),
-    "max_delayed_per_subscription": (None, None, "max_delayed_per_subscription"),
-    "subscription_expiration_minutes": (
-        None, "subscription_expiration_time_minutes", "subscription_expiration_minutes",
-    ),
-    "max_message_size": ("max_message_size", None, "max_message_size"),
-    "compaction_threshold": (
-        "compaction_threshold", "compaction_threshold", "compaction_threshold",
-    ),
-}  # fmt: skip
-"""Where the answer to a plain question is written: by the topic, the namespace, the broker."""
+if TYPE_CHECKING:
+
+    class TopicPolicies(Struct, frozen=True):
+        """What one topic decides; its fields are the policies of that level, by name."""
+
+        def __init__(self, **decided: Any) -> None: ...
+        def __getattr__(self, policy: str) -> Any: ...
+
+    class NamespacePolicies(NamespaceRecord, frozen=True):
+        """What one namespace decides, as `/admin/v2/namespaces/T/N` shows it."""
+
+        def __init__(self, **decided: Any) -> None: ...
+        def __getattr__(self, policy: str) -> Any: ...
+else:
+    TopicPolicies = levels_of(Effective).topic
+    NamespacePolicies = levels_of(Effective).namespace
 
 
 def effective(
-    broker: BrokerDefaults,
+    broker: Broker,
     namespace: NamespacePolicies,
     topic: TopicPolicies,
     cluster: str = "standalone",
-) -> Effective:
-    """Every question answered by the nearest that has an answer."""
-    answers: dict[str, Any] = {}
-    for question, names in _SOURCES.items():
-        for decider, name in zip((topic, namespace, broker), names, strict=True):
-            if name is not None and (answer := getattr(decider, name)) is not None:
-                answers[question] = answer
-                break
-    for question in RATES:
-        rate = decided(question, topic.extra, namespace.extra, cluster)
-        answers[question] = getattr(broker, question) if rate is None else rate
-    subscriptions = topic.auto_subscription_creation or namespace.auto_subscription_creation
-    types = topic.subscription_types or namespace.subscription_types_enabled
-    return Effective(
-        backlog_quotas={
-            **broker.backlog_quotas,
-            **namespace.backlog_quota_map,
-            **topic.backlog_quotas,
-        },
-        auto_subscription_creation=(
-            broker.auto_subscription_creation
-            if subscriptions is None
-            else subscriptions.allow_auto_subscription_creation
-        ),
-        encryption_required=namespace.encryption_required,
-        subscription_types=tuple(types) if types else broker.subscription_types,
-        log_limits=topic.log_limits,
-        ledger_limits=topic.ledger_limits,
-        compaction=topic.compaction,
-        configs=topic.configs,
-        **answers,
-    )
+) -> Broker:
+    """Each policy as the nearest level decides it."""
+    return levels_of(type(broker)).in_force(broker, namespace, topic, cluster)
 
 
 def decode(body: bytes, kind: type[Kind]) -> Kind:
-    """Read policies; an empty body or `null` decides nothing, nor does a `null` within."""
+    """Read a record; an empty body or `null` decides nothing, nor does a `null` within."""
     if not body.strip():
         return kind()
     try:
@@ -372,7 +282,7 @@ def decode(body: bytes, kind: type[Kind]) -> Kind:
 
 
 def _decided(value: Any) -> Any:
-    """Without what is null, and with the names of today."""
+    """The value without nulls, and with today's names."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -385,6 +295,9 @@ def _decided(value: Any) -> Any:
     # until 2.8 a backlog quota knew sizes only, and tools still send them so
     if "policy" in decided and "limit" in decided:
         decided.setdefault("limitSize", decided["limit"])
+    # records of versions before 0.5 keep apart what had no field
+    if isinstance(extra := decided.get("extra"), dict):
+        decided = {**extra, **decided}
     return decided
 
 

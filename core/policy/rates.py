@@ -1,14 +1,11 @@
-"""Rate limits as policies say them: Pulsar's names, read into `throttle.RateLimit`. Pure.
+"""Rate limits as tools send them: Pulsar's names, read into `throttle.RateLimit`. Pure.
 
-They are stored as tools sent them, among what has no field of its own (`extra`). A rate of a
-namespace is kept by cluster. What cannot be read as a rate decides nothing, so that a slip in one
-policy does not keep a topic from being loaded; -1 and 0 decide that there is no limit.
+A value that cannot be read as a rate decides nothing; -1 and 0 decide that there is no limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -40,7 +37,6 @@ class SubscribeRate(Struct, frozen=True, rename="camel"):
 
 
 Rate = TypeVar("Rate", PublishRate, DispatchRate, SubscribeRate)
-Reader = Callable[[Any], RateLimit | None]
 
 
 def _read(sent: Any, kind: type[Rate]) -> Rate | None:
@@ -87,24 +83,19 @@ def limit_of(
     return RateLimit(max(messages, 0), max(size, 0), period, relative)
 
 
-RATES: Final[Mapping[str, tuple[str, str, Reader]]] = {
-    "publish_rate": ("publishRate", "publishMaxMessageRate", publish_rate),
-    "dispatch_rate": ("dispatchRate", "topicDispatchRate", dispatch_rate),
-    "subscription_dispatch_rate": (
-        "subscriptionDispatchRate", "subscriptionDispatchRate", dispatch_rate,
-    ),
-    "subscribe_rate": ("subscribeRate", "clusterSubscribeRate", subscribe_rate),
-}  # fmt: skip
-"""Of each question: where a topic writes the answer, where a namespace does, how it is read."""
+def show_dispatch_rate(rate: RateLimit) -> dict[str, Any]:
+    """As Apache's broker (4.2) shows the limit that holds."""
+    return {
+        "dispatchThrottlingRateInMsg": round(rate.messages),
+        "dispatchThrottlingRateInByte": round(rate.bytes),
+        "relativeToPublishRate": rate.relative,
+        "ratePeriodInSecond": round(rate.period_seconds),
+    }
 
 
-def decided(
-    question: str, topic: Mapping[str, Any], namespace: Mapping[str, Any], cluster: str
-) -> RateLimit | None:
-    """What a topic says, or else its namespace for this cluster."""
-    of_topic, of_namespace, read = RATES[question]
-    found = read(topic[of_topic]) if of_topic in topic else None
-    by_cluster = namespace.get(of_namespace)
-    if found is None and isinstance(by_cluster, Mapping) and cluster in by_cluster:
-        found = read(by_cluster[cluster])
-    return found
+def show_subscribe_rate(rate: RateLimit) -> dict[str, Any]:
+    """As Apache's broker (4.2) shows the limit that holds."""
+    return {
+        "subscribeThrottlingRatePerConsumer": round(rate.messages),
+        "ratePeriodInSecond": round(rate.period_seconds if rate.limits else 30),
+    }

@@ -22,12 +22,7 @@ from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.environment import Environment
@@ -69,7 +64,7 @@ class Bench:
 
     async def topic(self, name: str = "t", **policies: Any) -> PersistentTopic:
         """A topic, loaded from the stores as they are."""
-        wanted = effective(BrokerDefaults(**policies), NamespacePolicies(), TopicPolicies())
+        wanted = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
         topic = PersistentTopic(self.env, TopicName.parse(name), wanted)
         await topic.load()
         return topic
@@ -78,7 +73,7 @@ class Bench:
         self, name: str = "non-persistent://public/default/t", **policies: Any
     ) -> NonPersistentTopic:
         """A topic that stores nothing."""
-        wanted = effective(BrokerDefaults(**policies), NamespacePolicies(), TopicPolicies())
+        wanted = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
         topic = NonPersistentTopic(self.env, TopicName.parse(name), wanted)
         await topic.load()
         return topic

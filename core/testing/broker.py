@@ -12,7 +12,7 @@ from magnetar.core.broker.broker import ALONE, Broker, BrokerSettings
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.policy.policies import BrokerDefaults
+from magnetar.core.policy.policies import Effective
 from magnetar.core.testing.clock import FixedClock
 from magnetar.core.testing.ledgers import MemoryLedgers
 
@@ -36,7 +36,7 @@ async def running(
     """
     stores = stores or Stores()
     settings = BrokerSettings(
-        defaults=BrokerDefaults(**defaults), roll=RollLimits(entries_max=10, age_ms_min=0)
+        defaults=Effective(**defaults), roll=RollLimits(entries_max=10, age_ms_min=0)
     )
     broker = Broker(
         settings, stores.ledgers, stores.metadata, stores.clock, lambda: None, ownership

@@ -1,13 +1,13 @@
-"""The reference of all settings, as the generated part of docs/configuration.md.
+"""The reference of all settings, and the generated parts of the pages in docs.
 
-`python -m magnetar.settings.reference docs/configuration.md` writes it anew (`make docs`); a test
-fails while the page and the settings differ.
+`make docs` writes them; tests fail while a page differs from what it is generated from.
 """
 
 import sys
 from pathlib import Path
 from typing import Final
 
+from magnetar.settings.policies import policy_table
 from magnetar.settings.registry import FLAGS, SECTIONS, SETTINGS, Setting
 from magnetar.settings.toml import toml_value
 
@@ -34,18 +34,19 @@ def _row(setting: Setting) -> str:
     return f"| `{setting.key}` | {default} | {setting.expected} | {setting.description}{flag} |"
 
 
-def with_reference(page: str) -> str:
+def with_part(page: str, part: str) -> str:
     """The page with its generated part replaced."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     assert begin, "the page has no begin mark"
     assert end, "the page has no end mark"
-    return head + BEGIN + "\n" + reference() + END + tail
+    return head + BEGIN + "\n" + part + END + tail
 
 
 def main() -> None:
-    page = Path(sys.argv[1])
-    page.write_text(with_reference(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for page, part in ("configuration.md", reference()), ("admin.md", policy_table()):
+        path = Path(sys.argv[1], page)
+        path.write_text(with_part(path.read_text(encoding="utf-8"), part), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.broker.broker import BrokerSettings
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits
-from magnetar.core.policy.policies import BacklogQuota
+from magnetar.core.policy.values import BacklogQuota
 from magnetar.settings import SETTINGS, load
 from magnetar.shares import (
     bookie_settings,

@@ -63,7 +63,7 @@ def application(front: HttpFront) -> ASGIApp:
             *routes(front, page.ROUTES),
             *routes(front, health.ROUTES),
             *mounted(front, lookup.TABLES),
-            *mounted(front, tables.TABLES),
+            *mounted(front, tables.tables(front.broker.catalog.levels)),
         ],
         exception_handlers={
             BrokerError: _told,

@@ -19,14 +19,8 @@ from msgspec.structs import replace
 
 from magnetar.core.entry.kafka import compression
 from magnetar.core.entry.kafka.compression import NONE
-from magnetar.core.policy.policies import (
-    Compaction,
-    Effective,
-    LedgerLimits,
-    LogLimits,
-    Retention,
-    TopicPolicies,
-)
+from magnetar.core.policy.policies import Effective, TopicPolicies
+from magnetar.core.policy.values import Compaction, LedgerLimits, LogLimits, Retention
 from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 
 INT64_MAX: Final = 2**63 - 1

@@ -21,7 +21,8 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.policy.policies import AutoTopicCreation, BrokerDefaults
+from magnetar.core.policy.policies import Effective
+from magnetar.core.policy.values import AutoTopicCreation
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.client import ClientProducer
@@ -35,7 +36,7 @@ B = TopicName.parse("b")
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    defaults = BrokerDefaults(auto_topic_creation=AutoTopicCreation(False))
+    defaults = Effective(auto_topic_creation=AutoTopicCreation(False))
     settings = BrokerSettings(defaults=defaults)
     made = Broker(settings, MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None)
     async with trio.open_nursery() as nursery:

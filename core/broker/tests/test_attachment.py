@@ -8,7 +8,7 @@ import trio
 from magnetar.core.broker.attachment import ATTACH_SECONDS, Marks, attach
 from magnetar.core.kernel.errors import BrokerError, ConsumerBusy, NotReady, TopicNotFound
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import AutoTopicCreation
+from magnetar.core.policy.values import AutoTopicCreation
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.topic.persistent_topic import PersistentTopic

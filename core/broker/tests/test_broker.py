@@ -14,7 +14,8 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.ledger.log.managed_ledger import LogState
-from magnetar.core.policy.policies import AutoTopicCreation, NamespacePolicies
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.policy.values import AutoTopicCreation
 from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
@@ -276,7 +277,7 @@ async def test_volatile_topics_are_there_while_they_are_loaded() -> None:
 
 
 async def test_policies_reach_loaded_topics_and_their_subscriptions() -> None:
-    async with running(max_unacked_messages_per_consumer=1) as broker:
+    async with running(max_unacked_per_consumer=1) as broker:
         topic = await broker.topic(A)
         assert isinstance(topic, PersistentTopic)
         await broker.topic(VOLATILE)
@@ -284,7 +285,7 @@ async def test_policies_reach_loaded_topics_and_their_subscriptions() -> None:
         places = await stored(topic.ledger, b"x", b"y", b"z")
         broker.dispatch()
         client.flow(10)
-        policies = NamespacePolicies(max_unacked_messages_per_consumer=0)
+        policies = NamespacePolicies(max_unacked_per_consumer=0)
         await broker.catalog.set_policies(DEFAULT, policies)
         broker.policies_changed(DEFAULT)
         await settled()

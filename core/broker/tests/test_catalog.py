@@ -16,7 +16,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.policy.policies import BrokerDefaults, NamespacePolicies, TopicPolicies, encode
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, encode
 from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.testing.metadata import overwrite
 
@@ -26,7 +26,7 @@ A = TopicName.parse("a")
 
 
 async def opened(metadata: MemoryMetadata | None = None) -> Catalog:
-    catalog = Catalog(metadata or MemoryMetadata(), BrokerDefaults(), "standalone")
+    catalog = Catalog(metadata or MemoryMetadata(), Effective(), "standalone")
     await catalog.open()
     return catalog
 
@@ -37,7 +37,7 @@ async def test_what_every_client_expects_is_there() -> None:
     assert await catalog.clusters() == ["standalone"]
     assert await catalog.namespaces("public") == ["public/default"]
     assert await catalog.has_namespace(DEFAULT)
-    await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=7))
+    await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=7))
     again = await opened(metadata)
     assert (await again.effective(A)).message_ttl_seconds == 7, "opening again changes nothing"
 
@@ -54,10 +54,10 @@ async def test_clusters_and_tenants() -> None:
         await catalog.put_tenant("me", Tenant(allowed_clusters=["nowhere"]), create=True)
     await catalog.put_tenant("me", Tenant(allowed_clusters=["c"]), create=True)
     with pytest.raises(NotAllowed):
-        await catalog.create_namespace(MINE, NamespacePolicies(replication_clusters=["standalone"]))
-    await catalog.create_namespace(MINE, NamespacePolicies(replication_clusters=["c"]))
+        await catalog.create_namespace(MINE, NamespacePolicies(replication=["standalone"]))
+    await catalog.create_namespace(MINE, NamespacePolicies(replication=["c"]))
     with pytest.raises(AlreadyExists):
-        await catalog.create_namespace(MINE, NamespacePolicies(replication_clusters=["c"]))
+        await catalog.create_namespace(MINE, NamespacePolicies(replication=["c"]))
     with pytest.raises(AlreadyExists):
         await catalog.delete_tenant("me")
     await catalog.delete_namespace(MINE)
@@ -70,8 +70,8 @@ async def test_clusters_and_tenants() -> None:
 
 async def test_the_nearest_policy_holds() -> None:
     catalog = await opened()
-    await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=7))
-    await catalog.set_topic_policies(A, TopicPolicies(message_ttl=3))
+    await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=7))
+    await catalog.set_topic_policies(A, TopicPolicies(message_ttl_seconds=3))
     assert (await catalog.effective(A)).message_ttl_seconds == 3
     assert (await catalog.effective(A.partition(2))).message_ttl_seconds == 3
     assert (await catalog.effective(TopicName.parse("b"))).message_ttl_seconds == 7
@@ -108,8 +108,8 @@ async def test_what_somebody_else_changes_is_seen() -> None:
     catalog = await opened(metadata)
     await catalog.policies(DEFAULT)
     path = f"/admin/policies/{DEFAULT}"
-    await overwrite(metadata, path, encode(NamespacePolicies(message_ttl_in_seconds=9)))
-    assert (await catalog.policies(DEFAULT)).message_ttl_in_seconds == 9
+    await overwrite(metadata, path, encode(NamespacePolicies(message_ttl_seconds=9)))
+    assert (await catalog.policies(DEFAULT)).message_ttl_seconds == 9
 
 
 async def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
@@ -124,15 +124,15 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it() -> None:
         await go_on.wait()
         return found
 
-    await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=1))
+    await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=1))
     metadata.get = slow  # type: ignore[method-assign]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(catalog.policies, DEFAULT)
         await reading.wait()
         metadata.get = get  # type: ignore[method-assign]
-        await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=2))
+        await catalog.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=2))
         go_on.set()
-    assert (await catalog.policies(DEFAULT)).message_ttl_in_seconds == 2
+    assert (await catalog.policies(DEFAULT)).message_ttl_seconds == 2
 
 
 async def test_names_that_nobody_has_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,18 +149,18 @@ async def test_what_another_broker_changes_meanwhile_is_not_written_over() -> No
     async with ours.changing(DEFAULT):
         policies = await ours.policies(DEFAULT)
         topic = await ours.topic_policies(A)
-        await theirs.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=9))
-        await theirs.set_topic_policies(A, TopicPolicies(max_producers=1))
+        await theirs.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=9))
+        await theirs.set_topic_policies(A, TopicPolicies(max_producers_per_topic=1))
         with pytest.raises(BadVersion):
             await ours.set_policies(DEFAULT, policies)
         with pytest.raises(BadVersion):
             await ours.set_topic_policies(A, topic)
-    assert (await ours.policies(DEFAULT)).message_ttl_in_seconds == 9
+    assert (await ours.policies(DEFAULT)).message_ttl_seconds == 9
     async with ours.changing(DEFAULT):
         for seconds in (10, 11):
-            assert (await ours.policies(DEFAULT)).message_ttl_in_seconds == seconds - 1
-            await ours.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=seconds))
-    assert (await theirs.policies(DEFAULT)).message_ttl_in_seconds == 11
+            assert (await ours.policies(DEFAULT)).message_ttl_seconds == seconds - 1
+            await ours.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=seconds))
+    assert (await theirs.policies(DEFAULT)).message_ttl_seconds == 11
 
 
 async def test_two_brokers_may_start_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import QuotaExceeded, QuotaHeld, StorageFailed
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import BacklogQuota, InactiveTopics, LogLimits, Retention
+from magnetar.core.policy.values import BacklogQuota, InactiveTopics, LogLimits, Retention
 from magnetar.core.testing.bench import stored
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientProducer, attached

@@ -307,14 +307,14 @@ async def test_policies_are_changed_upon_what_was_read(brokers: tuple[Broker, Br
         for catalog in (ours, theirs):
             await catalog.policies(DEFAULT)
             await catalog.topic_policies(T)
-        await ours.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=1))
-        await ours.set_topic_policies(T, TopicPolicies(max_producers=1))
+        await ours.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=1))
+        await ours.set_topic_policies(T, TopicPolicies(max_producers_per_topic=1))
         with pytest.raises(BadVersion):
-            await theirs.set_policies(DEFAULT, NamespacePolicies(message_ttl_in_seconds=2))
+            await theirs.set_policies(DEFAULT, NamespacePolicies(message_ttl_seconds=2))
         with pytest.raises(BadVersion):
-            await theirs.set_topic_policies(T, TopicPolicies(max_producers=2))
-    assert (await theirs.policies(DEFAULT)).message_ttl_in_seconds == 1
-    assert (await theirs.topic_policies(T)).max_producers == 1
+            await theirs.set_topic_policies(T, TopicPolicies(max_producers_per_topic=2))
+    assert (await theirs.policies(DEFAULT)).message_ttl_seconds == 1
+    assert (await theirs.topic_policies(T)).max_producers_per_topic == 1
 
 
 async def test_a_topic_has_one_id(stores: Stores, brokers: tuple[Broker, Broker]) -> None:

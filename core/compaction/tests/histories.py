@@ -16,7 +16,7 @@ from magnetar.core.entry.record import Record
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.policy.policies import Compaction
+from magnetar.core.policy.values import Compaction
 from magnetar.core.testing.bench import Bench, Told, settled
 
 

@@ -12,13 +12,13 @@ from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.ledger.log.ledger_list_record import MIXED
-from magnetar.core.policy.policies import (
+from magnetar.core.policy.policies import TopicPolicies
+from magnetar.core.policy.values import (
     Compaction,
     InactiveTopics,
     LedgerLimits,
     LogLimits,
     Retention,
-    TopicPolicies,
 )
 from magnetar.core.testing.bench import Told, settled
 from magnetar.core.testing.broker import Stores, running

@@ -2,7 +2,7 @@
 
 from magnetar.core.compaction.plan import groups, plan
 from magnetar.core.ledger.log.chain import Chain, Segment
-from magnetar.core.policy.policies import Compaction
+from magnetar.core.policy.values import Compaction
 
 NOW = 1_000_000
 

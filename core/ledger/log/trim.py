@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar.core.ledger.log.chain import Position, Segment
-from magnetar.core.policy.policies import LedgerLimits, LogLimits, Retention
+from magnetar.core.policy.values import LedgerLimits, LogLimits, Retention
 
 MINUTE_MS = 60_000
 MEGABYTE = 1024 * 1024

@@ -3,73 +3,65 @@
 import pytest
 
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
-from magnetar.core.policy.rates import RATES, limit_of
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.policy.rates import limit_of
 
 IN_NAMESPACE = NamespacePolicies(
-    extra={
-        "publishMaxMessageRate": {
-            "standalone": {"publishThrottlingRateInMsg": 7, "publishThrottlingRateInByte": -1}
-        },
-        "topicDispatchRate": {"elsewhere": {"dispatchThrottlingRateInMsg": 7}},
-        "subscriptionDispatchRate": {
-            "standalone": {
-                "dispatchThrottlingRateInMsg": -1,
-                "dispatchThrottlingRateInByte": "4096",
-                "relativeToPublishRate": False,
-                "ratePeriodInSecond": 10,
-            }
-        },
-        "clusterSubscribeRate": {
-            "standalone": {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 60}
-        },
-    }
+    publish_rate={
+        "standalone": {"publishThrottlingRateInMsg": 7, "publishThrottlingRateInByte": -1}
+    },
+    dispatch_rate={"elsewhere": {"dispatchThrottlingRateInMsg": 7}},
+    subscription_dispatch_rate={
+        "standalone": {
+            "dispatchThrottlingRateInMsg": -1,
+            "dispatchThrottlingRateInByte": "4096",
+            "relativeToPublishRate": False,
+            "ratePeriodInSecond": 10,
+        }
+    },
+    subscribe_rate={
+        "standalone": {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 60}
+    },
 )
 
 
 def test_rates_of_a_namespace_are_those_of_this_cluster() -> None:
-    found = effective(BrokerDefaults(), IN_NAMESPACE, TopicPolicies())
+    found = effective(Effective(), IN_NAMESPACE, TopicPolicies())
     assert found.publish_rate == RateLimit(7, 0)
     assert found.dispatch_rate == UNLIMITED
     assert found.subscription_dispatch_rate == RateLimit(0, 4096, 10)
     assert found.subscribe_rate == RateLimit(3, 0, 60)
-    assert effective(BrokerDefaults(), IN_NAMESPACE, TopicPolicies(), "elsewhere").dispatch_rate
+    assert effective(Effective(), IN_NAMESPACE, TopicPolicies(), "elsewhere").dispatch_rate
 
 
 def test_a_rate_may_be_relative_to_what_is_published() -> None:
     rate = {"dispatchThrottlingRateInMsg": 7, "relativeToPublishRate": True}
-    found = effective(
-        BrokerDefaults(), NamespacePolicies(), TopicPolicies(extra={"dispatchRate": rate})
-    )
+    found = effective(Effective(), NamespacePolicies(), TopicPolicies(dispatch_rate=rate))
     assert found.dispatch_rate == RateLimit(7, relative=True)
 
 
 def test_a_topic_decides_for_itself_even_that_there_is_no_limit() -> None:
     topic = TopicPolicies(
-        extra={
-            "publishRate": {"publishThrottlingRateInMsg": -1},
-            "dispatchRate": {"dispatchThrottlingRateInMsg": 5},
-        }
+        publish_rate={"publishThrottlingRateInMsg": -1},
+        dispatch_rate={"dispatchThrottlingRateInMsg": 5},
     )
-    broker = BrokerDefaults(publish_rate=RateLimit(1), subscribe_rate=RateLimit(2))
+    broker = Effective(publish_rate=RateLimit(1), subscribe_rate=RateLimit(2))
     found = effective(broker, IN_NAMESPACE, topic)
     assert found.publish_rate == UNLIMITED
     assert found.dispatch_rate == RateLimit(5)
     assert effective(broker, NamespacePolicies(), TopicPolicies()).publish_rate == RateLimit(1)
 
 
-@pytest.mark.parametrize("question", RATES)
+RATES = [policy.name for policy in levels_of(Effective).effective if policy.shape]
+
+
+@pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("nonsense", [{"a": []}, [], 7, "x", {"standalone": 7}])
-def test_nonsense_decides_nothing(question: str, nonsense: object) -> None:
-    of_topic, of_namespace, _read = RATES[question]
-    topic = TopicPolicies(extra={of_topic: nonsense if not isinstance(nonsense, dict) else 1})
-    namespace = NamespacePolicies(extra={of_namespace: nonsense})
-    found = getattr(effective(BrokerDefaults(), namespace, topic), question)
+def test_nonsense_decides_nothing(rate: str, nonsense: object) -> None:
+    topic = TopicPolicies(**{rate: nonsense if not isinstance(nonsense, dict) else 1})
+    namespace = NamespacePolicies(**{rate: nonsense})
+    found = getattr(effective(Effective(), namespace, topic), rate)
     assert not found.limits
 
 

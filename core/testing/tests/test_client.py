@@ -1,12 +1,7 @@
 """Clients of a topic that remember what they were told."""
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
 from magnetar.core.testing.bench import bench
 from magnetar.core.testing.client import ClientProducer, attached, attached_unstored
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
@@ -50,7 +45,7 @@ async def test_a_producer_is_told_what_becomes_of_it() -> None:
 
 async def test_where_nothing_is_stored() -> None:
     async with bench() as desk:
-        policies = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+        policies = effective(Effective(), NamespacePolicies(), TopicPolicies())
         topic = NonPersistentTopic(desk.env, TopicName.parse("non-persistent://a/b/t"), policies)
         client = await attached_unstored(topic, SubscriptionType.SHARED, permits=1)
         topic.publish([b"x", b"y"], None, lambda _result: None)

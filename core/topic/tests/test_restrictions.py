@@ -4,14 +4,8 @@ import pytest
 
 from magnetar.core.kernel.errors import ConsumerBusy, NotAllowed
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    DelayedDelivery,
-    Effective,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.policy.values import DelayedDelivery
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.restrictions import check_consumer, check_subscriptions, refused
 from magnetar.core.topic.subscription.consumer import Consumer
@@ -19,9 +13,9 @@ from magnetar.core.topic.subscription.consumer import Consumer
 
 def policies(size_max: int | None = None, delay_max: int = 0) -> Effective:
     namespace = NamespacePolicies(
-        delayed_delivery_policies=DelayedDelivery(max_delivery_delay_in_millis=delay_max)
+        delayed_delivery=DelayedDelivery(max_delivery_delay_in_millis=delay_max)
     )
-    return effective(BrokerDefaults(), namespace, TopicPolicies(max_message_size=size_max))
+    return effective(Effective(), namespace, TopicPolicies(max_message_size=size_max))
 
 
 def test_most_topics_look_at_nothing() -> None:
@@ -54,8 +48,8 @@ class Crowd:
 def test_consumers_of_all_subscriptions_count_together() -> None:
     name = TopicName.parse("t")
     few = effective(
-        BrokerDefaults(max_consumers_per_topic=3, max_subscriptions_per_topic=2),
-        NamespacePolicies(subscription_types_enabled=["Shared"]),
+        Effective(max_consumers_per_topic=3, max_subscriptions_per_topic=2),
+        NamespacePolicies(subscription_types=["Shared"]),
         TopicPolicies(),
     )
     check_consumer(name, few, [Crowd(1), Crowd(1)], "Shared")

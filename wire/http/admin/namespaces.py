@@ -18,9 +18,10 @@ from magnetar.core.broker import administration
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import AuthPolicies, Bundles, NamespacePolicies
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.http.admin.policies.namespaces import changed, shown, taken
+from magnetar.wire.http.admin.policies.namespaces import change, shown, taken
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.lookup import check_bundle
 from magnetar.wire.http.routes import Table, alone, not_here, plain_text
@@ -40,7 +41,7 @@ async def listed(ask: Ask) -> list[str]:
 
 
 async def get(ask: Ask) -> dict[str, Any]:
-    return shown(await ask.broker.catalog.policies(ask.namespace))
+    return shown(ask, await ask.broker.catalog.policies(ask.namespace))
 
 
 async def create(ask: Ask) -> None:
@@ -48,7 +49,7 @@ async def create(ask: Ask) -> None:
     body = await ask.value(Any)
     if isinstance(body, list):
         body = {"replication_clusters": body}
-    policies = msgspec.structs.replace(taken(body or {}), bundles=Bundles())
+    policies = msgspec.structs.replace(taken(ask, body or {}), bundles=Bundles())
     try:
         await ask.broker.catalog.create_namespace(ask.namespace, policies)
     except AlreadyExists as error:
@@ -140,13 +141,13 @@ async def grant(ask: Ask) -> None:
     actions = await ask.value(list[str]) or []
     auth = await _auth(ask)
     auth.namespace_auth[ask.part("role")] = sorted(set(actions))
-    await changed(ask, auth_policies=auth)
+    await change(ask, auth_policies=auth)
 
 
 async def revoke(ask: Ask) -> None:
     auth = await _auth(ask)
     auth.namespace_auth.pop(ask.part("role"), None)
-    await changed(ask, auth_policies=auth)
+    await change(ask, auth_policies=auth)
 
 
 async def subscription_permissions(ask: Ask) -> dict[str, list[str]]:
@@ -156,14 +157,14 @@ async def subscription_permissions(ask: Ask) -> dict[str, list[str]]:
 async def grant_subscription(ask: Ask) -> None:
     auth = await _auth(ask)
     auth.subscription_auth[ask.subscription] = await ask.value(list[str]) or []
-    await changed(ask, auth_policies=auth)
+    await change(ask, auth_policies=auth)
 
 
 async def revoke_subscription(ask: Ask) -> None:
     auth = await _auth(ask)
     roles = auth.subscription_auth.get(ask.subscription, [])
     auth.subscription_auth[ask.subscription] = [one for one in roles if one != ask.part("role")]
-    await changed(ask, auth_policies=auth)
+    await change(ask, auth_policies=auth)
 
 
 async def _auth(ask: Ask) -> AuthPolicies:
@@ -183,11 +184,11 @@ async def properties(ask: Ask) -> dict[str, str]:
 
 async def set_properties(ask: Ask) -> None:
     given = await ask.value(dict[str, str]) or {}
-    await changed(ask, properties={**(await _policies(ask)).properties, **given})
+    await change(ask, properties={**(await _policies(ask)).properties, **given})
 
 
 async def clear_properties(ask: Ask) -> None:
-    await changed(ask, properties={})
+    await change(ask, properties={})
 
 
 async def get_property(ask: Ask) -> Response:
@@ -199,13 +200,13 @@ async def get_property(ask: Ask) -> Response:
 
 async def set_property(ask: Ask) -> None:
     present = (await _policies(ask)).properties
-    await changed(ask, properties={**present, ask.part("key"): ask.part("value")})
+    await change(ask, properties={**present, ask.part("key"): ask.part("value")})
 
 
 async def remove_property(ask: Ask) -> Response:
     present = dict((await _policies(ask)).properties)
     before = present.pop(ask.part("key"), "")
-    await changed(ask, properties=present)
+    await change(ask, properties=present)
     return plain_text(before)
 
 

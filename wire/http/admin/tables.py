@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from magnetar.core.policy.declaration import Levels
 from magnetar.wire.http.admin import (
     absent,
     alone,
@@ -23,24 +22,31 @@ from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
 from magnetar.wire.http.routes import Table
 
-TOPICS: Final[Table] = (
-    *topics.TABLE,
-    *partitions.TABLE,
-    *topic_properties.TABLE,
-    *topic_stats.TABLE,
-    *internal_stats.TABLE,
-    *subscriptions.TABLE,
-    *messages.TABLE,
-    *topic_policies.TABLE,
-    *alone.TOPICS,
-)
-TABLES: Final[dict[str, Table]] = {
-    "/admin/v2/clusters": (*clusters.TABLE, *alone.CLUSTERS),
-    "/admin/v2/tenants": tenants.TABLE,
-    "/admin/v2/namespaces": (*namespaces.TABLE, *namespace_policies.TABLE, *alone.NAMESPACES),
-    "/admin/v2/persistent": TOPICS,
-    "/admin/v2/non-persistent": TOPICS,
-    "/admin/v2/brokers": brokers.BROKERS,
-    "/admin/v2/broker-stats": brokers.STATS,
-    **absent.TABLES,
-}
+
+def tables(levels: Levels) -> dict[str, Table]:
+    """By the path each table is mounted at; the paths of policies follow their declarations."""
+    of_topics: Table = (
+        *topics.TABLE,
+        *partitions.TABLE,
+        *topic_properties.TABLE,
+        *topic_stats.TABLE,
+        *internal_stats.TABLE,
+        *subscriptions.TABLE,
+        *messages.TABLE,
+        *topic_policies.table(levels),
+        *alone.TOPICS,
+    )
+    return {
+        "/admin/v2/clusters": (*clusters.TABLE, *alone.CLUSTERS),
+        "/admin/v2/tenants": tenants.TABLE,
+        "/admin/v2/namespaces": (
+            *namespaces.TABLE,
+            *namespace_policies.table(levels),
+            *alone.NAMESPACES,
+        ),
+        "/admin/v2/persistent": of_topics,
+        "/admin/v2/non-persistent": of_topics,
+        "/admin/v2/brokers": brokers.BROKERS,
+        "/admin/v2/broker-stats": brokers.STATS,
+        **absent.TABLES,
+    }

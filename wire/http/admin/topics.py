@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.topic_list import topics_of
-from magnetar.core.policy.policies import AuthPolicies
+from magnetar.core.policy.values import AuthPolicies
 from magnetar.wire.http.admin import topic_properties
-from magnetar.wire.http.admin.policies.namespaces import changed
+from magnetar.wire.http.admin.policies.namespaces import change
 from magnetar.wire.http.admin.reaching import AdminMessageId, each, each_stored, message_id, stored
 from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.routes import Table, alone, not_here
@@ -134,7 +134,7 @@ async def _set_actions(ask: Ask, actions: list[str] | None) -> None:
     if actions is not None:
         roles[ask.part("role")] = sorted(set(actions))
     topics = {**auth.topic_auth, ask.topic.full: roles}
-    await changed(
+    await change(
         ask, auth_policies=AuthPolicies(auth.namespace_auth, topics, auth.subscription_auth)
     )
 

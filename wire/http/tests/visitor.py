@@ -98,6 +98,7 @@ async def visiting(
     ledgers: MemoryLedgers | None = None,
     health: HealthCheck | None = None,
     ownership: Ownership = ALONE,
+    settings: BrokerSettings | None = None,
 ) -> AsyncIterator[Visitor]:
     """A broker on fakes and a visitor of its HTTP side. What is to be dispatched is, soon."""
     token = trio.lowlevel.current_trio_token()
@@ -106,7 +107,7 @@ async def visiting(
         token.run_sync_soon(broker.dispatch, idempotent=True)
 
     broker = Broker(
-        BrokerSettings(),
+        settings or BrokerSettings(),
         ledgers or MemoryLedgers(),
         MemoryMetadata(),
         SystemClock(),

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    Compaction,
-    LedgerLimits,
-    LogLimits,
-    NamespacePolicies,
-    Retention,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
+from magnetar.core.policy.values import Compaction, LedgerLimits, LogLimits, Retention
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 
@@ -52,7 +44,7 @@ def test_what_may_not(name: str, value: str | None) -> None:
 
 
 def shown(topic: TopicPolicies) -> dict[str, str]:
-    return configs.shown(effective(BrokerDefaults(), NamespacePolicies(), topic), DEFAULTS)
+    return configs.shown(effective(Effective(), NamespacePolicies(), topic), DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +85,7 @@ def test_the_size_of_messages_is_one_policy() -> None:
 def test_what_is_asked_for_each_batch() -> None:
     wanted = {"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact"}
     applied = configs.applied(TopicPolicies(), wanted, DEFAULTS)
-    rules = configs.rules(effective(BrokerDefaults(), NamespacePolicies(), applied), DEFAULTS)
+    rules = configs.rules(effective(Effective(), NamespacePolicies(), applied), DEFAULTS)
     assert (rules.bytes_max, rules.append_time, rules.keyed, rules.insync) == (777, True, True, 1)
 
 
@@ -127,8 +119,8 @@ def test_how_logs_are_compacted() -> None:
     assert both.ledger_limits is None
     neither = configs.applied(both, {}, DEFAULTS)
     assert neither.compaction is None
-    held = effective(BrokerDefaults(), NamespacePolicies(), applied)
+    held = effective(Effective(), NamespacePolicies(), applied)
     assert (held.compaction, held.ledger_limits) == (applied.compaction, applied.ledger_limits)
     for found, limited in ((applied, False), (both, True), (neither, True)):
-        held = effective(BrokerDefaults(), NamespacePolicies(), found)
+        held = effective(Effective(), NamespacePolicies(), found)
         assert configs.rules(held, DEFAULTS).limited is limited

@@ -10,7 +10,7 @@ from magnetar.core.ledger.log.trim import (
     should_roll,
     trimmable,
 )
-from magnetar.core.policy.policies import LedgerLimits, LogLimits, Retention
+from magnetar.core.policy.values import LedgerLimits, LogLimits, Retention
 
 LIMITS = RollLimits(entries_max=100, bytes_max=1000, age_ms_min=10, age_ms_max=50)
 NOW_MS = 1000 * MINUTE_MS

@@ -4,12 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import StorageFailed
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.bench import Bench, settled
 from magnetar.core.testing.client import ClientProducer
@@ -122,7 +117,7 @@ async def test_it_stays_on_if_it_cannot_be_turned_off(desk: Bench) -> None:
         raise StorageFailed("no")
 
     desk.metadata.delete = fail  # type: ignore[method-assign]
-    off = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+    off = effective(Effective(), NamespacePolicies(), TopicPolicies())
     topic.set_policies(off)
     await settled()
     assert topic.deduplication.on
@@ -136,8 +131,8 @@ async def test_it_is_switched_on_and_off(desk: Bench) -> None:
     assert topic.last_sequence_of("p") == -1
     assert not topic.looks_at_messages
     await publish(topic, 7)
-    on = effective(BrokerDefaults(**ON), NamespacePolicies(), TopicPolicies())
-    off = effective(BrokerDefaults(), NamespacePolicies(), TopicPolicies())
+    on = effective(Effective(**ON), NamespacePolicies(), TopicPolicies())
+    off = effective(Effective(), NamespacePolicies(), TopicPolicies())
     topic.set_policies(on)
     await settled()
     assert judged(topic, 7) == [NEW], "it begins now"

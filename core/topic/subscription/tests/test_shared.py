@@ -148,7 +148,7 @@ async def test_batches_in_part(desk: Bench) -> None:
 async def test_too_much_unacknowledged_blocks_the_consumer_and_keeps_its_permits(
     desk: Bench,
 ) -> None:
-    topic = await desk.topic(max_unacked_messages_per_consumer=4)
+    topic = await desk.topic(max_unacked_per_consumer=4)
     a = await attached(topic, SHARED, permits=4)
     places = await desk.published(topic, *[b"x"] * 10)
     await desk.dispatch()
@@ -167,7 +167,7 @@ async def test_too_much_unacknowledged_blocks_the_consumer_and_keeps_its_permits
 
 
 async def test_too_much_unacknowledged_blocks_the_subscription(desk: Bench) -> None:
-    topic = await desk.topic(max_unacked_messages_per_subscription=4)
+    topic = await desk.topic(max_unacked_per_subscription=4)
     a = await attached(topic, SHARED, name="a", permits=2)
     b = await attached(topic, SHARED, name="b", permits=2)
     places = await desk.published(topic, *[b"x"] * 10)
@@ -184,17 +184,17 @@ async def test_too_much_unacknowledged_blocks_the_subscription(desk: Bench) -> N
 
 
 async def test_limits_change_for_those_who_are_here(desk: Bench) -> None:
-    topic = await desk.topic(max_unacked_messages_per_consumer=2)
+    topic = await desk.topic(max_unacked_per_consumer=2)
     a = await attached(topic, SHARED, permits=2)
     places = await desk.published(topic, *[b"x"] * 4)
     await desk.dispatch()
     a.flow(2)
     await desk.dispatch()
     assert a.got == places[:2]
-    topic.set_policies((await desk.topic("u", max_unacked_messages_per_consumer=0)).policies)
+    topic.set_policies((await desk.topic("u", max_unacked_per_consumer=0)).policies)
     await desk.dispatch()
     assert a.got == places
-    topic.set_policies((await desk.topic("v", max_unacked_messages_per_subscription=3)).policies)
+    topic.set_policies((await desk.topic("v", max_unacked_per_subscription=3)).policies)
     assert out_of(topic).out.blocked
 
 

@@ -2,7 +2,11 @@
 
 import pytest
 
-from magnetar.wire.http.admin.tables import TABLES
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective
+from magnetar.wire.http.admin.tables import tables
+
+TABLES = tables(levels_of(Effective))
 
 EXPECTED = {
     "/admin/v2/clusters": ["", "/{cluster}"],

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.kafka.compression import CODECS, Oversized, compress_records
 from magnetar.core.entry.kafka.record_batch import HEADER_BYTES, zigzag
-from magnetar.core.policy.policies import (
-    BrokerDefaults,
-    NamespacePolicies,
-    TopicPolicies,
-    effective,
-)
+from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.configs import ProduceRules, rules
 from magnetar.wire.kafka.errors import KafkaRefusal
@@ -69,7 +64,7 @@ BAD: list[tuple[str, bytes, int]] = [
 def codes(**configs: str) -> ProduceRules:
     named = {name.replace("_", "."): value for name, value in configs.items()}
     policies = TopicPolicies(configs=named)
-    return rules(effective(BrokerDefaults(), NamespacePolicies(), policies), {})
+    return rules(effective(Effective(), NamespacePolicies(), policies), {})
 
 
 @pytest.mark.parametrize(("records", "count"), [case[1:] for case in BAD], ids=[c[0] for c in BAD])

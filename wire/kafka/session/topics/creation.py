@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import InactiveTopics, TopicPolicies
+from magnetar.core.policy.policies import TopicPolicies
+from magnetar.core.policy.values import InactiveTopics
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.names import called
 from magnetar.wire.kafka.session.topics import internal

@@ -8,7 +8,8 @@ from trio.testing import MockClock
 
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.link.memory.pauses import PAUSE_RATE
-from magnetar.core.policy.policies import BacklogQuota, NamespacePolicies, TopicPolicies
+from magnetar.core.policy.policies import NamespacePolicies, TopicPolicies
+from magnetar.core.policy.values import BacklogQuota
 from magnetar.core.topic.restrictions import PROPERTIES_BYTES_MAX
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.session import attached
@@ -18,10 +19,10 @@ from magnetar.wire.pulsar.tests import peer
 DEFAULT = NamespaceName("public", "default")
 
 
-async def decide(stage: Stage, topic: TopicPolicies | None = None, **extra: object) -> None:
+async def decide(stage: Stage, topic: TopicPolicies | None = None, **rates: object) -> None:
     """Policies of the namespace, and of topic `t`."""
-    by_cluster = {name: {"standalone": value} for name, value in extra.items()}
-    await stage.broker.catalog.set_policies(DEFAULT, NamespacePolicies(extra=by_cluster))
+    by_cluster = {name: {"standalone": value} for name, value in rates.items()}
+    await stage.broker.catalog.set_policies(DEFAULT, NamespacePolicies(**by_cluster))
     if topic is not None:
         await stage.broker.catalog.set_topic_policies(TopicName.parse("t"), topic)
     stage.broker.policies_changed(DEFAULT)
@@ -40,7 +41,7 @@ def sends(first: int, count: int) -> list[bytes]:
 async def test_a_publish_rate_slows_down_and_refuses_nothing(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
-    await decide(stage, publishMaxMessageRate={"publishThrottlingRateInMsg": 10})
+    await decide(stage, publish_rate={"publishThrottlingRateInMsg": 10})
     client, other = await writer(stage), await writer(stage, "u")
     assert kinds(await client.says(*sends(0, 9))) == ["SEND_RECEIPT"] * 9
     assert not client.line.paused
@@ -63,7 +64,7 @@ async def test_who_pays_for_long_hears_that_the_server_lives(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
     """Its pings are not read, and without an answer it would leave, come again, and send it all."""
-    await decide(stage, publishMaxMessageRate={"publishThrottlingRateInMsg": 1})
+    await decide(stage, publish_rate={"publishThrottlingRateInMsg": 1})
     client = await writer(stage)
     assert kinds(await client.says(*sends(0, 51))) == ["SEND_RECEIPT"] * 51, "at once: no word more"
     told = []
@@ -84,7 +85,7 @@ async def test_who_pays_for_long_hears_that_the_server_lives(
 async def test_connections_share_the_rate_of_a_topic(
     stage: Stage, autojump_clock: MockClock
 ) -> None:
-    await decide(stage, publishMaxMessageRate={"publishThrottlingRateInByte": 1000})
+    await decide(stage, publish_rate={"publishThrottlingRateInByte": 1000})
     a, b = await writer(stage), await writer(stage)
     a.feed(peer.send(7, 0, bytes(2000)))
     b.feed(peer.send(7, 0, bytes(10)))
@@ -145,7 +146,7 @@ async def test_too_many_lookups(stage: Stage) -> None:
 
 async def test_a_subscribe_rate(stage: Stage, autojump_clock: MockClock) -> None:
     rate = {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 60}
-    await decide(stage, clusterSubscribeRate=rate)
+    await decide(stage, subscribe_rate=rate)
     client = await stage.player()
     told = []
     for number in range(3):
@@ -204,7 +205,7 @@ async def test_a_quota_holds_from_the_first_producer_on(
     await published(stage, bytes(100), bytes(100))
     quota = BacklogQuota(limit_size=100, policy=policy)
     await stage.broker.catalog.set_policies(
-        DEFAULT, NamespacePolicies(backlog_quota_map={"destination_storage": quota})
+        DEFAULT, NamespacePolicies(backlog_quotas={"destination_storage": quota})
     )
     await stage.broker.unload(TopicName.parse("t"))
     client = await stage.player()

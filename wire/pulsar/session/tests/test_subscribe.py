@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import AutoSubscriptionCreation, NamespacePolicies
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.policy.values import AutoSubscriptionCreation
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.wire.pulsar import commands_pb2 as pb

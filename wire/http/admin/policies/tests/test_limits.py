@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from magnetar.wire.http.admin.policies.limits import NEGATIVE_OF_TOPIC
-from magnetar.wire.http.admin.policies.namespaces import HELD
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import TOO_LARGE, Effective
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
@@ -15,7 +15,7 @@ OF_TOPICS = [
     ("maxProducers", -1, "maxProducers must be 0 or more"),
     ("maxSubscriptionsPerTopic", -1, "maxSubscriptionsPerTopic must be 0 or more"),
     ("maxUnackedMessagesOnConsumer", -1, "maxUnackedNum must be 0 or more"),
-    ("maxMessageSize", 1 << 30, NEGATIVE_OF_TOPIC["maxMessageSize"]),
+    ("maxMessageSize", 1 << 30, TOO_LARGE),
     ("messageTTL?messageTTL=-1", None, "Invalid value for message TTL"),
     ("deduplicationSnapshotInterval", -1, "interval must be 0 or more"),
 ]
@@ -87,6 +87,13 @@ async def test_refusals_are_pulsars(
     assert await visitor.fails(status, "POST", f"{HERE}/{policy}", value) == why
 
 
-@pytest.mark.parametrize("policy", [name for name, (_, kind) in HELD.items() if kind is int])
+NUMBERS = [
+    scope.paths[0]
+    for policy, scope in levels_of(Effective).at("namespace")
+    if policy.kind is int and not policy.signed
+]
+
+
+@pytest.mark.parametrize("policy", NUMBERS)
 async def test_no_refusal_names_a_field_of_ours(visitor: Visitor, policy: str) -> None:
     assert "_" not in await visitor.fails(412, "POST", f"{HERE}/{policy}", -1)

@@ -1,14 +1,13 @@
 """What namespaces decide."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from magnetar.wire.http.admin.policies import topics as topic_policies
-from magnetar.wire.http.admin.policies.namespaces import HELD, STORED
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
@@ -47,6 +46,14 @@ TEXTS = {
 }
 
 
+POLICIES = [
+    path
+    for policy, scope in levels_of(Effective).at("namespace")
+    for path in scope.paths
+    if not policy.plain
+]
+
+
 def value_of(policy: str) -> Any:
     if policy in VALUES:
         return VALUES[policy]
@@ -57,7 +64,7 @@ def value_of(policy: str) -> Any:
     return True if policy in BOOLEANS else 7
 
 
-@pytest.mark.parametrize("policy", [*HELD, *sorted(set(STORED) - {"antiAffinity"})])
+@pytest.mark.parametrize("policy", POLICIES)
 async def test_every_policy_is_set_shown_and_removed(visitor: Visitor, policy: str) -> None:
     before = await visitor.get(f"{HERE}/{policy}")
     await visitor.does("POST", f"{HERE}/{policy}", value_of(policy))
@@ -146,13 +153,6 @@ async def test_a_rate_that_is_none_is_not_kept(visitor: Visitor) -> None:
     for path in (f"{HERE}/publishRate", f"{topic}/publishRate"):
         assert await visitor.fails(400, "POST", path, {"publishThrottlingRateInMsg": "many"})
         assert await visitor.get(path) is None
-
-
-def test_what_has_no_effect_is_documented() -> None:
-    with_effect = {"dispatchRate", "subscriptionDispatchRate", "publishRate", "subscribeRate"}
-    text = Path(__file__).resolve().parents[5].joinpath("docs/admin.md").read_text()
-    for name in (STORED.keys() | topic_policies.STORED.keys()) - with_effect:
-        assert f"`{name}`" in text, name
 
 
 async def test_offloading_is_removed_under_two_names(visitor: Visitor) -> None:

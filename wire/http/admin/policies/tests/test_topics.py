@@ -5,21 +5,32 @@ from typing import Any
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective
 from magnetar.wire.http.admin.policies.tests.test_namespaces import VALUES
-from magnetar.wire.http.admin.policies.topics import HELD, STORED, UNSET
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default/a"
 
 
+SCOPES = [(policy, scope) for policy, scope in levels_of(Effective).at("topic") if scope.paths]
+KINDS = {path: policy.kind for policy, scope in SCOPES for path in scope.paths}
+UNSET = {path: scope.unset for _, scope in SCOPES for path in scope.paths}
+APPLIED = [
+    scope.paths[0]
+    for policy, scope in SCOPES
+    if policy.default is not None and policy.default_shown
+]
+
+
 def value_of(policy: str) -> Any:
-    kind = HELD[policy].kind if policy in HELD else STORED[policy]
+    kind = KINDS[policy]
     if policy in VALUES:
         return VALUES[policy]
     return {bool: True, int: 7, str: "FULL"}.get(kind, {"a": 1})
 
 
-@pytest.mark.parametrize("policy", [*HELD, *STORED])
+@pytest.mark.parametrize("policy", KINDS)
 async def test_every_policy_is_set_shown_and_removed(guest: Visitor, policy: str) -> None:
     unset = UNSET.get(policy)
     assert await guest.get(f"{HERE}/{policy}") == unset
@@ -29,7 +40,7 @@ async def test_every_policy_is_set_shown_and_removed(guest: Visitor, policy: str
     assert await guest.get(f"{HERE}/{policy}") == unset
 
 
-@pytest.mark.parametrize("policy", [name for name, held in HELD.items() if held.applied])
+@pytest.mark.parametrize("policy", APPLIED)
 async def test_what_holds_is_known_though_the_topic_has_not_decided(
     guest: Visitor, policy: str
 ) -> None:

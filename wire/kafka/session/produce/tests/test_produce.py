@@ -266,7 +266,7 @@ async def test_who_is_too_fast_is_told_and_not_read(stage: Stage) -> None:
     client = await stage.client("t")
     await stage.broker.catalog.set_topic_policies(
         TopicName.parse("t"),
-        TopicPolicies(extra={"publishRate": {"publishThrottlingRateInMsg": 1}}),
+        TopicPolicies(publish_rate={"publishThrottlingRateInMsg": 1}),
     )
     stage.broker.policies_changed(TopicName.parse("t").namespace)
     await settled()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.policy.policies import LogLimits
+from magnetar.core.policy.values import LogLimits
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.conftest import Client, Stage

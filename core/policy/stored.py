@@ -1,0 +1,94 @@
+"""Policies that this server stores and shows for tools, and that have no effect in it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from magnetar.core.kernel.throttle import RateLimit
+from magnetar.core.policy.declaration import Policy, Scope
+from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
+from magnetar.core.policy.values import Persistence
+
+SCHEMAS: Final = "schemas are not kept yet"
+LEDGERS: Final = "ledgers stay on this server's disk"
+CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
+OWN_CLUSTER: Final = "own cluster"
+"""The default of `replication`: a list of the one cluster that the server belongs to."""
+
+
+def stored(name: str, reason: str, kind: Any, **more: Any) -> Policy:
+    """A policy that is stored as tools send it."""
+    return Policy(name=name, reason=reason, kind=kind, **{"loose": True, **more})
+
+
+# fmt: off
+STORED: Final = (
+    stored(
+        "replication", CLUSTERS, list[str],
+        topic=Scope("replication"),
+        namespace=Scope("replication_clusters", "replication", initial=[]),
+        loose=False, read=lambda value: value or None, default=OWN_CLUSTER,
+    ),
+    stored("allowed_clusters", CLUSTERS, list[str],
+           namespace=Scope("allowed_clusters", "allowedClusters")),
+    stored("anti_affinity", CLUSTERS, str,
+           namespace=Scope("antiAffinityGroup", "antiAffinity"), plain=True),
+    stored(
+        "replicator_dispatch_rate", CLUSTERS, dict[str, Any],
+        topic=Scope("replicatorDispatchRate"), namespace=Scope("replicatorDispatchRate"),
+        shape=DispatchRate, per_cluster=True, default=show_dispatch_rate(RateLimit()),
+    ),
+    stored(
+        "persistence",
+        "storage is inside this server and has one copy: there are no quorums to choose",
+        dict[str, Any],
+        topic=Scope("persistence"), namespace=Scope("persistence"),
+        shape=Persistence, default=Persistence(1, 1, 1, 1.0),
+    ),
+    stored(
+        "schema_validation_enforced", SCHEMAS, bool,
+        topic=Scope("schemaValidationEnforced", unset=False),
+        namespace=Scope("schema_validation_enforced", "schemaValidationEnforced", unset=False),
+    ),
+    stored(
+        "schema_compatibility_strategy", SCHEMAS, str,
+        topic=Scope("schemaCompatibilityStrategy"),
+        namespace=Scope("schema_compatibility_strategy", "schemaCompatibilityStrategy",
+                        unset="UNDEFINED"),
+        # UNDEFINED leaves it to the broker (`SchemaCompatibilityStrategy.java` of 4.2)
+        read=lambda value: None if value == "UNDEFINED" else value, default="FULL",
+    ),
+    stored("schema_auto_update_compatibility_strategy", SCHEMAS, str,
+           namespace=Scope("schema_auto_update_compatibility_strategy",
+                           "schemaAutoUpdateCompatibilityStrategy", unset="Full")),
+    stored("is_allow_auto_update_schema", SCHEMAS, bool,
+           namespace=Scope("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", unset=True)),
+    stored("offload_policies", LEDGERS, dict[str, Any],
+           topic=Scope("offloadPolicies"), namespace=Scope("offload_policies", "offloadPolicies")),
+    stored("offload_threshold", LEDGERS, int, wide=True, signed=True,
+           namespace=Scope("offload_threshold", "offloadThreshold", unset=-1)),
+    stored("offload_threshold_in_seconds", LEDGERS, int, wide=True, signed=True,
+           namespace=Scope("offload_threshold_in_seconds", "offloadThresholdInSeconds", unset=-1)),
+    stored("offload_deletion_lag_ms", LEDGERS, int, signed=True,
+           namespace=Scope("offload_deletion_lag_ms", "offloadDeletionLagMs")),
+    stored("subscription_auth_mode",
+           "there is no authentication yet, and so nobody to be refused", str,
+           namespace=Scope("subscription_auth_mode", "subscriptionAuthMode", unset="None")),
+    stored(
+        "deduplication_snapshot_interval",
+        "snapshots are taken by a rule of this server's own", int,
+        topic=Scope("deduplicationSnapshotInterval", negative="interval must be 0 or more"),
+        namespace=Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
+                        negative="interval must be greater than or equal to 0"),
+    ),
+    stored(
+        "dispatcher_pause_on_ack_state_persistent",
+        "delivery does not pause when single acknowledgements outgrow what is stored; a crash "
+        "delivers those again", bool,
+        topic=Scope("dispatcherPauseOnAckStatePersistent", unset=False),
+        namespace=Scope("dispatcherPauseOnAckStatePersistentEnabled",
+                        "dispatcherPauseOnAckStatePersistent", unset=False),
+        absent=True,
+    ),
+)
+# fmt: on

@@ -1,0 +1,148 @@
+"""The values that policies have: JSON objects with Pulsar's own names. Pure.
+
+The names mix styles because admin tools read and write them so.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+QuotaPolicy = Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
+QuotaType = Literal["destination_storage", "message_age"]
+
+
+class Retention(Struct, frozen=True, rename="camel"):
+    """How long acknowledged messages stay; -1 is for ever, 0 not at all."""
+
+    retention_time_in_minutes: int = 0
+    retention_size_in_mb: int = field(default=0, name="retentionSizeInMB")
+
+
+class LogLimits(Struct, frozen=True, rename="camel"):
+    """What a log keeps at most, acknowledged or not; -1 for no limit."""
+
+    age_ms: int = -1
+    size_bytes: int = -1
+
+
+class LedgerLimits(Struct, frozen=True, rename="camel"):
+    """When the next ledger of a log begins; -1 where the broker decides."""
+
+    size_bytes: int = -1
+    age_ms: int = -1
+
+
+class Compaction(Struct, frozen=True, rename="camel"):
+    """How a log is compacted in place: it keeps the last message of each key."""
+
+    dirty_ratio: float = 0.5
+    """The share of compactable bytes that must be new before compaction starts."""
+    min_lag_ms: int = 0
+    """Younger messages stay."""
+    delete_retention_ms: int = 86_400_000
+    """How long a tombstone stays."""
+    max_lag_ms: int = -1
+    """Older messages are compacted, whatever the ratio; -1 for no such limit."""
+
+
+class BacklogQuota(Struct, frozen=True, rename="camel"):
+    """How much may wait to be acknowledged, and what happens beyond."""
+
+    limit_size: int = -1
+    """Bytes; -1 for no limit."""
+    limit_time: int = -1
+    """Seconds; -1 for no limit."""
+    policy: QuotaPolicy = "producer_request_hold"
+
+    @classmethod
+    def by_type(
+        cls, size_bytes: int, age_seconds: int, policy: QuotaPolicy
+    ) -> dict[QuotaType, BacklogQuota]:
+        """Only those that limit anything, as Pulsar keeps them: one by size, one by age."""
+        quotas: dict[QuotaType, BacklogQuota] = {}
+        if size_bytes >= 0:
+            quotas["destination_storage"] = cls(limit_size=size_bytes, policy=policy)
+        if age_seconds >= 0:
+            quotas["message_age"] = cls(limit_time=age_seconds, policy=policy)
+        return quotas
+
+
+class AutoTopicCreation(Struct, frozen=True, rename="camel"):
+    """Whether a topic is created when a client names it."""
+
+    allow_auto_topic_creation: bool = True
+    topic_type: str | None = "non-partitioned"
+    """Or `partitioned`; tools may leave it empty where creation is off."""
+    default_num_partitions: int | None = None
+
+    @classmethod
+    def of_type(cls, allowed: bool, topic_type: str, partitions: int) -> AutoTopicCreation:
+        """As settings say it: the number counts only for topics with partitions."""
+        return cls(allowed, topic_type, partitions if topic_type == "partitioned" else None)
+
+    @property
+    def allowed(self) -> bool:
+        return self.allow_auto_topic_creation
+
+    @property
+    def partitions(self) -> int:
+        """0 for a topic without partitions."""
+        if self.topic_type == "partitioned":
+            return self.default_num_partitions or 1
+        return 0
+
+
+class AutoSubscriptionCreation(Struct, frozen=True, rename="camel"):
+    """Whether a subscription is created when a client names it."""
+
+    allow_auto_subscription_creation: bool = True
+
+
+class InactiveTopics(Struct, frozen=True, rename="camel"):
+    """When a topic that nobody uses is deleted."""
+
+    inactive_topic_delete_mode: Literal[
+        "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
+    ] = "delete_when_no_subscriptions"
+    max_inactive_duration_seconds: int = 60
+    delete_while_inactive: bool = True
+
+
+class DelayedDelivery(Struct, frozen=True, rename="camel"):
+    """Whether messages may ask to be delivered later."""
+
+    tick_time: int = 1000
+    active: bool = True
+    max_delivery_delay_in_millis: int = 0
+
+
+class AuthPolicies(Struct, frozen=True):
+    """Who may do what: stored and shown, without an effect so far."""
+
+    namespace_auth: dict[str, list[str]] = {}
+    topic_auth: dict[str, dict[str, list[str]]] = field(
+        default_factory=dict, name="destination_auth"
+    )
+    subscription_auth: dict[str, list[str]] = field(
+        default_factory=dict, name="subscription_auth_roles"
+    )
+
+
+class Bundles(Struct, frozen=True, rename="camel"):
+    """How the namespace's hash space is cut."""
+
+    boundaries: list[str] = field(default_factory=lambda: ["0x00000000", "0xffffffff"])
+    num_bundles: int = 1
+
+
+class Persistence(Struct, frozen=True, rename="camel"):
+    """How entries are spread over bookies."""
+
+    bookkeeper_ensemble: int = 1
+    bookkeeper_write_quorum: int = 1
+    bookkeeper_ack_quorum: int = 1
+    managed_ledger_max_mark_delete_rate: float = 0.0

@@ -1,0 +1,131 @@
+"""REST of one level that decides policies: GET, set and remove each that is declared for it.
+
+`?applied=true` asks a topic for the value in force, whichever level decides it. GET of a policy
+that is not decided is 204, unless its declaration says what to show.
+
+Invariant: a policy that is set reaches the catalog before the answer, and loaded topics right
+after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+
+from magnetar.core.kernel.errors import Invalid
+from magnetar.core.policy.declaration import Levels, Policy, Scope
+from magnetar.core.policy.stored import OWN_CLUSTER
+from magnetar.core.policy.values import BacklogQuota, QuotaType
+from magnetar.wire.http.admin.policies.limits import check
+from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.routes import Handler, Table, changing, plain_text
+
+
+class Level(Struct, frozen=True):
+    """Topics, or namespaces."""
+
+    name: Literal["topic", "namespace"]
+    here: str
+    """The path of one of them."""
+    policies: Callable[[Ask], Awaitable[Any]]
+    """Its record; an error where it does not exist."""
+    change: Callable[..., Awaitable[None]]
+    """Stores some fields of the record."""
+
+
+def table(level: Level, levels: Levels) -> Table:
+    """All paths of a level."""
+    rows = _quotas(level)
+    for policy, scope in levels.at(level.name):
+        get, put, remove = handlers(level, policy, scope)
+        for name in scope.paths:
+            path = f"{level.here}/{name}"
+            rows += [("GET", path, get), ("POST PUT", path, put), ("DELETE", path, remove)]
+    return changing(rows)
+
+
+def handlers(level: Level, policy: Policy, scope: Scope) -> tuple[Handler, Handler, Handler]:
+    """Get, set and remove one policy."""
+    by_cluster = policy.per_cluster and level.name == "namespace"
+
+    async def get(ask: Ask) -> object:
+        record = await level.policies(ask)
+        value = getattr(record, policy.name)
+        if by_cluster:
+            value = policy.of_cluster(value, ask.broker.settings.cluster)
+        if level.name == "topic" and ask.flag("applied"):
+            value = await _applied(ask, policy, record)
+        value = scope.unset if value is None else value
+        return plain_text(value) if policy.plain and value is not None else value
+
+    async def put(ask: Ask) -> None:
+        value = await _sent(ask, level, policy, scope)
+        check(ask, policy, scope, value)
+        value = policy.absent if value is None else value
+        if value is not None and by_cluster:
+            value = {ask.broker.settings.cluster: value}
+        await level.change(ask, **{policy.name: scope.initial if value is None else value})
+
+    async def remove(ask: Ask) -> None:
+        await level.change(ask, **{policy.name: scope.initial})
+
+    return get, put, remove
+
+
+async def _sent(ask: Ask, level: Level, policy: Policy, scope: Scope) -> Any:
+    if policy.plain:
+        return await ask.words()
+    for name in scope.paths if level.name == "topic" else ():
+        if ask.text(name):  # some tools send the numbers of topics in the query
+            return ask.number(name, 0)
+    return await ask.value(policy.kind)
+
+
+async def _applied(ask: Ask, policy: Policy, record: Any) -> Any:
+    """The value in force for a topic."""
+    cluster = ask.broker.settings.cluster
+    namespace = await ask.broker.catalog.policies(ask.namespace)
+    value = policy.decision(record, namespace, cluster)
+    if value is not None or not policy.default_shown:
+        return value
+    default = getattr(ask.broker.settings.defaults, policy.name, policy.default)
+    return [cluster] if default is OWN_CLUSTER else policy.show(default)
+
+
+# -- backlog quotas: one policy with two types -------------------------------------------------
+
+
+def _quotas(level: Level) -> list[tuple[str, str, Handler]]:
+    async def get(ask: Ask) -> object:
+        decided = (await level.policies(ask)).backlog_quotas
+        if level.name == "namespace" or not ask.flag("applied"):
+            return decided
+        none = BacklogQuota()  # tools expect both types: -1 is no limit
+        found = (await ask.broker.catalog.effective(ask.topic)).backlog_quotas
+        return {"destination_storage": none, "message_age": none, **found}
+
+    async def put(ask: Ask) -> None:
+        quota = await ask.json(BacklogQuota)
+        present = (await level.policies(ask)).backlog_quotas
+        await level.change(ask, backlog_quotas={**present, quota_type(ask): quota})
+
+    async def remove(ask: Ask) -> None:
+        present = dict((await level.policies(ask)).backlog_quotas)
+        present.pop(quota_type(ask), None)
+        await level.change(ask, backlog_quotas=present)
+
+    return [
+        ("GET", f"{level.here}/backlogQuotaMap", get),
+        ("POST PUT", f"{level.here}/backlogQuota", put),
+        ("DELETE", f"{level.here}/backlogQuota", remove),
+    ]
+
+
+def quota_type(ask: Ask) -> QuotaType:
+    """Of the request; by size unless it says so."""
+    for known in get_args(QuotaType):
+        if known == ask.text("backlogQuotaType", "destination_storage"):
+            return known  # type: ignore[no-any-return]
+    raise Invalid("backlogQuotaType must be destination_storage or message_age")
