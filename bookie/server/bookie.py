@@ -198,7 +198,7 @@ class Bookie:
         waiting = Completion[None]()
         if self._journal.append(journal_format.fence_note(ledger_id), waiting.done):
             self.wake()
-        await waiting.told()
+        await waiting.result()
 
     def release(self, ledger_id: int) -> None:
         """Nobody writes to this ledger any more: what is remembered of it can be looked up."""

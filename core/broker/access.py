@@ -57,4 +57,4 @@ class Access:
         """By the name that clients choose them by."""
 
     def check(self, who: str, action: Action, kind: ResourceType, name: str) -> None:
-        """Whether somebody may; raises `Unauthorized`. Plain call: asked for every request."""
+        """Whether somebody may; raises `Unauthorized`. Plain call: made for every request."""

@@ -63,7 +63,7 @@ async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
 
 
 async def _load(broker: Broker, names: list[TopicName]) -> None:
-    """Together, so that the metadata store writes them in one group; the first failure is told."""
+    """Together, so that the metadata store writes them as a group; the first failure is raised."""
     failures: list[BrokerError] = []
 
     async def load(name: TopicName) -> None:
@@ -143,7 +143,7 @@ async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
 
 
 async def unload_namespace(broker: Broker, namespace: NamespaceName) -> None:
-    """Send everybody of a namespace away; whoever comes again finds everything as it was."""
+    """Send everybody of a namespace away; the next client finds everything as it was."""
     await broker.catalog.policies(namespace)
     for topic in list(broker.topics.values()):
         if topic.name.namespace == namespace:

@@ -64,7 +64,7 @@ async def attach(
     it leaves nothing behind where it fails.
     """
     deadline = trio.current_time() + ATTACH_SECONDS
-    with broker.wanted.one_more(name.full):
+    with broker.attaching.one_more(name.full):
         while True:
             topic = await broker.topic(name, create=create, deadline=deadline)
             try:

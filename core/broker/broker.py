@@ -1,7 +1,7 @@
 """The broker: which topics are loaded, and the work that is nobody's in particular.
 
 Sessions of every protocol talk to it. A topic is loaded when somebody asks for it, once, however
-many ask at the same time; it is unloaded when told to, and deleted when it has been idle long
+many ask at the same time; it is unloaded by order, and deleted when it has been idle long
 enough.
 
 Dispatch happens here, once per sweep of the link: subscriptions that may have something to deliver
@@ -59,7 +59,7 @@ log = logging.getLogger(__name__)
 
 
 POLICIES_PER_REST = 10
-"""Topics that are told new policies before the loop gets its turn: they are worked out for each."""
+"""Topics that get new policies before the loop has its turn: they are worked out for each."""
 DISPATCH_SECONDS_MAX = 0.005
 """Delivering to one subscription after the other, before the rest of a sweep has its turn."""
 
@@ -135,7 +135,7 @@ class Broker:
         self._dirty_cursors: list[Cursor] = []
         self._locks: dict[str, trio.Lock] = {}
         """Of the topics being loaded, unloaded or deleted just now."""
-        self.wanted = Marks()
+        self.attaching = Marks()
         """Topics somebody is about to take a place in: those are not idle."""
         self.going = Marks()
         """Namespaces and topics being deleted with all that is in them: nothing new comes there."""
@@ -234,11 +234,11 @@ class Broker:
         self.topics.pop(topic.name.full, None)
 
     def _lost(self, topic: PersistentTopic) -> None:
-        """Another owner writes it now: whoever is attached here is to look it up again."""
+        """Another owner writes it now: clients that are attached here look it up again."""
         self.spawn(self.let_go, topic)
 
     async def let_go(self, topic: Topic, deadline: float = math.inf) -> None:
-        """Return when a fenced topic is put away, by whoever is at it."""
+        """Return when a fenced topic is put away, here or by another task."""
         async with self._alone_with(topic.name, deadline):
             if self.topics.get(topic.name.full) is topic:
                 await self._put_away(topic)
@@ -255,7 +255,7 @@ class Broker:
         return topic
 
     async def _check_may_exist(self, name: TopicName, *, create: bool, by_order: bool) -> None:
-        """Raise unless the topic exists or may be created by being asked for."""
+        """Raise unless the topic exists or may be created automatically."""
         if self._is_going(name) and not await self.exists(name):
             raise TopicNotFound(f"topic {name} is deleted")
         partitions = await self.catalog.partitions(name.base)
@@ -305,7 +305,7 @@ class Broker:
         present = self.topics.get(name.full)
         if present is not None and present.fenced:
             async with self._alone_with(name, trio.current_time() + ATTACH_SECONDS):
-                pass  # whoever is deleting it is done
+                pass  # it is deleted now
         count = await self.catalog.partitions(name)
         if count or await self.exists(name):
             return count
@@ -316,12 +316,12 @@ class Broker:
             await self.check_room(name, creation.partitions)
             try:
                 await self.catalog.create_partitioned(name, creation.partitions)
-            except AlreadyExists:  # somebody else has asked at the same moment
+            except AlreadyExists:  # another client was first
                 return await self.catalog.partitions(name)
         return creation.partitions
 
     async def unload(self, name: TopicName) -> None:
-        """Send everybody away; whoever comes again loads it anew."""
+        """Send everybody away; the next client loads it anew."""
         async with self._alone_with(name):
             topic = self.topics.get(name.full)
             if topic is not None:
@@ -332,7 +332,7 @@ class Broker:
     ) -> bool:
         """Delete one topic (a partition, or one without partitions).
 
-        `only_if` is asked about it when nobody can load or unload it any more; returns what it
+        `only_if` is called when nobody can load or unload it any more; returns what it
         said.
         """
         async with self._alone_with(name):
@@ -369,7 +369,7 @@ class Broker:
         self._soon()
 
     def dispatch(self) -> None:
-        """A hook of the link: serve the subscriptions that asked for a look.
+        """At the end of a sweep: serve the subscriptions that have work.
 
         Hundreds may ask at once. Those whose turn does not come in time are first in the next
         sweep, so that reading, storing and sending go on in between.

@@ -2,7 +2,7 @@
 
 It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here. Nobody
 owns it: every broker of a cluster may change it. So a change is written over the version that was
-read for it, and is refused (`BadVersion`) if somebody else was faster: who asked reads again. A
+read for it, and is refused (`BadVersion`) if somebody else was faster: the caller reads again. A
 watch drops from the cache what somebody else changes.
 
 Invariant: what the cache says is what the store said last; a write reaches the store first, and
@@ -58,7 +58,7 @@ class Tenant(Struct, frozen=True, rename="camel"):
 
 
 class Cluster(Struct, frozen=True, rename="camel"):
-    """Where a cluster answers; other fields of admin tools are kept as they come."""
+    """Where a cluster answers; other fields of admin tools are stored as they come."""
 
     service_url: str = ""
     service_url_tls: str = ""
@@ -81,14 +81,14 @@ class Catalog:
         self.levels = levels_of(type(defaults))
         self._metadata = metadata
         self._cache: dict[str, Versioned | None] = {}
-        """Records by path; None where there is none. Names are asked for that nobody ever has, so
+        """Records by path; None where there is none. Clients ask for names that nobody ever has, so
         there is an end to it: the oldest goes first."""
         self._locks: dict[NamespaceName, trio.Lock] = {}
         """Of the namespaces being changed just now."""
         self._read: dict[NamespaceName, dict[str, int]] = {}
         """Of those: the version of each path when it was first read since the change began."""
         self._changes = 0
-        """So that what was read before a change is not kept after it."""
+        """So that nothing that was read before a change is cached after it."""
 
     async def open(self) -> None:
         """See that what every client expects is there."""
@@ -176,7 +176,7 @@ class Catalog:
         read.pop(path, None)
 
     async def _delete(self, path: str) -> None:
-        """Remove what is there, whoever changes it meanwhile."""
+        """Remove what is there, even if it changes meanwhile."""
         while (found := await self._find(path)) is not None:
             try:
                 await self._metadata.delete(path, found.version)
@@ -199,7 +199,7 @@ class Catalog:
         return found
 
     async def put_cluster(self, name: str, body: bytes, *, create: bool) -> None:
-        """Create a cluster or change one; what tools send is kept whole."""
+        """Create a cluster or change one; what tools send is stored whole."""
         check_entity("cluster", name)
         decode(body, Cluster)
         path = f"{CLUSTERS}/{name}"

@@ -102,7 +102,7 @@ class Housekeeping:
         """
         stored = topic.stored
         if stored is not None and stored.quota_hit is None and topic.policies.backlog_quotas:
-            with suppress(BrokerError):  # whoever goes round will say what is the matter
+            with suppress(BrokerError):  # the next round logs what is the matter
                 await self.check_quota(stored)
 
     @staticmethod
@@ -139,7 +139,7 @@ class Housekeeping:
             await self._cut(topic, topic.policies.log_limits)
 
     async def _cut(self, topic: PersistentTopic, limits: LogLimits) -> None:
-        """What is beyond the limits of the log goes, and whoever had it before him goes on."""
+        """What is beyond the limits of the log goes, and cursors behind it move on."""
         now_ms, ledger = topic.env.clock.wall_ms(), topic.ledger
         silent_ms = now_ms - ledger.written_ms if ledger.written_ms else 0
         if 0 <= limits.age_ms < silent_ms:
@@ -165,10 +165,10 @@ class Housekeeping:
 
         def still_idle(found: Topic) -> bool:
             # another of the same name may have been loaded meanwhile
-            wanted = found is not topic or topic.name.full in self._broker.wanted
-            return not wanted and topic.idle(caught_up_is_enough=caught_up)
+            needed = found is not topic or topic.name.full in self._broker.attaching
+            return not needed and topic.idle(caught_up_is_enough=caught_up)
 
-        # asked again when nobody can come in between any more
+        # looked at again when nobody can come in between any more
         if still_idle(topic) and await self._broker.delete(
             topic.name, force=True, only_if=still_idle
         ):

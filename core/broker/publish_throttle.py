@@ -17,7 +17,7 @@ from magnetar.core.kernel.throttle import Throttle, wait_seconds
 from magnetar.core.link.memory.pauses import PAUSE_RATE
 
 LOOK_SECONDS: Final = 15.0
-"""At most so long between two looks: whoever waits long is to be told that he is not forgotten."""
+"""The longest time between two looks: a connection that waits long is touched meanwhile."""
 
 
 class Paused(Protocol):
@@ -40,7 +40,7 @@ class PublishThrottle:
         connection: Paused,
         meanwhile: Callable[[float], bool],
     ) -> None:
-        """`meanwhile` is told the time before each wait, and says whether to go on waiting."""
+        """`meanwhile` is given the time before each wait, and returns whether to go on waiting."""
         self._clock = clock
         self._spawn = spawn
         self._connection = connection

@@ -2,9 +2,9 @@
 
 A partitioned topic has one, its partitions have none. It is made when somebody first asks, and
 stored both ways: the name under the id first, then the id under the name, which alone decides. So
-of a crash in between nothing is left but a name under an id that nobody was told.
+of a crash in between nothing is left but a name under an id that nobody knows.
 
-Invariant: an id that was told leads to the topic it was told of, or to none.
+Invariant: an id that was given out leads to its topic, or to none.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class TopicIds:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._ids: dict[TopicName, bytes] = {}
-        """Names that are asked for again and again; the oldest goes first."""
+        """A cache of names; the oldest goes first."""
         self._forgotten = 0
-        """So that what was read before a topic was forgotten is not kept after it."""
+        """So that nothing that was read before a topic was forgotten is cached after it."""
 
     async def of(self, name: TopicName) -> bytes:
         """The id of a topic that is there: sixteen bytes, never all zero."""
@@ -53,7 +53,7 @@ class TopicIds:
         await self._metadata.put(_by_id(made), name.full.encode(), ABSENT)
         try:
             await self._metadata.put(_by_name(name), made, ABSENT)
-        except AlreadyExists:  # somebody else has asked at the same moment
+        except AlreadyExists:  # another client was first
             await self._metadata.delete(_by_id(made), FIRST)
             stored = await self._metadata.get(_by_name(name))
             return stored.value if stored is not None else await self._make(name)

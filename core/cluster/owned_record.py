@@ -18,7 +18,7 @@ write over it; FENCED is final, and says so without asking the store. Who is fen
 record; if it still owns the name, it loads a new one.
 
 What a crash leaves. One call changes one path in one step, so before the write the old value is
-there, after it the new one. The owner after the crash reads either; nobody was told of a write
+there, after it the new one. The owner after the crash reads either; nobody has heard of a write
 before the store said that it is durable. A failure that is no lost race (a full disk, a connection
 that broke: ZooKeeper's CONNECTION_LOSS) leaves it open whether the write happened: UNSURE. `settle`
 reads the record: the old version means that it did not happen; the next version with the bytes that
@@ -130,7 +130,7 @@ class OwnedRecord(Generic[Value]):
             return self.value
 
     async def claim(self) -> Value | None:
-        """Load the record and write it again: whoever held it before is fenced by that.
+        """Load the record and write it again, which fences the former owner.
 
         A record that is not there cannot be claimed: of those who create it the first one wins.
         """
@@ -187,7 +187,7 @@ class OwnedRecord(Generic[Value]):
                 with trio.CancelScope(shield=True):
                     await self._metadata.delete(self.path, self.version)
             except NotFound:
-                pass  # gone is gone, whoever did it
+                pass  # gone is gone
             except BadVersion as error:
                 raise self._lost() from error
             except BrokerError:

@@ -45,13 +45,13 @@ class Compactor:
             self._spawn(self._run, topic)
 
     def _due(self, topic: PersistentTopic) -> Plan | None:
-        wanted, ledger = topic.policies.compaction, topic.ledger
-        if wanted is None or topic.fenced or ledger.losses.ranges:
+        policy, ledger = topic.policies.compaction, topic.ledger
+        if policy is None or topic.fenced or ledger.losses.ranges:
             # Kafka calls such a partition uncleanable (`LogCleanerManager`): a copy without what is
             # lost would have nobody hear of the loss
             return None
         now_ms = topic.env.clock.wall_ms()
-        return plan(ledger.chain, _clean_to(topic), wanted, now_ms)
+        return plan(ledger.chain, _clean_to(topic), policy, now_ms)
 
     async def _run(self, topic: PersistentTopic) -> None:
         try:
@@ -63,11 +63,11 @@ class Compactor:
 
     async def compact(self, topic: PersistentTopic) -> None:
         """What is due now."""
-        due, wanted = self._due(topic), topic.policies.compaction
-        if due is None or wanted is None:
+        due, policy = self._due(topic), topic.policies.compaction
+        if due is None or policy is None:
             return
         now_ms = topic.env.clock.wall_ms()
-        terms = Terms(self._rule, now_ms, wanted.delete_retention_ms, _clean_to(topic))
+        terms = Terms(self._rule, now_ms, policy.delete_retention_ms, _clean_to(topic))
         work = Rewrite(topic.ledger, due, terms, _outcomes(topic), _settled(topic))
         await work.run()
         log.info("%s: compacted %d bytes to %d", topic.name, work.bytes_before, work.bytes_after)

@@ -1,7 +1,7 @@
 """Where each key was last, and each producer: what the first look at a log remembers. Pure.
 
 Keys longer than a digest are remembered by their digest, of a size that two never share. Together
-they are limited: who is full is told of no further entry, and all behind that one stays.
+they are limited: when the limit is reached, everything behind that entry stays.
 
 Invariant: a key's index is that of its last message among all that were noted.
 """

@@ -29,12 +29,12 @@ class Plan(Struct, frozen=True):
     """The index of the first message behind them."""
 
 
-def plan(chain: Chain, clean_to: int, wanted: Compaction, now_ms: int) -> Plan | None:
+def plan(chain: Chain, clean_to: int, policy: Compaction, now_ms: int) -> Plan | None:
     """What there is to do, if it is worth it."""
     ripe: list[Segment] = []
     ends: list[int] = []
     for segment, after in zip(chain.segments, chain.segments[1:], strict=False):
-        young = now_ms - segment.closed_ms < wanted.min_lag_ms
+        young = now_ms - segment.closed_ms < policy.min_lag_ms
         if not segment.closed_ms or young:
             break
         if segment.ledger_id >= chain.confirmed[0]:
@@ -45,7 +45,7 @@ def plan(chain: Chain, clean_to: int, wanted: Compaction, now_ms: int) -> Plan |
     size, all_size = sum(one.size for one in dirty), sum(one.size for one in ripe)
     if not dirty:
         return None
-    if size < wanted.dirty_ratio * all_size and not _is_late(dirty[0], wanted.max_lag_ms, now_ms):
+    if size < policy.dirty_ratio * all_size and not _is_late(dirty[0], policy.max_lag_ms, now_ms):
         return None
     return Plan(ripe, dirty, ends[-1])
 

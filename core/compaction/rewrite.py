@@ -7,7 +7,7 @@
 When the limit was reached, both are done again for the rest.
 
 What a crash leaves: while it is written, the new ledger is in the list of those that are to be
-deleted, and so it is by whoever opens the log next. With the write that gives it its place, it
+deleted, and the next owner of the log deletes it. With the write that gives it its place, it
 leaves that list, and those that it replaces enter it. Groups that have been rewritten stay so:
 whatever was taken from them has a later value, in a ledger behind them.
 
@@ -154,7 +154,7 @@ class Rewrite:
                 await removal.drop_beside(ledger, writer.ledger_id)
             raise
         with trio.CancelScope(shield=True):  # what is in the list is in memory, and else not
-            # a write that fails may have been stored all the same: whoever opens the log next sees
+            # a write that fails may have been stored all the same: the next owner of the log sees
             # which of both is doomed
             await removal.replace(ledger, instead, clean_to, self._gone)
 
@@ -204,4 +204,4 @@ async def _stored(writer: LedgerWriter, entries: list[bytes]) -> None:
     """Append them, and wait until they are stored."""
     waiting = Completion[None]()
     writer.append(entries, waiting.done)
-    await waiting.told()
+    await waiting.result()

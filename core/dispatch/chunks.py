@@ -96,7 +96,7 @@ class ChunkOwners(Generic[C]):
     def _owner(
         self, chunk: ChunkedEntry, purses: list[PermitBalance[C]], turn: int
     ) -> tuple[C | None, int]:
-        """Who gets this chunk; a first chunk goes to whoever's turn it is."""
+        """Who gets this chunk; a first chunk goes to the consumer whose turn it is."""
         owner = self._owners.get(chunk.uuid)
         if owner is None and chunk.first:
             shares, turn = choose(1, None, purses, turn)

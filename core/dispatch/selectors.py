@@ -200,8 +200,8 @@ class Sticky(Generic[C]):
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
         """`HashRangeTaken` if they make no sense, or overlap with those of somebody present."""
-        wanted = _checked(ranges)
-        for first, last in wanted:
+        ranges = _checked(ranges)
+        for first, last in ranges:
             at = bisect_right(self._ranges, (last, HASHES)) - 1
             if at >= 0 and self._ranges[at][1] >= first:
                 taken = self._ranges[at]
@@ -209,19 +209,19 @@ class Sticky(Generic[C]):
                     f"hash range [{first}, {last}] overlaps [{taken[0]}, {taken[1]}] of consumer"
                     f" {self._owners[at].name}"
                 )
-        for one in wanted:
+        for one in ranges:
             at = bisect_left(self._ranges, one)
             self._ranges.insert(at, one)
             self._owners.insert(at, consumer)
 
     def remove(self, consumer: C) -> None:
-        kept = [
+        left = [
             (one, owner)
             for one, owner in zip(self._ranges, self._owners, strict=True)
             if owner is not consumer
         ]
-        self._ranges = [one for one, _owner in kept]
-        self._owners = [owner for _one, owner in kept]
+        self._ranges = [one for one, _owner in left]
+        self._owners = [owner for _one, owner in left]
 
     def hash_of(self, key: bytes) -> int:
         return _of_all(key)

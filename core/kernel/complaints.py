@@ -6,7 +6,7 @@ follow are counted, and after a while one line says how many there were. At leve
 logged.
 
 Invariant: per kind and address at most `LINES_MAX` lines and one count in `WINDOW_SECONDS`; at most
-`KEYS_MAX` pairs are told apart, all others are one address.
+`KEYS_MAX` pairs are counted apart; all others are one address.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Waiting for what a plain call tells later.
+"""Waiting for the result of a plain call.
 
-Whatever takes a `done` tells it once, a result or an error, and cannot be awaited. A task that
-wants to wait hands over `Completion().done`, and awaits `told()`.
+A function that takes a callback `done` calls it once, with a result or an error, and cannot be
+awaited. A task that wants to wait passes `Completion().done`, and awaits `result()`.
 
-Invariant: what was told first is what everybody hears who asks.
+Invariant: every waiter gets the first result.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ Result = TypeVar("Result")
 
 
 class Completion(Generic[Result]):
-    """Somebody who waits for what `done` is told."""
+    """The result that a callback will be given."""
 
     def __init__(self) -> None:
-        self._told: list[Result | BrokerError] = []
+        self._results: list[Result | BrokerError] = []
         self._event = trio.Event()
 
     def done(self, result: Result | BrokerError) -> None:
-        self._told.append(result)
+        self._results.append(result)
         self._event.set()
 
-    async def told(self) -> Result:
+    async def result(self) -> Result:
         """The result; raises the error if it is one."""
         await self._event.wait()
-        result = self._told[0]
+        result = self._results[0]
         if isinstance(result, BrokerError):
             raise result
         return result

@@ -1,10 +1,10 @@
-"""Long work on the one loop: whoever goes through many things lets everybody else have a turn.
+"""Long work on the one loop: it lets others have a turn now and then.
 
     async for topic in Cooperative(request.topics):
-        told.append(await described(topic))
+        answers.append(await described(topic))
 
 What is awaited on the way is mostly there already, so a task would go on without a rest for as long
-as its list is; and how long that is, is up to whoever sent it.
+as its list, and its sender decides how long that is.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class EntryNotFound(NotFound):
 
 
 class Conflict(BrokerError):
-    """Somebody else holds what was asked for."""
+    """Somebody else holds it."""
 
 
 class AlreadyExists(Conflict):
@@ -157,7 +157,7 @@ class QuotaExceeded(Unavailable):
 
 
 class Fenced(Unavailable):
-    """Another owner took the ledger or the topic over: whoever holds it here must let go."""
+    """Another owner took the ledger or the topic over: it must be let go here."""
 
 
 class StorageFailed(BrokerError):

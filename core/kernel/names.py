@@ -24,9 +24,9 @@ DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE: Final = "public/default"
 
 NAME_BYTES_MAX: Final = 4096
-"""A longer name is refused: names are kept, listed and sent around whole."""
+"""A longer name is refused: names are stored, listed and sent whole."""
 NAMES_CACHED_MAX: Final = 16_384
-"""Parsed names kept for the next time they are asked for."""
+"""Parsed names that are remembered."""
 
 RESERVED_SUBSCRIPTIONS: Final = frozenset({"pulsar.dedup", "__compaction"})
 RESERVED_SUBSCRIPTION_PREFIX: Final = "pulsar.repl."

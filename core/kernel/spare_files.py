@@ -1,10 +1,10 @@
-"""Open files kept aside, for what must not fail where a process may have no more of them.
+"""Open files held in reserve, for what must not fail where a process may have no more of them.
 
 Modules that are imported late, with the first connection of a kind, are files that have to be
 opened then; and a peer decides when that is, who may first have taken all descriptors that this
 process may have. So a few are opened at the start, and given back for as long as an import takes.
 
-Invariant: while nothing is lent, `COUNT` files are kept open, or as many as could be had again.
+Invariant: while nothing is lent, `COUNT` files are held open, or as many as could be had again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXHAUSTED: Final = frozenset([errno.EMFILE, errno.ENFILE])
 """What the system says where there are no more: to this process, to everybody."""
 
 Lend = Callable[[], AbstractContextManager[None]]
-"""How whoever imports late is given room to do so."""
+"""Lends files to code that imports late."""
 
 
 class SpareFiles:

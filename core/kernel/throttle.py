@@ -2,7 +2,7 @@
 
 Who is limited spends first and asks then: a bucket may be overdrawn, by a run of messages or a
 large one, and nothing more passes until the debt is paid. So nothing is refused, and the mean is
-kept. Limits are what policies say; waiting is the affair of whoever spends.
+kept. Limits are what policies say; waiting is up to the caller.
 
 Invariant: a bucket never holds more than one period's worth, whatever the clock does.
 """

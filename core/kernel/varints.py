@@ -2,7 +2,7 @@
 
 A varint has seven bits per byte, lowest first, the top bit saying that more follows. Consecutive
 numbers share all but the first byte as long as they share all but the low seven bits; `stretches`
-cuts a run of numbers accordingly, so that whoever writes many of them joins ready-made pieces.
+cuts a run of numbers accordingly, so that many of them are written by joining ready-made pieces.
 
 Invariant: what is read here has at most 63 bits (9 bytes). Longer forms are legal and are left to
 others, as protobuf.

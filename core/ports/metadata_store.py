@@ -62,6 +62,6 @@ class MetadataStore(Protocol):
     def watch(self, prefix: str, changed: Callable[[str], None]) -> Callable[[], None]:
         """Call `changed(path)` on the loop after each change at or below `prefix`.
 
-        Returns what ends the watch. Changes may be told late or together, never not at all.
+        Returns what ends the watch. Changes may be reported late or together, but never not at all.
         """
         ...

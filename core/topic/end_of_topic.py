@@ -1,7 +1,7 @@
-"""The end of a terminated topic, told once to those who have had everything.
+"""The end of a terminated topic, announced once to consumers that have had everything.
 
-It is told when the last entry is acknowledged, not when it is delivered: until then it may have to
-come again. Whoever comes later is told as well (`again`).
+It is announced when the last entry is acknowledged, not when it is delivered: until then it may
+have to come again. A consumer that attaches later hears it as well (`again`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from magnetar.core.topic.subscription.consumer import Consumer
 class EndOfTopic:
     """See the module's docstring."""
 
-    __slots__ = ("_cursor", "_ledger", "_told")
+    __slots__ = ("_announced", "_cursor", "_ledger")
 
     def __init__(self, ledger: ManagedLedger, cursor: Cursor) -> None:
         self._ledger = ledger
         self._cursor = cursor
-        self._told = False
+        self._announced = False
 
     def tell(self, consumers: Iterable[Consumer]) -> None:
         """There was nothing to deliver: if that is for good, say so."""
-        if self._ledger.terminated and not self._told and not self._cursor.backlog:
-            self._told = True
+        if self._ledger.terminated and not self._announced and not self._cursor.backlog:
+            self._announced = True
             for consumer in consumers:
                 consumer.sink.end_of_topic()
 
     def again(self) -> None:
-        """Somebody is here who has not been told."""
-        self._told = False
+        """There is a consumer that has not heard it."""
+        self._announced = False

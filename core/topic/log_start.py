@@ -1,6 +1,6 @@
 """What is before a message is over, for everybody: the log begins there, and cursors go on there.
 
-Invariant: whoever is told so may rely on it, whatever happens next; a cursor that has not been
+Invariant: once a caller is answered it may rely on that; a cursor that has not been
 saved since then finds itself behind the beginning, and goes on there all the same.
 """
 

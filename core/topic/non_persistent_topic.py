@@ -1,4 +1,4 @@
-"""A non-persistent topic: what is published goes to whoever is there, and nowhere else.
+"""A non-persistent topic: what is published goes to the consumers that are there, nowhere else.
 
 Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at
 once is dropped. Positions are (0, n), counting entries since the topic was loaded.

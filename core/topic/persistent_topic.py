@@ -36,7 +36,7 @@ from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.log.trim import asked
+from magnetar.core.ledger.log.trim import effective as effective_limits
 from magnetar.core.ledger.reports import NO_WRITES
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic import restrictions
@@ -60,7 +60,7 @@ READER_KEPT_MS = 60_000
 
 
 class TopicListener(Protocol):
-    """Somebody who is told of a topic's end."""
+    """Hears of a topic's end."""
 
     async def closed(self) -> None:
         """It is put away; nothing is on its way to storage any more."""
@@ -150,7 +150,7 @@ class PersistentTopic:
 
         now_ms = self.env.clock.wall_ms()
         self.publish([form.marker(writer, epoch, now_ms, committed=committed)], [1], done)
-        await waiting.told()
+        await waiting.result()
 
     def _lost(self) -> None:
         """Another owner writes the log now."""
@@ -170,8 +170,8 @@ class PersistentTopic:
         """How large and how old ledgers become: from the first on."""
         compaction = self.policies.compaction
         lag_ms = -1 if compaction is None else compaction.max_lag_ms
-        usual, wanted = self.env.storage.roll, self.policies.ledger_limits
-        self.ledger.roll_limits = asked(usual, wanted, lag_ms)
+        usual, policy = self.env.storage.roll, self.policies.ledger_limits
+        self.ledger.roll_limits = effective_limits(usual, policy, lag_ms)
 
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed, for those who are here as well."""
@@ -213,7 +213,7 @@ class PersistentTopic:
         """Unload: everybody is sent away, what is in flight is stored, cursors are saved.
 
         A cursor that is just being created is waited for: stored later, it would be in the way of
-        whoever loads the topic next, unknown to it.
+        the next owner of the topic, which knows nothing of it.
         """
         self.fenced = True
         self.disconnect_producers()
@@ -335,7 +335,7 @@ class PersistentTopic:
         return decision.granted is producer
 
     def detach_producer(self, producer: Producer) -> None:
-        """A producer leaves; whoever waited for that is told."""
+        """A producer leaves; the one that waited for that is let in."""
         self.last_used_ms = self.env.clock.wall_ms()
         decision = self.producers.detach(producer)
         if decision is not NOTHING:

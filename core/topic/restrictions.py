@@ -16,7 +16,7 @@ from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.subscription.consumer import Consumer
 
 PROPERTIES_BYTES_MAX: Final = 64 * 1024
-"""What a client says of one producer, consumer or subscription is kept as long as that is."""
+"""Properties of a producer, consumer or subscription are held in memory as long as that is."""
 
 
 def check_properties(kind: str, properties: Mapping[str, str]) -> None:

@@ -14,13 +14,13 @@ LATEST_LEDGER: Final = 2**63 - 1
 """Stands for "the end" in a message id, as clients write it."""
 
 
-def mark_before(chain: Chain, wanted: Position) -> Position:
-    """The mark-delete position from which `wanted` is read next; with -1 in it, from the start."""
-    if wanted[0] >= LATEST_LEDGER:
+def mark_before(chain: Chain, position: Position) -> Position:
+    """The mark-delete position after which `position` is read; with -1 in it, the start."""
+    if position[0] >= LATEST_LEDGER:
         return chain.confirmed
-    if wanted[0] < 0 or wanted[1] < 0:
+    if position[0] < 0 or position[1] < 0:
         return START
-    ledger_id, entry_id = chain.normal(wanted)
+    ledger_id, entry_id = chain.normal(position)
     return (ledger_id, entry_id - 1)
 
 

@@ -41,7 +41,7 @@ class Topic(Protocol):
     env: Environment
     policies: Effective
     fenced: bool
-    """It is being put away: whoever comes is to look it up again."""
+    """It is being put away: clients are to look it up again."""
     producers: Producers
     subscribers: Subscribers
     created_ms: int

@@ -1,4 +1,4 @@
-"""The transactions of one topic: an index of its log, kept over restarts.
+"""The transactions of one topic: an index of its log that outlives restarts.
 
 Pulsar calls it the topic's transaction buffer (PIP-31). The index itself is the log's
 (`core/ledger/fold/transaction_index.py`), for readers of every kind ask it. Here is what makes it
@@ -6,7 +6,7 @@ durable: a fold, whose snapshots are records of the metadata store. Only logs th
 had, a transaction pay for that; a property of the log says so, which is stored before the first
 entry of one.
 
-Who stores an entry of a transaction, or a marker, tells the index when that is done.
+Who stores an entry of a transaction, or a marker, notes it in the index when that is done.
 """
 
 from __future__ import annotations

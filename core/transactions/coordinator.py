@@ -3,10 +3,10 @@
 Ending one: the decision is stored, and answered; then every log of it gets a marker, and promises
 are kept if it was committed; then it is stored that all is done. After a crash in between that is
 done again: a second marker, or a promise kept twice, changes nothing. Nothing new comes into a
-transaction that is decided: whoever wants to begin the next one waits.
+transaction that is decided: who begins the next one waits.
 
 Each transaction is a record with one owner (`core/cluster/owned_record.py`). It is loaded when this
-broker starts or is first asked for it, if ownership says that it is ours; the others are neither
+broker starts or first needs it, if ownership says that it is ours; the others are neither
 loaded nor ended here. Loading does not claim it: whatever changes a transaction is a write, and a
 second marker of the same decision changes nothing. A coordinator that finds a record written by
 another one drops it and raises `NotCoordinator`; on the next request it asks again whose it is.
@@ -73,7 +73,7 @@ class TransactionSlot:
         self.name = name
         self.record = record
         self.transaction: Transaction | None = None
-        """The record's value; asked for with each batch."""
+        """The record's value; looked up for each batch."""
         self.logs: frozenset[str] = frozenset()
         self.lost = False
         """Another coordinator has taken the name over: nothing is done in here any more."""
@@ -130,7 +130,7 @@ class Coordinator:
         return place.transaction if place is not None else None
 
     def of_writer(self, writer: int) -> Transaction | None:
-        """Whose number that is. Plain call: asked for each batch."""
+        """The transaction of the writer with that id. Plain call: made for each batch."""
         place = self._writers.get(writer)
         return place.transaction if place is not None else None
 
@@ -287,7 +287,7 @@ class Coordinator:
             found = place.transaction
             if found is not None and found.state is TransactionState.ONGOING:
                 log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
-                # whoever is still at it is not to go on
+                # its writer may not go on
                 await self.decide(place, commit=False, epoch=found.epoch + 1)
 
     async def _forget(self, place: TransactionSlot) -> None:

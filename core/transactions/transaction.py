@@ -38,7 +38,7 @@ AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
 
 
 class Promise(Struct, frozen=True):
-    """Something to be done if it is committed; whoever made it knows what it says."""
+    """Something to be done if it is committed; its party knows what it means."""
 
     to: str
     says: bytes
@@ -53,7 +53,7 @@ class Transaction(Struct, frozen=True):
     """Raised when somebody else takes the name over: who writes with a lower one is fenced."""
     timeout_ms: int
     epoch_before: int = -1
-    """With which its writer asked for the present one: it may not have heard of it."""
+    """With which its writer asked for the present epoch: the answer may not have reached it."""
     state: TransactionState = TransactionState.EMPTY
     logs: tuple[str, ...] = ()
     """Full names of topics that have entries of it, or may have."""

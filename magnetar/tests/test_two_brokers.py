@@ -59,7 +59,7 @@ async def published(broker: Broker, payload: bytes) -> None:
         waiting = Completion[Position]()
         topic.publish([payload], None, waiting.done)
         try:
-            await waiting.told()
+            await waiting.result()
         except (Fenced, NotReady):
             await broker.let_go(topic)
             continue

@@ -48,7 +48,7 @@ async def test_a_topic_that_is_being_unloaded_is_waited_for() -> None:
         await settled()
         assert comer.attached is broker.topics[A.full]
         assert comer.attached is not old
-        assert (A.full in broker.wanted, broker._locks) == (False, {})
+        assert (A.full in broker.attaching, broker._locks) == (False, {})
 
 
 async def test_a_topic_that_is_fenced_after_it_was_found_is_tried_no_more() -> None:
@@ -113,7 +113,7 @@ async def test_nobody_waits_for_ever(autojump_clock: object) -> None:
             await attach(broker, A, comer.take_place)
         assert trio.current_time() - begun == pytest.approx(ATTACH_SECONDS)
         assert comer.tried == []
-        assert A.full not in broker.wanted
+        assert A.full not in broker.attaching
 
 
 async def test_a_topic_that_is_fenced_again_and_again_is_given_up(autojump_clock: object) -> None:

@@ -57,7 +57,7 @@ async def published(topic: PersistentTopic, payload: bytes) -> None:
     waiting = Completion[Position]()
     topic.publish([payload], None, waiting.done)
     await settled()
-    await waiting.told()
+    await waiting.result()
 
 
 async def entries(topic: PersistentTopic) -> list[bytes]:
@@ -190,12 +190,12 @@ async def test_deduplication_goes_on_with_what_the_new_owner_knows(stores: Store
         before = await loaded(one)
         waiting = Completion[Position]()
         before.publish_once("p", 5, [entry(sequence_id=5)], None, waiting.done)
-        await waiting.told()
+        await waiting.result()
         after = await loaded(other)
         assert after.last_sequence_of("p") == 5
         waiting = Completion[Position]()
         after.publish_once("p", 6, [entry(sequence_id=6)], None, waiting.done)
-        await waiting.told()
+        await waiting.result()
         await one.unload(T)  # saves nothing over what is the other one's
         await other.unload(T)
         assert (await loaded(other)).last_sequence_of("p") == 6

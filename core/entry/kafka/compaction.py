@@ -82,8 +82,8 @@ class UnpackedBatch:
 
     def _batch_without(self, fate: Fate) -> bytes:
         header = self.header
-        kept = [piece for piece in self._pieces if piece.item.place not in fate.lost]
-        if not kept:
+        left = [piece for piece in self._pieces if piece.item.place not in fate.lost]
+        if not left:
             attributes = header.attributes & ~(CODEC | HORIZON)
             empty = header._replace(attributes=attributes, first_timestamp=NO_TIME, records=0)
             return joined(empty, b"")
@@ -92,16 +92,16 @@ class UnpackedBatch:
             attributes, base = attributes | HORIZON, fate.horizon_ms
         latest = header.last_timestamp
         if not attributes & LOG_APPEND_TIME:
-            latest = header.first_timestamp + max(piece.time_delta for piece in kept)
+            latest = header.first_timestamp + max(piece.time_delta for piece in left)
         shift = header.first_timestamp - base
-        records = b"".join([_moved(self._data, piece, shift) for piece in kept])
-        left = header._replace(
+        records = b"".join([_moved(self._data, piece, shift) for piece in left])
+        head = header._replace(
             attributes=attributes,
             first_timestamp=base,
             last_timestamp=latest,
-            records=len(kept),
+            records=len(left),
         )
-        return joined(left, compression.compress_records(records, attributes & CODEC))
+        return joined(head, compression.compress_records(records, attributes & CODEC))
 
 
 def _moved(data: bytes, piece: _Piece, shift: int) -> bytes:

@@ -80,7 +80,7 @@ def _into_room(
         try:
             return bytes(memoryview(room)[: undo(payload, room)])
         except cramjam.DecompressionError as error:
-            said = str(error)  # it would hold the room for as long as it is kept itself
+            said = str(error)  # the error would hold the room for as long as it lives
         if "write whole buffer" not in said or size >= size_max:
             break
         size *= _GUESS

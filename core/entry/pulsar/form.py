@@ -1,7 +1,7 @@
 """Pulsar's form: a message or a batch of them as it came. See `core/entry/form.py`.
 
-The total questions are asked of most entries that are delivered, and answered by `metadata.py`,
-which looks for one field; they take an entry with the broker's header, too.
+The total functions run for most entries that are delivered; they are those of `metadata.py`,
+which looks for one field, and they take an entry with the broker's header, too.
 """
 
 from __future__ import annotations

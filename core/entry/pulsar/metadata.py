@@ -9,7 +9,7 @@ whole message.
 Invariant: these functions are total. Metadata is written by clients and not looked at on the way
 in, so damage must not stop a dispatcher: fields behind it are taken for absent.
 
-Why tags are kept as bytes too: most questions are about fields that are absent, and then looking
+Why tags are held as bytes too: most questions are about fields that are absent, and then looking
 for two bytes is all it takes. (A tag may also be written longer than need be; nobody does.)
 """
 
@@ -167,9 +167,9 @@ def _from_base64(key: bytes) -> bytes:
         return key
 
 
-def _number(data: bytes, wanted: _Tag) -> int | None:
+def _number(data: bytes, tag: _Tag) -> int | None:
     """A field's value, signed as Java has it (it has no other numbers); None if it is absent."""
-    at = _find(data, wanted)
+    at = _find(data, tag)
     if at < 0:
         return None
     number = shift = 0
@@ -184,17 +184,17 @@ def _number(data: bytes, wanted: _Tag) -> int | None:
     return number - (1 << 64) if number >> 63 else number
 
 
-def _bytes(data: bytes, wanted: _Tag) -> bytes | None:
-    at = _find(data, wanted)
+def _bytes(data: bytes, tag: _Tag) -> bytes | None:
+    at = _find(data, tag)
     if at < 0:
         return None
     size, at = _size(data, at)
     return data[at : at + size]
 
 
-def _find(data: bytes, wanted: _Tag) -> int:
+def _find(data: bytes, tag: _Tag) -> int:
     """Where the value of a field begins; -1 if it is absent. Of several the last one counts."""
-    number, written = wanted
+    number, written = tag
     if written not in data:
         return -1
     at, found = 0, -1
@@ -203,12 +203,12 @@ def _find(data: bytes, wanted: _Tag) -> int:
         for _ in range(FIELDS_MAX):
             if at >= end:
                 break
-            tag = data[at]
+            seen = data[at]
             at += 1
-            if tag > 127:
-                tag, at = _size(data, at - 1)
+            if seen > 127:
+                seen, at = _size(data, at - 1)
             start = at
-            kind = tag & 7
+            kind = seen & 7
             if kind == _NUMBER:
                 at = at + 1 if data[at] < 128 else _behind_number(data, at)
             elif kind == _BYTES:
@@ -217,7 +217,7 @@ def _find(data: bytes, wanted: _Tag) -> int:
                 at += 8 if kind == 1 else 4
             else:
                 return found
-            if tag == number and at <= end:
+            if seen == number and at <= end:
                 found = start
     except IndexError:  # damaged
         pass

@@ -13,16 +13,16 @@ from magnetar.core.kernel.errors import NotReady
 async def test_what_is_told_is_waited_for(autojump_clock: MockClock) -> None:
     waiting = Completion[int]()
     with trio.move_on_after(1) as still:
-        await waiting.told()
+        await waiting.result()
     assert still.cancelled_caught
     waiting.done(7)
-    assert await waiting.told() == 7
+    assert await waiting.result() == 7
 
 
 async def test_what_was_told_before() -> None:
     waiting = Completion[None]()
     waiting.done(None)
-    assert await waiting.told() is None
+    assert await waiting.result() is None
 
 
 async def test_an_error_is_raised() -> None:
@@ -30,7 +30,7 @@ async def test_an_error_is_raised() -> None:
     error = NotReady("not yet")
     waiting.done(error)
     with pytest.raises(NotReady) as raised:
-        await waiting.told()
+        await waiting.result()
     assert raised.value is error
 
 
@@ -38,4 +38,4 @@ async def test_the_first_counts() -> None:
     waiting = Completion[int]()
     waiting.done(1)
     waiting.done(2)
-    assert await waiting.told() == 1
+    assert await waiting.result() == 1

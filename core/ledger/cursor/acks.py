@@ -100,7 +100,7 @@ class AckState:
         self._ranges: dict[int, Ranges] = {}
         self._bits: dict[Position, int] = {}
         self._ended: Position = (-1, -1)
-        """The last entry of the finished ledger asked about last."""
+        """The last entry of the finished ledger that was looked up last."""
         self._kept: KeptEntries | None = None
         """What compaction left of that one."""
         self._rewritten = chain.rewritten
@@ -269,7 +269,7 @@ class AckState:
             return confirmed[1]
         if ledger_id > confirmed[0]:
             return -1
-        # a ledger before the confirmed one has ended, so the answer can be kept for some time
+        # a ledger before the confirmed one has ended, so the answer holds for some time
         if self._ended[0] != ledger_id or self._rewritten != self._chain.rewritten:
             segment = self._chain.segment_of(ledger_id)
             if segment is None:
@@ -316,14 +316,14 @@ class AckState:
 
     def ranges(self, ranges_max: int) -> list[Range]:
         """What to store of the ranges, lowest first; those beyond the limit are forgotten."""
-        kept: list[Range] = []
+        stored: list[Range] = []
         for ledger_id in sorted(self._ranges):
             ranges = self._ranges[ledger_id]
             for first, last in zip(ranges.firsts, ranges.lasts, strict=True):
-                if len(kept) == ranges_max:
-                    return kept
-                kept.append(((ledger_id, first - 1), (ledger_id, last)))
-        return kept
+                if len(stored) == ranges_max:
+                    return stored
+                stored.append(((ledger_id, first - 1), (ledger_id, last)))
+        return stored
 
     def partial(self, batches_max: int) -> list[tuple[Position, int]]:
         """What to store of the bits, lowest first; those beyond the limit are forgotten."""

@@ -8,7 +8,7 @@ close (`cursor_store.py`). Only the last snapshot counts.
 
 Saving follows changes by a short interval, so after a crash the last acknowledgements may be
 forgotten and their messages delivered again: at least once. An acknowledgement that asks for a
-receipt is told only after a snapshot that includes it is stored. A save that failed is tried again
+receipt is given only after a snapshot that includes it is stored. A save that failed is tried again
 after a pause, or at once when somebody waits for a receipt.
 
 Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
@@ -55,10 +55,10 @@ class CursorStatistics(Struct, frozen=True):
     """Acknowledged beyond the mark-delete position: the first ones of them."""
     backlog: int
     ledger_id: int
-    """Where the cursor itself is kept; -1 while that is the metadata store."""
+    """The ledger that has the cursor's snapshots; -1 while the metadata store has them."""
     ledger_last_entry: int
     ledger_switched_ms: int
-    """When it was last kept in another place; 0 for not since it was opened."""
+    """When it last moved to another ledger; 0 for not since it was opened."""
 
 
 class Cursor:
@@ -75,7 +75,7 @@ class Cursor:
         self.properties: dict[str, str] = {}
         """The subscription's properties, as its users set them."""
         self.longs: Mapping[str, int] = {}
-        """What whoever owns the cursor wants to be stored with its position."""
+        """What its owner stores with its position."""
         self.last_active_ms = storage.clock.wall_ms()
         self.place = CursorPlace(storage, ledger, name)
         self._storage = storage
@@ -263,7 +263,7 @@ class Cursor:
         """Wait until all that is acknowledged now is stored; raises if it could not be."""
         waiting = Completion[None]()
         self.when_saved(waiting.done)
-        await waiting.told()
+        await waiting.result()
 
     def flush(self) -> None:
         """Save if there is something to save. Plain call."""
@@ -308,7 +308,7 @@ class Cursor:
         if self._closed:
             return
         self._dirty = True
-        if not self._retrying:  # whoever wants a receipt tries as well, and may fail as often
+        if not self._retrying:  # each request for a receipt tries as well, and may fail as often
             self._retrying = True
             self._storage.spawn(self._flush_later)
 

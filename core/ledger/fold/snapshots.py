@@ -121,6 +121,6 @@ class CursorSnapshots:
             self._there = False
 
     async def _find(self) -> None:
-        """A cursor may be there that nobody has asked for."""
+        """There may be a cursor that nobody has opened."""
         if not self._read:
             await self.read()

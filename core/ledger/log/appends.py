@@ -1,7 +1,7 @@
 """What is on its way to storage: runs, joined to as few as may be. Pure.
 
-Invariant: whoever brought a run is told once, of the position of its own first entry, in the order
-the runs came.
+Invariant: each run's callback is called once, with the position of its own first entry, in the
+order in which the runs came.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Segment(Struct):
     closed_ms: int = 0
     """0 while open."""
     others: Mapping[str, str] = {}
-    """Properties that somebody else gave it; they are kept as they are."""
+    """Properties that other brokers or tools gave it; they stay as they are."""
     offload: bytes = b""
     """Where somebody else has moved it, likewise."""
     kept: KeptEntries | None = None
@@ -129,13 +129,13 @@ class Chain:
         segments = self.segments
         for place in range(bisect_left(segments, ledger_id, key=_id_of), len(segments)):
             segment = segments[place]
-            wanted = entry_id if segment.ledger_id == ledger_id else 0
+            entry = entry_id if segment.ledger_id == ledger_id else 0
             if segment.kept is not None:
-                found = segment.kept.next(wanted)
+                found = segment.kept.next(entry)
                 if found is not None:
                     return (segment.ledger_id, found)
-            elif wanted <= self.last_entry_of(segment):
-                return (segment.ledger_id, wanted)
+            elif entry <= self.last_entry_of(segment):
+                return (segment.ledger_id, entry)
         return (confirmed[0], confirmed[1] + 1)
 
     def _ends_in(self, ledger_id: int) -> bool:

@@ -143,7 +143,7 @@ class LedgerList:
             yield
         except BaseException:
             chain.segments, chain.begins_at, chain.start = segments, begins_at, start
-            chain.rewritten += 1  # whoever has read by the list in between reads again
+            chain.rewritten += 1  # who has read by the list meanwhile reads again
             self._set(properties)
             self.doomed, self._terminated = doomed, terminated
             raise
@@ -220,7 +220,7 @@ class LedgerList:
             return self._unnamed(gone)
 
     async def doom(self, ledger_id: int) -> None:
-        """A ledger that is not part of the log yet: whoever opens the log next deletes it."""
+        """A ledger that is not part of the log yet: the next owner of the log deletes it."""
         async with self._lock:
             with self._undone_on_error():
                 self.doomed |= {ledger_id}
@@ -241,7 +241,7 @@ class LedgerList:
 
         `replaced` is called as soon as that is so. Ledgers that are not listed any more have gone
         meanwhile, and what was left of them goes too. Returns the ledgers that are to be deleted
-        now; if that is not done, whoever opens the log next does it.
+        now; if that is not done, the next owner of the log does it.
         """
         chain = self.chain
         async with self._lock:

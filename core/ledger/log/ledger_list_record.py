@@ -17,7 +17,7 @@ from magnetar.core.ledger.log.chain import NOWHERE, START, Chain, Position, Segm
 from magnetar.core.ledger.read.kept_entries import KEPT
 
 NEXT_INDEX: Final = "magnetar.next-index"
-"""Property of the whole log: the index its next entry gets, kept when ledgers are trimmed."""
+"""Property of the whole log: the index its next entry gets, which outlives trimmed ledgers."""
 BEGIN: Final = "magnetar.begin"
 """Likewise: where the log begins, if that is not its first entry: an index, and a position."""
 MIXED: Final = "magnetar.mixed"
@@ -103,7 +103,7 @@ def doomed_of(properties: Mapping[str, str]) -> list[int]:
 
 
 def beginning_of(properties: Mapping[str, str]) -> tuple[int, Position]:
-    """The index and the position where the log begins, if it was told to."""
+    """The index and the position where the log begins, if that was moved."""
     said = properties.get(BEGIN)
     if said is None:
         return NOWHERE, START

@@ -120,7 +120,7 @@ class ManagedLedger:
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
-        self._telling: Append | None = None  # whose positions are told, or were told last
+        self._telling: Append | None = None  # the one whose callbacks run, or ran last
         self._readers = Readers(storage.ledgers)
         self._sparse = Sparse(self._readers)
         self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
@@ -218,7 +218,7 @@ class ManagedLedger:
             return 0
         waiting = self._waiting
         first = not waiting
-        # what is gathered in one sweep was brought at one time: the clock is asked once
+        # what is gathered in one sweep came at one time: one look at the clock
         began = self._storage.clock.monotonic() if first else waiting[-1].began
         append = Append(payloads, counts, done, began)
         self.pending_bytes += append.size
@@ -234,9 +234,9 @@ class ManagedLedger:
         return append.size
 
     def index_told(self, position: Position) -> int:
-        """The index of the first message at a position that a `done` is just being told."""
+        """The index of the first message at a position that a `done` has just been given."""
         telling = self._telling
-        assert telling is not None, "nobody has been told anything yet"
+        assert telling is not None, "no callback has run yet"
         return telling.index_of(position[1])
 
     @property
@@ -324,7 +324,7 @@ class ManagedLedger:
             self._wake_if_idle()
         append.tell(error)
         self._fail(behind, error)
-        # what was appended by those who have just been told came behind all of it
+        # what those callbacks appended came behind all of it
         self._fail(self._taken_waiting(), error)
 
     def _wake_if_idle(self) -> None:

@@ -1,8 +1,8 @@
 """Opening a log again: read its list of ledgers and learn where it ends.
 
 What its last writer left unsealed is sealed here, which also fences that writer out; ledgers that
-are empty or gone leave the list. Nothing is written to the list and no ledger is deleted: whoever
-asked does both, in that order.
+are empty or gone leave the list. Nothing is written to the list and no ledger is deleted: the
+caller does both, in that order.
 
 Invariant: the answer names every entry that was ever confirmed, and an index above all of theirs.
 """

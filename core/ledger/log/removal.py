@@ -58,7 +58,7 @@ async def replace(
 ) -> None:
     """Of each of these ledgers, only that is left; `replaced` is called as soon as that is so.
 
-    What held the entries before is deleted, by whoever opens the log next if not by this one.
+    What held the entries before is deleted; if not by this owner, by the next one.
     """
     await _cover(ledger, max(instead, default=-1))
     unnamed = await ledger.ledgers.replace(instead, clean_to, lambda: ledger.first_index, replaced)

@@ -1,6 +1,6 @@
 """What a log says of itself in numbers: how much is in it, and how long storage takes. Pure.
 
-Latencies and sizes are counted in Pulsar's own buckets. That is told of runs, not of entries, so
+Latencies and sizes are counted in Pulsar's own buckets, for runs and not for entries, so
 that a message costs nothing: all entries of a run took as long as the run, and count as of its mean
 size (which is true where a producer sends alike).
 

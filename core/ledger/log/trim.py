@@ -28,29 +28,29 @@ class RollLimits(Struct, frozen=True):
     """A ledger with anything in it ends at this age, full or not."""
 
 
-ASKED_AGE_MS_MIN = 1_000
-"""As above, where somebody has decided how large ledgers are."""
+POLICY_AGE_MS_MIN = 1_000
+"""As above, where a policy says how large ledgers are."""
 
 
-def asked(limits: RollLimits, wanted: LedgerLimits | None, lag_ms: int = -1) -> RollLimits:
-    """The usual limits, and what is decided for one log.
+def effective(limits: RollLimits, policy: LedgerLimits | None, lag_ms: int = -1) -> RollLimits:
+    """The broker's limits, and what the policies of one log change in them.
 
     After `lag_ms` everything in it is to be compacted, for which its ledger has to have ended.
     """
-    if wanted is not None:
-        limits = _decided(limits, wanted)
+    if policy is not None:
+        limits = _with_policy(limits, policy)
     if 0 <= lag_ms < limits.age_ms_max:
         limits = replace(limits, age_ms_max=lag_ms)
     return limits
 
 
-def _decided(limits: RollLimits, wanted: LedgerLimits) -> RollLimits:
-    size, age_ms = wanted.size_bytes, wanted.age_ms
+def _with_policy(limits: RollLimits, policy: LedgerLimits) -> RollLimits:
+    size, age_ms = policy.size_bytes, policy.age_ms
     age_ms_max = age_ms if age_ms >= 0 else limits.age_ms_max
     return RollLimits(
         entries_max=limits.entries_max,
         bytes_max=size if size >= 0 else limits.bytes_max,
-        age_ms_min=min(limits.age_ms_min, age_ms_max, ASKED_AGE_MS_MIN),
+        age_ms_min=min(limits.age_ms_min, age_ms_max, POLICY_AGE_MS_MIN),
         age_ms_max=age_ms_max,
     )
 

@@ -2,7 +2,7 @@
 
 The others stand before the last one in order, among other entries, and rarely far away.
 
-Invariant: no more is looked at, and no more is kept, than the limits say; a message that is not
+Invariant: no more is read, and no more is held, than the limits say; a message that is not
 found whole is not found.
 """
 

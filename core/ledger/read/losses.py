@@ -1,9 +1,9 @@
 """What of a log cannot be read any more: each range is found, said and counted once.
 
 An entry that storage calls damaged, or whose ledger is gone though the list names it, is lost; what
-stands before it and behind it is not. Readers decide what to do there: whoever serves people stops
+stands before it and behind it is not. Readers decide what to do there: who serves clients stops
 and waits for their word (`skip`, a seek), unless `auto_skip_non_recoverable_data` says to go on, as
-in Apache's broker; whoever folds the log into some state goes round, for no topic may become
+in Apache's broker; a fold goes round, for no topic may become
 unusable by an entry that nobody can bring back.
 
 Invariant: a position is in at most one range, and what is in one could not be read when it was
@@ -98,7 +98,7 @@ class Losses:
         reader: LedgerReader | None,
         error: BrokerError,
     ) -> BrokerError:
-        """An entry could not be read: how far does that go? Returns what whoever asked is told.
+        """An entry could not be read: how far does that go? Returns the error to raise.
 
         Without a reader the whole ledger is gone.
         """

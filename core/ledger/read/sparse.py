@@ -1,9 +1,9 @@
 """Reading ledgers from which compaction has taken entries.
 
 Whoever reads gets entries that follow each other, so there may be one at a time; so what storage is
-asked for is more, and the rest is kept for the next call.
+asked for is more, and the rest waits for the next call.
 
-Invariant: what is returned begins with the entry that was asked for. If that one has gone since
+Invariant: what is returned begins with the entry at that position. If that one has gone since
 somebody learnt of it, its place is taken by an entry with nothing in it, which all readers pass.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 AHEAD_ENTRIES: Final = 1_000
 AHEAD_BYTES: Final = 512 * 1024
-"""Read at once, and kept of one log."""
+"""Read at once, and remembered of one log."""
 
 
 class Sparse:

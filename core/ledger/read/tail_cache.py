@@ -1,4 +1,4 @@
-"""What was written last, kept for those who read close behind: runs of entries, by the byte.
+"""A cache of what was written last, for readers close behind: runs of entries, by the byte.
 
 All topics share one budget; the oldest run of all goes first. Nothing here is a promise: what is
 not cached is read from storage. Runs that touch and are small are joined, so that single publishes
@@ -182,7 +182,7 @@ class TailCache:
         self.bytes -= size
 
     def evict(self) -> None:
-        """Drop the oldest runs until the budget is kept."""
+        """Drop the oldest runs until the budget holds."""
         while self.bytes > self.bytes_max and self._order:
             _run, tail = self._order.popitem(last=False)
             self.bytes -= tail.drop_oldest()

@@ -1,7 +1,7 @@
 """What `producers.py` decides, carried out: who is sent away, refused, or may publish now.
 
 Invariant: an epoch is stored before its holder hears of it. If it cannot be stored, its holder is
-refused, and whoever waits behind it is next.
+refused, and the one that waits behind it is next.
 """
 
 from __future__ import annotations

@@ -8,12 +8,12 @@
 
 Taking the topic raises the epoch. Whoever comes back with an older epoch has been fenced meanwhile
 and stays so. A producer of the same name is the same one coming back if its epoch is higher (its
-old connection is dead, we merely have not noticed) and it may be told from a namesake; it takes the
+old connection is dead, we merely have not noticed) and it differs from a namesake; it takes the
 place of its former self, be that the topic or a place in the queue. Otherwise the name is busy.
 
-Decide, then act: `attach` and `detach` change the books and return what is to be done. Invariants:
-at most one exclusive holder, and nobody beside it; waiters only behind somebody; whoever is refused
-leaves the books as they were.
+Decide, then act: `attach` and `detach` change the state and return what is to be done. Invariants:
+at most one exclusive holder, and nobody beside it; waiters only behind somebody; a refused producer
+leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Decision(Struct, frozen=True):
     granted: Producer | None = None
     """May publish now."""
     epoch: int | None = None
-    """Of the granted one, if it holds the topic alone; to be stored before it is told."""
+    """Of the granted one, if it holds the topic alone; stored before the producer hears of it."""
     evicted: tuple[Producer, ...] = ()
     """Are to be sent away."""
     refused: tuple[tuple[Producer, BrokerError], ...] = ()

@@ -174,7 +174,7 @@ class KeyedDispatcher:
         return max(plan.seen, 1)
 
     def _send(self, consumer: Consumer, part: Slice, hashes: list[int]) -> None:
-        for piece, partial in self.out.wanted(part):
+        for piece, partial in self.out.deliverable(part):
             for at in range(len(piece.payloads)):
                 entry_id = piece.first_entry + at
                 hash_ = hashes[entry_id - part.first_entry]

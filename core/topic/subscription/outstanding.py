@@ -39,7 +39,7 @@ DELAY_TICK_SECONDS: Final = 1.0
 Piece = tuple[Slice, dict[int, int] | None]
 """Entries to deliver, and by offset the bits of batches that are acknowledged in part."""
 Left = Callable[[Position, Consumer | None], None]
-"""Told when an entry is no longer with its consumer, or is done with while nobody had it."""
+"""Called when an entry is no longer with its consumer, or is done with while nobody had it."""
 
 
 class SharedLimits(Struct, frozen=True):
@@ -115,7 +115,7 @@ class Outstanding:
         )
 
     def set_limits(self, limits: SharedLimits) -> None:
-        """The policy has changed: whoever is blocked may go on, or the other way round."""
+        """The policy has changed: dispatch may go on, or has to stop."""
         self.limits = limits
         if limits.unacked_max and self.unacked >= limits.unacked_max:
             self.blocked = True
@@ -123,7 +123,7 @@ class Outstanding:
             self.blocked = False
 
     def clear(self) -> None:
-        """Nobody is left to deliver to: whoever comes next starts from the cursor."""
+        """No consumer is left: the next one starts from the cursor."""
         self.pending.clear()
         self.deliveries.clear()
         self.replay.clear()
@@ -135,7 +135,7 @@ class Outstanding:
 
     # -- going out ----------------------------------------------------------------------------
 
-    def wanted(self, part: Slice) -> list[Piece]:
+    def deliverable(self, part: Slice) -> list[Piece]:
         """What of a slice is to be delivered now: not acknowledged, not delayed."""
         pieces: list[Piece] = [(part, None)]
         if self._cursor.may_have_acked(part):
@@ -164,7 +164,7 @@ class Outstanding:
         return late
 
     def send(self, consumer: Consumer, part: Slice, partial: dict[int, int] | None) -> None:
-        """Deliver a piece of `wanted`, and remember who has it."""
+        """Deliver a piece of `deliverable`, and remember who has it."""
         ledger_id, first = part.ledger_id, part.first_entry
         pending, counts = self.pending, part.counts
         redeliveries = None
@@ -198,7 +198,7 @@ class Outstanding:
     # -- acknowledgement ----------------------------------------------------------------------
 
     def acked(self, ledger_id: int, first: int, last: int) -> int:
-        """Entries are done with, whoever holds them; returns how many messages that were."""
+        """Entries are done with, in anybody's hands; returns how many messages that were."""
         total = 0
         pop, sizes, deliveries = self.pending.pop, self._sizes, self.deliveries
         for entry_id in range(first, last + 1):
@@ -275,7 +275,7 @@ class Outstanding:
         due = self.delayed.take_due(self._env.clock.wall_ms(), room)
         for position in due:
             self.replay.add(position)
-        if len(due) < room:  # else whoever makes room looks again
+        if len(due) < room:  # else the next acknowledgement looks again
             self._set_alarm()
         return bool(due)
 

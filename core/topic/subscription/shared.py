@@ -152,7 +152,7 @@ class SharedDispatcher:
             shares, self._turn = choose(len(work.payloads), work.counts, ready, self._turn)
             seen = shares[-1].start + shares[-1].count if shares else 0
         for share in shares:
-            for piece, partial in self.out.wanted(
+            for piece, partial in self.out.deliverable(
                 work.part(share.start, share.start + share.count)
             ):
                 self.out.send(share.consumer, piece, partial)

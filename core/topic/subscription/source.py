@@ -2,7 +2,7 @@
 
 A plain call (`at`) either has entries or sees to it that they come: then `arrived` is called on the
 loop and the dispatcher asks again. A failed load is tried again after a pause that doubles, so that
-a broken ledger costs log lines, not the loop; whoever asks for another entry meanwhile is served.
+a broken ledger costs log lines, not the loop; a request for another entry meanwhile is served.
 
 An entry that is lost (`losses.py`) is waited for in the same way, and silently, for it has been
 told: until somebody skips it, or the broker's settings say that all do. Then empty entries that are

@@ -94,7 +94,7 @@ class PersistentSubscription:
         self.is_dirty = False
         self.replicated = False
         self.kept_until_ms = 0
-        """A reader that seeks is detached and comes back: until then its cursor is kept."""
+        """A reader that seeks is detached and comes back: until then its cursor stays."""
         self.outflow_before = Outflow()
         """Of consumers that have left."""
         self.rates = Rates(Outflow(), env.clock.wall_ms())
@@ -288,7 +288,7 @@ class PersistentSubscription:
         partial: PartialAck | None,
         noted: Mapping[str, int] = NOTHING_NOTED,
     ) -> None:
-        """Everything up to `position` is done with. Means nothing where order is not kept.
+        """Everything up to `position` is done with. Means nothing where there is no order.
 
         What the client notes with it is stored with the cursor, until it acknowledges more.
         """
@@ -385,7 +385,7 @@ class PersistentSubscription:
             raise Invalid("unsubscribe failed: other consumers are connected to the subscription")
 
     async def delete(self) -> None:
-        """End the subscription; whoever is attached is detached."""
+        """End the subscription; its consumers are detached."""
         self.fenced = self._over = True
         self.disconnect_all()
         try:

@@ -283,7 +283,7 @@ class GroupCoordinator:
         if waiting is None:
             return
         try:
-            await waiting.told()
+            await waiting.result()
         except BrokerError:
             group.unkept = True
             raise

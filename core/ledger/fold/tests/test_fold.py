@@ -376,6 +376,7 @@ async def test_whoever_is_the_loser_the_log_says_what_is(desk: Bench, case: Case
 def ruled(history: History, **rules: int) -> Fold[Any]:
     fold = history.subject.fold
     fold._rules = replace(fold._rules, **{"entries": NEVER, "bytes": NEVER, "pause_ms": 0, **rules})
+    fold.counts = True
     return fold
 
 

@@ -5,8 +5,8 @@ from magnetar.core.ledger.log.trim import (
     MEGABYTE,
     MINUTE_MS,
     RollLimits,
-    asked,
     beyond,
+    effective,
     should_roll,
     trimmable,
 )
@@ -98,7 +98,7 @@ def test_what_is_beyond_the_limits_goes(limits: LogLimits, doomed: list[int]) ->
     ],
 )
 def test_limits_that_were_asked_for(wanted: LedgerLimits | None, expected: RollLimits) -> None:
-    assert asked(RollLimits(), wanted) == expected
+    assert effective(RollLimits(), wanted) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_limits_that_were_asked_for(wanted: LedgerLimits | None, expected: RollL
 def test_what_is_to_be_compacted_ends_in_time(
     wanted: LedgerLimits | None, lag_ms: int, age_ms: int
 ) -> None:
-    found = asked(RollLimits(), wanted, lag_ms)
+    found = effective(RollLimits(), wanted, lag_ms)
     assert found.age_ms_max == age_ms
     assert should_roll(found, 1, 1, age_ms)
     assert not should_roll(found, 1, 1, age_ms - 1)

@@ -95,7 +95,7 @@ class MemberStore:
         """The group has no members any more."""
         waiting = Completion[None]()
         self.keep(group, None, waiting.done)
-        await waiting.told()
+        await waiting.result()
 
     async def run(self) -> None:
         """Until cancelled: write what is pending."""

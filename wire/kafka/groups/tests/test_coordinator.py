@@ -81,7 +81,7 @@ class Desk:
         told = Completion[Synced]()
         request = Syncing(member.member_id, member.generation, assignments={member.member_id: task})
         self.group.sync(request, self.groups.now(), told.done)
-        assert (await told.told()).assignment == task
+        assert (await told.result()).assignment == task
 
     @property
     def group(self) -> Group:

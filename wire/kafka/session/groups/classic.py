@@ -136,7 +136,7 @@ async def on_join_group(session: KafkaSession, asked: KafkaRequest) -> JoinGroup
             return _joined(joined)
     waiting = Completion[Joined]()
     groups.join(request.group_id, joining, waiting.done)
-    return _joined(await waiting.told())
+    return _joined(await waiting.result())
 
 
 def _joining(session: KafkaSession, asked: KafkaRequest, request: JoinGroupRequest) -> Joining:
@@ -189,7 +189,7 @@ async def on_sync_group(session: KafkaSession, asked: KafkaRequest) -> SyncGroup
     # what a follower sends along means nothing, and is not kept while it waits
     asked.let_go()
     del request
-    return _synced(await waiting.told())
+    return _synced(await waiting.result())
 
 
 def _synced(result: Synced) -> SyncGroupResponse:

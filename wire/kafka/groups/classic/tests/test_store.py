@@ -68,9 +68,9 @@ async def stored(gate: Gate) -> dict[str, AnyStoredGroup | None]:
 
 async def test_what_is_kept_is_there_after_a_restart(gate: Gate, keeper: MemberStore) -> None:
     gate.opened.set()
-    await keep(keeper, "a/b", kept(1)).told()
-    await keep(keeper, "g", kept(2)).told()
-    await keep(keeper, "other", kept(3)).told()
+    await keep(keeper, "a/b", kept(1)).result()
+    await keep(keeper, "g", kept(2)).result()
+    await keep(keeper, "other", kept(3)).result()
     await keeper.forget("a/b")
     await keeper.forget("a/b")
     await keeper.forget("never there")
@@ -81,13 +81,13 @@ async def test_whoever_claims_a_group_fences_its_former_coordinator(
     gate: Gate, keeper: MemberStore
 ) -> None:
     gate.opened.set()
-    await keep(keeper, "g", kept(1)).told()
+    await keep(keeper, "g", kept(1)).result()
     assert await keeper.claim("g") is None, "it is held here"
     assert await stored(gate) == {"g": kept(1)}
     with pytest.raises(NotCoordinator):
-        await keep(keeper, "g", kept(2)).told()
+        await keep(keeper, "g", kept(2)).result()
     assert await keeper.claim("g") == kept(1), "not held any more, so it may be taken back"
-    await keep(keeper, "g", kept(3)).told()
+    await keep(keeper, "g", kept(3)).result()
     assert await stored(gate) == {"g": kept(3)}
 
 
@@ -97,7 +97,7 @@ async def test_of_two_who_store_a_new_group_the_first_one_wins(
     gate.opened.set()
     await overwrite(gate, f"{MEMBERS}/g", encode(kept(7)))
     with pytest.raises(NotCoordinator):
-        await keep(keeper, "g", kept(1)).told()
+        await keep(keeper, "g", kept(1)).result()
     assert await stored(gate) == {"g": kept(7)}
 
 
@@ -122,7 +122,7 @@ async def test_of_what_waits_only_the_newest_is_written(gate: Gate, keeper: Memb
     last = keep(keeper, "g", kept(3))
     assert told == []
     gate.opened.set()
-    await last.told()
+    await last.result()
     assert (told, gate.writes) == ([None, None], 2)
     assert await stored(gate) == {"g": kept(3)}
 
@@ -134,8 +134,8 @@ async def test_a_deletion_comes_after_what_was_asked_for_before(
     await gate.entered.wait()
     gone = keep(keeper, "g", None)
     gate.opened.set()
-    await gone.told()
-    await first.told()
+    await gone.result()
+    await first.result()
     assert await gate.children(MEMBERS) == []
 
 
@@ -143,7 +143,7 @@ async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: MemberStore) 
     gate.opened.set()
     gate.fails = True
     with pytest.raises(StorageFailed):
-        await keep(keeper, "g", kept(1)).told()
+        await keep(keeper, "g", kept(1)).result()
     gate.fails = False
-    await keep(keeper, "g", kept(1)).told()
+    await keep(keeper, "g", kept(1)).result()
     assert await stored(gate) == {"g": kept(1)}
