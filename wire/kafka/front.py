@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.kafka import form
+from magnetar.core.kernel.cooperation import ListLock
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.ports.metadata_store import ABSENT
@@ -139,8 +140,7 @@ class KafkaFront:
         self.offsets = Offsets(broker, self.logs, self.records)
         self.commit_turns = TaskOrder()
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
-        self.one_list = trio.Lock()
-        """Held while a long answer is made: that takes many times its size."""
+        self.lists = ListLock()
         self.cluster_id = ""
 
     async def open(self) -> None:

@@ -1,9 +1,9 @@
-"""Who goes through many things rests when it is time, and misses none of them."""
+"""Long work rests when it is time, and misses no item; long lists are made one at a time."""
 
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from magnetar.core.kernel.cooperation import WORK_SECONDS, Cooperative
+from magnetar.core.kernel.cooperation import WORK_SECONDS, Cooperative, ListLock
 
 
 class StepsOfThisTask(trio.abc.Instrument):
@@ -25,11 +25,11 @@ async def test_all_in_order() -> None:
     assert [one async for one in Cooperative(())] == []
 
 
-async def rests(clock: MockClock, seconds_each: float) -> int:
-    """While ten things take so long each."""
+async def rests(clock: MockClock, seconds_each: float, items_max: int = 100) -> int:
+    """The rests while ten items take so long each."""
     counted = StepsOfThisTask()
     trio.lowlevel.add_instrument(counted)
-    async for _ in Cooperative(range(10)):
+    async for _ in Cooperative(range(10), items_max):
         clock.jump(seconds_each)
     return counted.steps
 
@@ -40,3 +40,72 @@ async def test_others_have_their_turn_when_it_is_time(mock_clock: MockClock) -> 
 
 async def test_what_is_quick_is_done_at_once(mock_clock: MockClock) -> None:
     assert await rests(mock_clock, WORK_SECONDS / 100) == 0
+
+
+async def test_a_rest_comes_after_so_many_items(mock_clock: MockClock) -> None:
+    assert await rests(mock_clock, 0, items_max=1) == 10
+    assert await rests(mock_clock, 0, items_max=4) == 2
+    assert await rests(mock_clock, 0, items_max=10) == 1
+
+
+class Client:
+    """A client and its connection, as a list sees them."""
+
+    def __init__(self) -> None:
+        self.gone = self.congested = False
+        self.room = trio.Event()
+        self.made = 0
+
+    @property
+    def connection(self) -> "Client":
+        return self
+
+    def share(self) -> int:
+        return 1
+
+    async def make(self) -> int:
+        await wait_all_tasks_blocked()
+        self.made += 1
+        return self.made
+
+    def relieved(self) -> None:
+        self.room.set()
+        self.room = trio.Event()
+
+    async def ask(self, lock: ListLock) -> int | None:
+        return await lock.make(self, lambda: self.room.wait, self.make)
+
+
+async def test_one_list_is_made_at_a_time() -> None:
+    lock, first, second = ListLock(), Client(), Client()
+    async with trio.open_nursery() as nursery, lock.lock:
+        for client in (first, second):
+            nursery.start_soon(client.ask, lock)
+        await wait_all_tasks_blocked()
+        assert (first.made, second.made) == (0, 0)
+    assert (first.made, second.made) == (1, 1)
+
+
+async def test_a_client_that_takes_nothing_holds_up_nobody() -> None:
+    lock, slow, quick = ListLock(), Client(), Client()
+    slow.congested = True
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(slow.ask, lock)
+        await wait_all_tasks_blocked()
+        assert await quick.ask(lock) == 1
+        assert slow.made == 0
+        slow.congested = False
+        slow.relieved()
+    assert slow.made == 1
+
+
+async def test_nothing_is_made_for_a_client_that_leaves() -> None:
+    lock, client = ListLock(), Client()
+    client.congested = True
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.ask, lock)
+        await wait_all_tasks_blocked()
+        client.gone = True
+        client.relieved()
+    assert client.made == 0
+    assert await client.ask(lock) is None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-
-import trio
 
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.cluster.ownership import Peer
 from magnetar.core.kernel.checksum import crc32c
+from magnetar.core.kernel.cooperation import ListLock
 from magnetar.core.kernel.errors import (
     InvalidName,
     NamespaceNotFound,
@@ -39,12 +39,11 @@ def topic_name(text: str) -> TopicName:
 class UnderWay:
     """How many questions are being answered, of all connections of a front."""
 
-    __slots__ = ("_count", "_max", "one_list")
+    __slots__ = ("_count", "_max", "lists")
 
     def __init__(self, count_max: int) -> None:
         self._count, self._max = 0, count_max
-        self.one_list = trio.Lock()
-        """Held while a list of topics is made: it takes several times the answer's size."""
+        self.lists = ListLock()
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
@@ -117,18 +116,11 @@ async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfN
 
     Patterns are the client's own and may take for ever to match here, on the one loop; every client
     filters what it gets unless it is told that this was done.
-
-    One list is made at a time, and none for a client that has not taken the answers before it, or
-    while too much is to be sent to others.
     """
     async with session.requests.one_list:
-        while not session.gone:
-            room = session.room
-            async with session.lookups.one_list:
-                if not session.connection.congested and session.connection.share():
-                    await _tell_topics(session, event)
-                    return
-            await room.wait()
+        await session.lookups.lists.make(
+            session, lambda: session.room.wait, partial(_tell_topics, session, event)
+        )
 
 
 async def _tell_topics(session: PulsarSession, event: events.TopicsOfNamespace) -> None:

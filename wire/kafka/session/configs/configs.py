@@ -88,12 +88,11 @@ async def on_describe_configs(session: KafkaSession, asked: KafkaRequest) -> lis
         return await _all_described(session, asked, request)
     # A request of 150 KB is answered with 25 MB.
     with session.told_of_end() as news:
-        while not session.gone:
-            async with session.front.one_list:
-                if not session.connection.congested and session.connection.share():
-                    return await _all_described(session, asked, request)
-            await news.wait(math.inf)
-    return None
+        return await session.front.lists.make(
+            session,
+            lambda: partial(news.wait, math.inf),
+            partial(_all_described, session, asked, request),
+        )
 
 
 async def _all_described(
