@@ -12,6 +12,7 @@ import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.topic_stats import described
@@ -88,8 +89,7 @@ async def not_dynamic(_ask: Ask) -> None:
 
 async def check_quotas(ask: Ask) -> None:
     """Look at all backlog quotas now, not with the next round."""
-    for topic in list(ask.broker.topics.values()):
-        await trio.lowlevel.checkpoint()
+    async for topic in Cooperative(list(ask.broker.topics.values()), 1):
         if topic.stored is not None and not topic.fenced:
             await ask.broker.housekeeping.check_quota(topic.stored)
 
@@ -100,9 +100,7 @@ async def check_quotas(ask: Ask) -> None:
 async def all_topics(ask: Ask) -> Response:
     """Namespace -> bundle -> domain -> topic -> stats, of what is loaded."""
     found: dict[str, dict[str, list[Topic]]] = {}
-    for count, topic in enumerate(list(ask.broker.topics.values())):
-        if count % COUNTED_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for topic in Cooperative(list(ask.broker.topics.values()), COUNTED_PER_REST):
         domains = found.setdefault(str(topic.name.namespace), {})
         domains.setdefault(topic.name.domain, []).append(topic)
     return StreamingResponse(ask.front.pauses.pieces(_written(ask, found)), media_type=JSON)
@@ -136,9 +134,7 @@ def _key(name: str) -> bytes:
 async def per_namespace(ask: Ask) -> list[dict[str, Any]]:
     """What Pulsar's own monitoring collects: sums by namespace, and first by the whole broker."""
     sums: dict[str, Counter[str]] = {"": Counter()}
-    for count, topic in enumerate(list(ask.broker.topics.values())):
-        if count % TOPICS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for topic in Cooperative(list(ask.broker.topics.values()), TOPICS_PER_REST):
         figures = _figures(topic)
         sums[""].update(figures)
         sums.setdefault(str(topic.name.namespace), Counter()).update(figures)
@@ -185,9 +181,7 @@ async def load_report(ask: Ask) -> dict[str, Any]:
     options = ask.options
     total = Inflow()
     producers = consumers = 0
-    for count, topic in enumerate(topics):
-        if count % COUNTED_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for topic in Cooperative(topics, COUNTED_PER_REST):
         total = Inflow(*map(add, total, topic.rates.per_second))
         producers += len(topic.producers)
         consumers += sum(len(each.consumers) for each in topic.subscriptions.values())

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 import msgspec
-import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -21,9 +21,10 @@ from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.entry.header import read as read_header
 from magnetar.core.entry.pulsar.compression import CODECS, decompress
 from magnetar.core.entry.pulsar.metadata import message_count
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
-from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.ledger.log.chain import START, Chain, Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.wire.http.admin.reaching import AdminMessageId, Target, message_id, stored
@@ -59,18 +60,20 @@ async def peek(ask: Ask) -> Response:
     cursor = (await topic.subscription(name, start=begin)).cursor
     wanted = max(ask.path_number("position"), 1)
     chain = topic.ledger.chain
-    position = chain.after(cursor.mark_delete)
-    steps = 0
-    while chain.has(position):
+    async for position in Cooperative(_after(chain, cursor.mark_delete), ENTRIES_PER_REST):
         if not cursor.acks.is_acked(position):
             wanted -= 1
             if not wanted:
                 return await _shown(ask, topic, position)
-        position = chain.after(position)
-        steps += 1
-        if steps % ENTRIES_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
     raise HTTPException(404, "Message not found")
+
+
+def _after(chain: Chain, position: Position) -> Iterator[Position]:
+    """The positions of the entries behind one."""
+    position = chain.after(position)
+    while chain.has(position):
+        yield position
+        position = chain.after(position)
 
 
 async def get(ask: Ask) -> Response:

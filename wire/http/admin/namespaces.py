@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import msgspec
-import trio
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.topic_list import topics_of
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import AlreadyExists, Invalid, SubscriptionNotFound, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import NamespacePolicies
@@ -118,9 +118,7 @@ async def unsubscribe(ask: Ask) -> None:
 async def _persistent_topics(ask: Ask) -> AsyncIterator[PersistentTopic]:
     """One after the other, those that are not loaded as well."""
     await ask.broker.catalog.policies(ask.namespace)
-    for count, name in enumerate(await topics_of(ask.broker, ask.namespace)):
-        if count % TOPICS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for name in Cooperative(await topics_of(ask.broker, ask.namespace), TOPICS_PER_REST):
         if name.startswith(MODES["PERSISTENT"]):
             try:
                 topic = await ask.broker.topic(TopicName.parse(name), create=False)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-import trio
 
 from magnetar.core.broker import administration
 from magnetar.core.entry.forms import form_of
 from magnetar.core.entry.header import read as read_header
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.cursor.acks import AckState
@@ -57,9 +57,7 @@ async def partitioned_stats(ask: Ask) -> Json:
     names = await administration.partitions_of(ask.broker, name)
     each_shown = ask.text("perPartition", "true") == "true"
     whole, parts = Sum(), {}
-    for count, each in enumerate(names):
-        if count % PARTITIONS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for each in Cooperative(names, PARTITIONS_PER_REST):
         part = await described(ask, await ask.broker.topic(each, by_order=True))
         whole.add(part)
         if each_shown:

@@ -16,6 +16,7 @@ from typing import Final
 import trio
 from starlette.responses import Response, StreamingResponse
 
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.log.statistics import WriteStatistics
 from magnetar.core.topic.backlog import backlog_bytes
@@ -134,9 +135,7 @@ def _broker(ask: Ask) -> list[Family]:
 async def _topics(ask: Ask) -> Families:
     families = Families()
     cluster = ask.broker.settings.cluster
-    for count, topic in enumerate(list(ask.broker.topics.values())):
-        if count % TOPICS_PER_REST == 0:
-            await trio.lowlevel.checkpoint()
+    async for topic in Cooperative(list(ask.broker.topics.values()), TOPICS_PER_REST):
         _topic(families, cluster, topic)
         if topic.stored is not None:
             _groups(families, ask.options, topic.stored)
