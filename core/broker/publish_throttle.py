@@ -31,7 +31,7 @@ class Paused(Protocol):
 class PublishThrottle:
     """See the module's docstring."""
 
-    __slots__ = ("_clock", "_connection", "_meanwhile", "_owing", "_spawn")
+    __slots__ = ("_clock", "_connection", "_meanwhile", "_spawn", "owing")
 
     def __init__(
         self,
@@ -45,7 +45,8 @@ class PublishThrottle:
         self._spawn = spawn
         self._connection = connection
         self._meanwhile = meanwhile
-        self._owing: tuple[Throttle, ...] = ()
+        self.owing: tuple[Throttle, ...] = ()
+        """The rates that were exceeded and are not paid off yet."""
 
     def pay(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
         """So much was published at these rates."""
@@ -54,25 +55,21 @@ class PublishThrottle:
             if throttle is None:
                 continue
             throttle.spend(messages, size)
-            if throttle.wait_seconds(now) > 0 and throttle not in self._owing:
-                self._owing += (throttle,)
-                if len(self._owing) == 1:
+            if throttle.wait_seconds(now) > 0 and throttle not in self.owing:
+                self.owing += (throttle,)
+                if len(self.owing) == 1:
                     self._connection.pause(PAUSE_RATE)
                     self._spawn(self._pay_off)
 
     @property
-    def owing(self) -> bool:
-        return bool(self._owing)
-
-    @property
     def wait_seconds(self) -> float:
         """How long until all is paid, as things stand."""
-        return wait_seconds(self._owing, self._clock.monotonic()) if self._owing else 0.0
+        return wait_seconds(self.owing, self._clock.monotonic()) if self.owing else 0.0
 
     async def _pay_off(self) -> None:
         wait = self.wait_seconds
         while wait > 0 and self._meanwhile(self._clock.monotonic()):
             await trio.sleep(min(wait, LOOK_SECONDS))
             wait = self.wait_seconds
-        self._owing = ()
+        self.owing = ()
         self._connection.resume(PAUSE_RATE)

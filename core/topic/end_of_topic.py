@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from magnetar.core.ledger.cursor.cursor import Cursor
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.topic.subscription.consumer import Consumer
 
 
 class EndOfTopic:
     """See the module's docstring."""
 
-    __slots__ = ("_announced", "_cursor", "_ledger")
+    __slots__ = ("_announced", "_cursor")
 
-    def __init__(self, ledger: ManagedLedger, cursor: Cursor) -> None:
-        self._ledger = ledger
+    def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._announced = False
 
     def tell(self, consumers: Iterable[Consumer]) -> None:
-        """There was nothing to deliver: if that is for good, say so."""
-        if self._ledger.terminated and not self._announced and not self._cursor.backlog:
+        """The topic is terminated, and there was nothing to deliver: say so, once."""
+        if not self._announced and not self._cursor.backlog:
             self._announced = True
             for consumer in consumers:
                 consumer.sink.end_of_topic()

@@ -66,7 +66,7 @@ class KeyedDispatcher:
         self._look = look
         self._fresh = EntrySource(ledger, env.spawn, look, cursor.ack_range)
         self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
-        self._end = EndOfTopic(ledger, cursor)
+        self._end = EndOfTopic(cursor)
 
     # -- consumers ----------------------------------------------------------------------------
 
@@ -133,7 +133,8 @@ class KeyedDispatcher:
                 return False
             work = self._new(permits)
             if work is None:
-                self._end.tell(self.consumers)
+                if self._ledger.terminated:
+                    self._end.tell(self.consumers)
                 return False
             seen += self._deal_new(work)
         return False

@@ -55,7 +55,7 @@ class SharedDispatcher:
         self._again = EntrySource(ledger, env.spawn, look, cursor.ack_range)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
-        self._end = EndOfTopic(ledger, cursor)
+        self._end = EndOfTopic(cursor)
 
     # -- consumers ----------------------------------------------------------------------------
 
@@ -100,7 +100,8 @@ class SharedDispatcher:
             permits = min(sum(consumer.permits for consumer in ready), TURN_ENTRIES_MAX)
             work = self._came_back(permits) if self.out.replay else self._new(permits)
             if work is None:
-                self._end.tell(self.consumers)
+                if self._ledger.terminated:
+                    self._end.tell(self.consumers)
                 return False
             if self.toll is not None:
                 work = work.part(0, self.toll.stop(work, 0, len(work.payloads)))

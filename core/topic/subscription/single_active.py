@@ -50,7 +50,7 @@ class SingleDispatcher:
         self._ledger = ledger
         self._source = source
         self._wall_ms = wall_ms
-        self._end = EndOfTopic(ledger, cursor)
+        self._end = EndOfTopic(cursor)
 
     # -- who is served ------------------------------------------------------------------------
 
@@ -102,7 +102,8 @@ class SingleDispatcher:
                 return True
             found = self._next()
             if found is None:
-                self._end.tell((consumer,))
+                if self._ledger.terminated:
+                    self._end.tell((consumer,))
                 return False
             whole, start = found
             stop = affordable(whole, start, consumer.permits)

@@ -12,9 +12,8 @@ async def test_it_is_told_once_when_all_is_acknowledged(desk: Bench) -> None:
     subscription = topic.subscriptions["s"]
     (place,) = await desk.published(topic, b"x")
     await desk.dispatch()
-    end = EndOfTopic(topic.ledger, subscription.cursor)
+    end = EndOfTopic(subscription.cursor)
     subscription.dispatcher = None  # nobody else tells
-    end.tell([client.consumer])
     await topic.terminate()
     end.tell([client.consumer])
     assert client.told == [], "not everything is acknowledged"
