@@ -28,11 +28,12 @@ from magnetar.bookie.server.directories import Directories, claim, read_last_mar
 from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.housekeeping import BookieHousekeeping, Flusher
 from magnetar.bookie.server.journal.files import JournalFiles
-from magnetar.bookie.server.journal.writer import Journal, Watch
-from magnetar.bookie.server.ledger_storage import LedgerStorage, make_mark
+from magnetar.bookie.server.journal.writer import Journal
+from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import BookieStatistics
 from magnetar.core.kernel.errors import AlreadyExists, StorageFailed
+from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
@@ -44,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddedStore:
-    """A LedgerStore; besides, what the link and the metrics want to know."""
+    """A LedgerStore and a GroupCommit; besides, figures for the metrics."""
 
     def __init__(
         self, bookie: Bookie, journal: Journal, client: LedgerClient, parts: _Parts
@@ -53,6 +54,7 @@ class EmbeddedStore:
         self._journal = journal
         self._client = client
         self._parts = parts
+        self._flusher = parts.flusher
 
     async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
         return await self._client.create(properties)
@@ -71,47 +73,19 @@ class EmbeddedStore:
 
         10 us a sweep, which is much where a sweep brings one message.
         """
-        self._parts.flusher.held = True
+        self._flusher.begin_group()
 
     def flush_group(self) -> None:
         """Hand everything appended since the last call to the journal. Once per sweep.
 
         Without it the loop turns once more before the same happens.
         """
-        self._parts.flusher.held = False
-        self._journal.hand_over()
+        self._flusher.flush_group()
 
     @property
     def congested(self) -> bool:
-        """Storage is behind: no connection should be read until this is False again."""
+        """Storage is behind: no connection that writes should be read until this is False."""
         return self._bookie.congested
-
-    @property
-    def on_delivering(self) -> Callable[[], None] | None:
-        """Called before the first `done` of one synced group."""
-        return self._journal.delivering
-
-    @on_delivering.setter
-    def on_delivering(self, hook: Callable[[], None] | None) -> None:
-        self._journal.delivering = hook
-
-    @property
-    def on_delivered(self) -> Callable[[], None] | None:
-        """Called after the last `done` of one synced group."""
-        return self._journal.delivered
-
-    @on_delivered.setter
-    def on_delivered(self, hook: Callable[[], None] | None) -> None:
-        self._journal.delivered = hook
-
-    @property
-    def on_relieved(self) -> Callable[[], None] | None:
-        """Called when `congested` may have become False other than by a delivery."""
-        return self._parts.checkpointer.relieved
-
-    @on_relieved.setter
-    def on_relieved(self, hook: Callable[[], None] | None) -> None:
-        self._parts.checkpointer.relieved = hook
 
     def writable(self) -> bool:
         """False when the disk is too full, or has failed."""
@@ -167,10 +141,6 @@ class EmbeddedStore:
         """Likewise: give back the space of deleted ledgers now."""
         await self._parts.collector.collect(compact_below)
 
-    async def scrub(self) -> None:
-        """Likewise: read all entry logs through now."""
-        await self._parts.scrubber.round()
-
 
 class _Parts(Struct, frozen=True):
     cache: WriteCache
@@ -188,13 +158,13 @@ async def open_embedded(
     settings: BookieSettings,
     *,
     on_fatal: Callable[[str], None],
-    watch: Watch | None = None,
+    loop: EventLoop | None = None,
     machine: Machine | None = None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Start the bookie below `directory`, replaying what a crash left; stop it cleanly at the end.
 
-    `watch` reports that the journal has been written (the link's, which runs for as long as this
-    is open, or nearly); without it a task does.
+    `loop` is the server's, which runs for as long as this is open, or nearly; without it tasks of
+    this one watch what the kernel writes.
 
     `on_fatal` is called once when storage has failed and the process should end: nothing is stored
     from then on. A bookie that cannot start (directory in use, foreign, newer, damaged) raises
@@ -205,7 +175,7 @@ async def open_embedded(
         await _identify(machine, directories, metadata, settings)
         storage, last_id = await open_storage(machine, directories, metadata, settings)
         try:
-            async with _running(storage, last_id, metadata, settings, on_fatal, watch) as store:
+            async with _running(storage, last_id, metadata, settings, on_fatal, loop) as store:
                 yield store
         finally:
             storage.close()
@@ -269,7 +239,7 @@ async def _running(
     metadata: MetadataStore,
     settings: BookieSettings,
     on_fatal: Callable[[str], None],
-    watch: Watch | None,
+    loop: EventLoop | None,
 ) -> AsyncIterator[EmbeddedStore]:
     """Start the journal and the housekeeping; the other way round at the end."""
     files, machine = _journal_files(storage, settings), storage.machine
@@ -281,33 +251,28 @@ async def _running(
             on_fatal(reason)
 
     first_id = max(last_id + 1, machine.clock.wall_ms())
-    journal = Journal(files, first_id, settings, failed, machine)
-    # Everything before is in ledger storage, synced: a replay begins at the new journal. Where
-    # there is a mark already, that need not be written before the doors open (`begin`).
-    begun = read_last_mark(storage.directories) is None
-    if begun:
-        await machine.threads.run(make_mark, storage, journal.synced)
-    cache = WriteCache(settings.write_cache_bytes // 2)
-    checkpointer = Checkpointer(storage, cache, journal, files, journal.synced)
-    checkpointer.begun = begun
     disk = _disk_watch(storage, settings)
-    journal.full = disk.ran_out
-    bookie = Bookie(settings, storage, journal, cache, checkpointer, disk)
-    collector = Collector(storage, bookie, checkpointer, metadata, settings)
+    journal = Journal(files, first_id, settings, failed, disk.ran_out, machine)
+    flusher = Flusher(journal)
+    cache = WriteCache(settings.write_cache_bytes // 2)
     async with trio.open_nursery() as nursery:
-        journal.start(watch or (lambda fd, call, due: nursery.start_soon(_watch, fd, call)))
-        flusher = Flusher(journal)
-        bookie.wake = flusher.wake
+        loop = loop or TaskLoop(nursery)
+        checkpointer = Checkpointer(storage, cache, journal, files, disk, loop.soon)
+        # Everything before is in ledger storage, synced: a replay begins at the new journal. Where
+        # there is a mark already, that need not be written before the doors open (`begin`).
+        if read_last_mark(storage.directories) is None:
+            await checkpointer.mark_start()
+        bookie = Bookie(settings, storage, journal, cache, checkpointer, flusher.wake)
+        collector = Collector(storage, bookie, checkpointer, metadata, settings)
+        journal.start(loop)
         nursery.start_soon(flusher.run)
 
         def storage_failed(reason: str) -> None:
-            bookie.failed = StorageFailed(reason)
+            bookie.fail(reason)
             failed(reason)
 
         scrubber = _scrubber(storage, metadata, collector, settings)
-        keep = BookieHousekeeping(
-            settings, checkpointer, collector, scrubber.run, disk, storage_failed
-        )
+        keep = BookieHousekeeping(settings, checkpointer, collector, scrubber.run, storage_failed)
         nursery.start_soon(keep.run)
         parts = _Parts(cache, checkpointer, collector, disk, flusher, scrubber)
         client = LedgerClient(settings.bookie_id, bookie, metadata, machine, flusher.later)
@@ -332,8 +297,23 @@ def _scrubber(
     return Scrubber(storage, metadata, collector.finished_logs, rate)
 
 
+class TaskLoop:
+    """An event loop for storage without a server: a task watches each descriptor."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+
+    def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
+        self._nursery.start_soon(_watch, fd, call)
+
+    def begin(self) -> None: ...
+
+    def settle(self) -> None: ...
+
+    def soon(self) -> None: ...
+
+
 async def _watch(descriptor: int, call: Callable[[], None]) -> None:
-    """What a link does with a descriptor, where there is no link."""
     while True:
         await trio.lowlevel.wait_readable(descriptor)
         call()
@@ -352,4 +332,4 @@ async def _stop(
         except OSError as error:
             # The journal has it all: the next start replays it.
             log.error("the last checkpoint failed: %s", error)
-    bookie.failed = bookie.failed or StorageFailed("the store is closed")
+    bookie.fail("the store is closed")

@@ -28,7 +28,7 @@ from magnetar.wire.kafka.groups.offsets import committed_offset
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.pulsar import metadata
 from magnetar.wire.pulsar.replies import Address
-from magnetar.wire.pulsar.session.session import FrontOptions
+from magnetar.wire.pulsar.session.front import PulsarOptions
 from magnetar.wire.pulsar.wire import WireOptions
 
 MEBIBYTE: Final = 1024 * 1024
@@ -67,9 +67,9 @@ def link_limits(settings: Settings) -> LinkLimits:
     )
 
 
-def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> FrontOptions:
+def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> PulsarOptions:
     """`listeners` are the open doors: name and `host:port`."""
-    return FrontOptions(
+    return PulsarOptions(
         server_version=f"Magnetar {__version__}",
         address=Address(
             url=_advertised("pulsar://", settings, listeners.get("pulsar")),

@@ -26,7 +26,6 @@ from magnetar.bookie.server.cache.read_cache import ReadCache
 from magnetar.bookie.server.cache.write_cache import WriteCache
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.damage import DamagedRange
-from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.journal.groups import Acked
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.ledger_storage import LedgerStorage
@@ -95,18 +94,20 @@ class Bookie:
         journal: Journal,
         cache: WriteCache,
         checkpointer: Checkpointer,
-        disk: DiskWatch,
+        wake: Callable[[], None],
     ) -> None:
+        """`wake`: called when something was appended and nothing was before: it is to be handed
+        over soon.
+        """
         self.counters = Counters()
         self.failed: StorageFailed | None = None
-        self.wake: Callable[[], None] = lambda: None
-        """Called when something was appended and nothing was before: hand it over soon."""
+        self._wake = wake
         self._settings = settings
         self._storage = storage
         self._journal = journal
         self._cache = cache
         self._checkpointer = checkpointer
-        self._disk = disk
+        self._disk = checkpointer.disk
         self._read_cache = ReadCache(settings.read_cache_bytes)
         self._ledgers: dict[int, LedgerState] = {}
         self._threads = storage.machine.threads
@@ -141,7 +142,7 @@ class Bookie:
         if self._cache.put(run):
             self._checkpointer.request()
         if self._journal.append(run.blob, acked, run.apart):
-            self.wake()
+            self._wake()
         self.counters.entries_added += run.count
         self.counters.bytes_added += run.size
 
@@ -182,7 +183,7 @@ class Bookie:
     def _journal_key(self, ledger_id: int, state: LedgerState) -> None:
         self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, state.fenced)
         if self._journal.append(journal_format.key_note(ledger_id, state.master_key), None):
-            self.wake()
+            self._wake()
         state.keyed = True
 
     async def fence(self, ledger_id: int, master_key: bytes) -> None:
@@ -197,7 +198,7 @@ class Bookie:
         self._checkpointer.rows[ledger_id] = LedgerRow(state.master_key, fenced=True)
         waiting = Completion[None]()
         if self._journal.append(journal_format.fence_note(ledger_id), waiting.done):
-            self.wake()
+            self._wake()
         await waiting.result()
 
     def release(self, ledger_id: int) -> None:
@@ -383,7 +384,11 @@ class Bookie:
         except OSError as error:
             raise StorageFailed(f"the disk cannot be read: {error}") from error
 
-    # -- deleting -----------------------------------------------------------------------------
+    # -- failing and deleting -----------------------------------------------------------------
+
+    def fail(self, reason: str) -> None:
+        """Take nothing any more; the first reason holds."""
+        self.failed = self.failed or StorageFailed(reason)
 
     def deleted(self, ledger_id: int) -> None:
         """The ledger has left the metadata store: nothing of it is stored from now on."""

@@ -35,7 +35,7 @@ import trio
 from magnetar.bookie.format import journal as journal_format
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half, WriteCache
-from magnetar.bookie.server.disk_usage import is_full
+from magnetar.bookie.server.disk_usage import DiskWatch, is_full
 from magnetar.bookie.server.index.locations import Placed
 from magnetar.bookie.server.journal import files
 from magnetar.bookie.server.journal.writer import Journal
@@ -65,17 +65,19 @@ class Checkpointer:
         cache: WriteCache,
         journal: Journal,
         journal_files: files.JournalFiles,
-        mark: journal_format.Mark,
+        disk: DiskWatch,
+        on_relieved: Callable[[], None],
     ) -> None:
+        """`on_relieved`: called when an empty half of the write cache fills, so that connections
+        may be read again.
+        """
         self.rows: dict[int, LedgerRow] = {}
         """Rows changed since they were last written out."""
         self.deleted: dict[int, None] = {}
         """Ledgers that are gone, in that order: nothing of them is written any more."""
-        self.relieved: Callable[[], None] | None = None
-        """Called when an empty half of the write cache fills: connections may be read again."""
-        self.wrote_out: Callable[[], None] | None = None
-        """Called whenever the disk holds a half of the write cache more."""
-        self.begun = False
+        self.disk = disk
+        self._on_relieved = on_relieved
+        self._begun = False
         """The mark that the start has reached is made."""
         self.count = 0
         self.seconds = Histogram.of_latency()
@@ -84,7 +86,7 @@ class Checkpointer:
         self._cache = cache
         self._journal = journal
         self._journal_files = journal_files
-        self._mark = mark
+        self._mark = mark = journal.synced
         """What lastMark says."""
         self._reached = self._leaving_mark = mark
         """What it may say after the next sync, and after the half that leaves is written out."""
@@ -131,15 +133,20 @@ class Checkpointer:
                     self._retiring = True
                     nursery.start_soon(self.retire)
 
+    async def mark_start(self) -> None:
+        """Make the mark that a start has reached. OSError if there is no room for it."""
+        await self._worker.run(make_mark, self.storage, self._mark)
+        self._begun = True
+
     async def begin(self) -> None:
-        """Make the mark that a start has reached: before any journal is given up. A full disk is
-        waited for.
+        """Likewise, unless it is made, and before any journal is given up. Waits while the disk is
+        full.
         """
         waiting = False
-        while not self.begun:
+        while not self._begun:
             try:
                 async with self.storage.lock:
-                    await self._worker.run(make_mark, self.storage, self._mark)
+                    await self.mark_start()
             except OSError as error:
                 if not is_full(error):
                     raise
@@ -150,7 +157,6 @@ class Checkpointer:
                 waiting = True
                 await trio.sleep(RETRY_SECONDS)
             else:
-                self.begun = True
                 if waiting:
                     log.warning("there is room for the mark of this start")
 
@@ -191,7 +197,7 @@ class Checkpointer:
                 return
             self._leaving_rows, self.rows = self.rows, {}
             self._cache.swap()
-            self._relieve()
+            self._on_relieved()
         half = self._cache.leaving
         assert half is not None
         await self._worker.run(self._write_half, half)
@@ -200,15 +206,9 @@ class Checkpointer:
         self._leaving_rows = {}
         self._unmarked_bytes += half.bytes
         self._unmarked_entries += half.entries
-        if self.wrote_out is not None:
-            self.wrote_out()
+        self.disk.look()  # between two looks by the clock a quick load fills a small disk
         if self._cache.is_congested:
             self.request()
-
-    def _relieve(self) -> None:
-        """There is room again."""
-        if self.relieved is not None:
-            self.relieved()
 
     def _write_half(self, half: Half) -> None:
         """What failed is tried again, and only that: the index may lack room for long, and to
@@ -231,9 +231,9 @@ class Checkpointer:
 
     async def _make_mark(self) -> None:
         mark = self._reached
-        if mark > self._mark or not self.begun:
+        if mark > self._mark or not self._begun:
             await self._worker.run(make_mark, self.storage, mark)
-        self._mark, self.begun = mark, True
+        self._mark, self._begun = mark, True
         self._unmarked_bytes = self._unmarked_entries = 0
         self._marked_at = self._now()
 

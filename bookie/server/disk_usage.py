@@ -9,9 +9,12 @@ then it stays "no" until there is more room than there was, or is tried again ev
 from __future__ import annotations
 
 import errno
+import logging
 from typing import Final
 
 from magnetar.core.ports.disk import Directory, Disk
+
+log = logging.getLogger(__name__)
 
 
 def is_full(error: OSError) -> bool:
@@ -54,6 +57,15 @@ class DiskWatch:
             return True
         self._looks_left -= 1
         return self._looks_left <= 0
+
+    def look(self) -> None:
+        """Look again, and report a change."""
+        if self.check():
+            log.warning(
+                "the disk is %.0f%% full: %s",
+                100 * self.usage.used_part,
+                "writing again" if self.writable else "nothing is written any more",
+            )
 
     def check(self) -> bool:
         """Look again; returns whether `writable` changed."""

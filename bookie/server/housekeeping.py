@@ -15,7 +15,6 @@ import trio
 
 from magnetar.bookie.server.checkpoint import Checkpointer
 from magnetar.bookie.server.collector import Collector
-from magnetar.bookie.server.disk_usage import DiskWatch
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import BrokerError, Corrupted, StorageFailed
@@ -40,20 +39,30 @@ def _look(looks: Iterator[int]) -> int | None:
 class Flusher:
     """Hands appends to the journal at the latest when the loop has turned once.
 
-    In a sweep of the link it comes too late and finds nothing to do; for all others (a task that
-    saves a cursor) it is what hands the append over.
+    In a group of the event loop it comes too late and finds nothing to do; for all others (a task
+    that saves a cursor) it is what hands the append over.
     """
 
     def __init__(self, journal: Journal) -> None:
-        self.held = False
-        """The link has promised to hand over before the loop turns."""
+        self._held = False
+        """The loop has promised to hand over before it turns."""
         self._journal = journal
         self._woken = False
         self._parked = trio.lowlevel.ParkingLot()
         self._later: deque[Callable[[], None]] = deque()
 
+    def begin_group(self) -> None:
+        """Whoever calls this calls `flush_group` before the loop turns: nobody need be woken."""
+        self._held = True
+
+    def flush_group(self) -> None:
+        """Hand over what was appended since the last time."""
+        self._held = False
+        self._journal.hand_over()
+
     def wake(self) -> None:
-        if not self.held:
+        """Something was appended, and nothing was before."""
+        if not self._held:
             self._wake()
 
     def later(self, call: Callable[[], None]) -> None:
@@ -86,7 +95,6 @@ class BookieHousekeeping:
         checkpointer: Checkpointer,
         collector: Collector,
         scrub: Callable[[], Awaitable[None]],
-        disk: DiskWatch,
         failed: Callable[[str], None],
     ) -> None:
         """`scrub`: read entry logs through until cancelled."""
@@ -95,11 +103,9 @@ class BookieHousekeeping:
         self._storage = checkpointer.storage
         self._checkpointer = checkpointer
         self._collector = collector
-        self._disk = disk
+        self._disk = checkpointer.disk
         self._failed = failed
         self._scope = trio.CancelScope()
-        # In an interval a quick load writes more than what is left of a small disk.
-        checkpointer.wrote_out = self._look_at_disk
 
     def cancel(self) -> None:
         self._scope.cancel()
@@ -145,12 +151,4 @@ class BookieHousekeeping:
     async def _disk_checks(self) -> None:
         while True:
             await trio.sleep(self._settings.disk_check_interval_seconds)
-            self._look_at_disk()
-
-    def _look_at_disk(self) -> None:
-        if self._disk.check():
-            log.warning(
-                "the disk is %.0f%% full: %s",
-                100 * self._disk.usage.used_part,
-                "writing again" if self._disk.writable else "nothing is written any more",
-            )
+            self._disk.look()

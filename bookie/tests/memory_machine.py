@@ -7,6 +7,7 @@ import pytest
 
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.core.ports.machine import Machine
 from magnetar.core.testing import FixedClock
 from magnetar.core.testing.memory_database import MemoryDatabases
@@ -22,6 +23,14 @@ QUIET = BookieSettings(
 """Nothing goes by the clock."""
 
 
+class DiskLoop(NotedLoop):
+    """Hears of descriptors from the disk that made them up."""
+
+    def __init__(self, disk):
+        super().__init__()
+        self.watch = disk.watch
+
+
 @asynccontextmanager
 async def open_in_memory(disk, metadata, settings=QUIET, *, seed=0, now_ms=START_MS):
     """The kernel writes the journal if the disk has direct writes, else a thread does."""
@@ -30,6 +39,11 @@ async def open_in_memory(disk, metadata, settings=QUIET, *, seed=0, now_ms=START
         clock = FixedClock(now_ms)
         machine = Machine(disk, MemoryDatabases, clock, threads, chance.getrandbits)
         async with open_embedded(
-            "/bookie", metadata, settings, on_fatal=pytest.fail, watch=disk.watch, machine=machine
+            "/bookie",
+            metadata,
+            settings,
+            on_fatal=pytest.fail,
+            loop=DiskLoop(disk),
+            machine=machine,
         ) as store:
             yield store

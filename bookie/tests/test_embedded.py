@@ -13,6 +13,7 @@ from magnetar.bookie.format.ledger_metadata import INSTANCE_ID, LAYOUT, LAYOUT_V
 from magnetar.bookie.machine.disk import SystemDirectory
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import (
     Corrupted,
@@ -353,6 +354,24 @@ async def test_a_group_that_was_announced_goes_when_it_is_flushed(tmp_path):
         store.flush_group()
         writer.append([b"b"], told)  # nobody promised anything for this one
         assert await told.wait() == [None, None]
+
+
+async def test_a_loop_hears_when_a_group_is_delivered(tmp_path, nursery):
+    """Between the two it gathers what the results cause, and sends it at once."""
+    loop = NotedLoop(nursery)
+    async with open_embedded(
+        tmp_path, DictMetadata(), SETTINGS, on_fatal=pytest.fail, loop=loop
+    ) as store:
+        writer = await store.create({})
+        loop.said.clear()
+        store.begin_group()
+        for name in ("a", "b"):
+            writer.append([b"x"], lambda error, name=name: loop.said.append(name))
+        store.flush_group()
+        while "settle" not in loop.said:
+            await loop.changed()
+        assert loop.said == ["begin", "a", "b", "settle"]
+    loop.scope.cancel()
 
 
 async def test_a_closed_store_refuses(tmp_path):

@@ -87,6 +87,9 @@ class BrokerSettings(Struct, frozen=True):
     """Of keys among the consumers of a Key_Shared subscription."""
     housekeeping_seconds: float = 30.0
     """Between two looks for what is expired, over quota, idle or to be trimmed."""
+    gathers_appends: bool = False
+    """Appends wait for `Broker.store`, which is called soon after each; else each is written at
+    once."""
 
 
 class Broker:
@@ -129,8 +132,7 @@ class Broker:
         )
         self._soon = soon
         self._dirty: list[PersistentSubscription] = []
-        self.gathers = False
-        """Set by whoever calls `store` after each sweep; until then appends are written at once."""
+        self._gathers = settings.gathers_appends
         self._appended: list[ManagedLedger] = []
         self._dirty_cursors: list[Cursor] = []
         self._locks: dict[str, trio.Lock] = {}
@@ -392,14 +394,14 @@ class Broker:
     # -- storing ------------------------------------------------------------------------------
 
     def _gather(self, ledger: ManagedLedger) -> None:
-        if not self.gathers:
+        if not self._gathers:
             ledger.write()
             return
         self._appended.append(ledger)
         self._soon()
 
     def store(self) -> None:
-        """A hook of the link: give storage what all producers appended in this sweep."""
+        """Once for each sweep of the link: give storage what all producers appended in it."""
         appended, self._appended = self._appended, []
         for ledger in appended:
             ledger.write()

@@ -1,7 +1,7 @@
 """Who comes in: the sockets that listen, and how many may come, in all and from one address.
 
 A connection beyond a limit is accepted all the same where its protocol can say why it is not wanted
-(`Listener.refuses`), and waits for its peer's first words; those who wait so are few, and do not
+(`Refusal.EXPLAINED`), and waits for its peer's first words; those who wait so are few, and do not
 count. Any other is closed at once.
 
 Where the system has no descriptor left for one more, the listener would be ready for ever and the
@@ -16,16 +16,14 @@ from __future__ import annotations
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
-
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.link.connection import Connection
+from magnetar.core.link.front import Listener, Refusal
 from magnetar.core.link.poller import READ, Poller
-from magnetar.core.link.wire import Session, Wire
 
 if TYPE_CHECKING:
     from magnetar.core.link.limits import LinkLimits
@@ -35,19 +33,6 @@ log = logging.getLogger(__name__)
 ACCEPTS_MAX: Final = 16
 """At once from one listener: one takes half a millisecond, and others wait."""
 LISTEN_BACKLOG: Final = 1024
-
-Protocol = Callable[[Connection], tuple[Wire, Session]]
-"""Makes the two halves of a fresh connection."""
-
-
-class Listener(Struct, frozen=True):
-    """A listening socket and what speaks behind it."""
-
-    socket: socket.socket
-    protocol: Protocol
-    name: str
-    refuses: bool = False
-    """Its sessions look at `Connection.refusal` and say it; others are closed without a word."""
 
 
 class Accepted(NamedTuple):
@@ -79,16 +64,16 @@ class Accepting:
 
     def listen(self, listener: Listener) -> None:
         """Accept on a bound socket from now on."""
-        listener.socket.setblocking(False)
-        listener.socket.listen(LISTEN_BACKLOG)
-        self._listeners[listener.socket.fileno()] = listener
-        self._poller.watch(listener.socket.fileno(), READ)
+        listener.door.socket.setblocking(False)
+        listener.door.socket.listen(LISTEN_BACKLOG)
+        self._listeners[listener.door.socket.fileno()] = listener
+        self._poller.watch(listener.door.socket.fileno(), READ)
 
     def stop(self) -> None:
         """Listen no more."""
         for fd, listener in self._listeners.items():
             self._poller.forget(fd)
-            listener.socket.close()
+            listener.door.socket.close()
         self._listeners.clear()
         self._resting.clear()
 
@@ -102,7 +87,7 @@ class Accepting:
         listener = self._listeners[fd]
         for _ in range(ACCEPTS_MAX):
             try:
-                sock, address = listener.socket.accept()
+                sock, address = listener.door.socket.accept()
             except BlockingIOError:
                 return
             except ConnectionAbortedError:
@@ -112,14 +97,14 @@ class Accepting:
                 return
             if fd in self._troubled:
                 self._troubled.remove(fd)
-                log.warning("%s: accepts again", listener.name)
+                log.warning("%s: accepts again", listener.door.name)
             host = str(address[0])
             refusal = self._refusal(host)
             if refusal:
                 self.refused += 1
                 text = f"{host}: refused a connection: {refusal}"
                 self._complaints.say("connections refused", host, text)
-                if not listener.refuses:
+                if listener.refusal is Refusal.CLOSED:
                     sock.close()
                     continue
             sock.setblocking(False)
@@ -131,7 +116,7 @@ class Accepting:
         self._resting.add(fd)
         if fd not in self._troubled:
             self._troubled.add(fd)
-            name = self._listeners[fd].name
+            name = self._listeners[fd].door.name
             log.warning("%s: cannot accept, and tries again every second: %s", name, error)
 
     def wake(self) -> None:

@@ -37,8 +37,8 @@ class Connection:
     """See the module's docstring."""
 
     __slots__ = (
+        "_farewell",
         "ending",
-        "farewell",
         "fd",
         "given_bytes",
         "heard",
@@ -56,6 +56,7 @@ class Connection:
         "progress",
         "received_bytes",
         "refusal",
+        "sealed",
         "session",
         "since",
         "socket",
@@ -75,6 +76,10 @@ class Connection:
         """Why the session is to send this peer away with its first words; empty if it is not."""
         self.wire: Wire
         self.session: Session
+        self._farewell: Callable[[], list[bytes]] | None = None
+        """Packs what goes out behind everything else, if there is a word for goodbye."""
+        self.sealed = False
+        """Under TLS."""
         self.partial = PartialFrame(self)
         self.received_bytes = 0
         self.storing_bytes = 0
@@ -94,14 +99,19 @@ class Connection:
         self.touched = False
         self.ending: str | None = None
         """Why this connection closes as soon as its outbox is sent, if it does."""
-        self.farewell: Callable[[], list[bytes]] | None = None
-        """Packs what goes out behind everything else, if the wire has a word for goodbye."""
         self.since = self.heard = self.progress = link.now
         self.introduced = False
         """It has said something that makes sense."""
         self.pinged = False
         self.writes = False
         """Brings storage work: held while that has too much."""
+
+    def serve(
+        self, wire: Wire, session: Session, farewell: Callable[[], list[bytes]] | None = None
+    ) -> None:
+        """These two are the connection's halves. A wire under TLS has a `farewell`."""
+        self.wire, self.session = wire, session
+        self._farewell, self.sealed = farewell, farewell is not None
 
     # -- state --------------------------------------------------------------------------------
 
@@ -204,7 +214,7 @@ class Connection:
         if self.storing_bytes >= link.limits.storing_bytes_per_connection_max:
             self.pause(PAUSE_STORING)
         if link.incoming.storing_much:
-            link.hold_writers(True)
+            link.check_writers()
 
     def stored(self, size: int, *, proves: bool = True) -> None:
         """So much is stored, or has failed; at half the limit, it is read again. Unless it only
@@ -254,7 +264,7 @@ class Connection:
         """From now on this connection brings storage work."""
         if not self.writes:
             self.writes = True
-            if self.link.storage_congested:
+            if self.link.holds_writers:
                 self.pause(PAUSE_STORAGE)
 
     def pause(self, reason: int) -> None:
@@ -266,10 +276,14 @@ class Connection:
         self.paused &= ~reason
         self.update_interest()
 
-    def end(self, reason: str) -> None:
-        """Close as soon as what is packed has been sent and heard; nothing more is handled."""
+    def end(self, reason: str, last_words: bytes = b"") -> None:
+        """Close as soon as what is packed has been sent and heard; nothing more is handled.
+        `last_words` are sent after it, past the wire.
+        """
         if self.ending is None:
             self.ending = reason
+            if last_words:
+                self._farewell = lambda: [last_words]
             self.touch()
             self.update_interest()
 
@@ -352,7 +366,7 @@ class Connection:
 
     def _leave(self, reason: str) -> None:
         """All is sent: goodbye, and the peer may hear it."""
-        farewell, self.farewell = self.farewell, None
+        farewell, self._farewell = self._farewell, None
         self.outbox = farewell() if farewell is not None else []
         if not self.outbox:
             self.link.linger(self, reason)
@@ -371,7 +385,7 @@ class Connection:
         self.outbox = []
         self.outbox_bytes = self.packed_bytes = 0
         self.wire = NO_WIRE
-        self.farewell = None
+        self._farewell = None
 
     def _settle_pressure(self, was_congested: bool) -> None:
         """Whoever held back may go on, and so may reading, if the peer has taken enough."""

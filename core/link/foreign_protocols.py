@@ -7,7 +7,7 @@ A TLS handshake at a plain port is only named in the log: its client would not r
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,9 +23,27 @@ def spoken(begin: bytes) -> str:
     return "TLS" if begin.startswith(TLS) else ""
 
 
-def answer(begin: bytes, http_address: str) -> bytes:
-    """What to say to them; nothing to those who would not understand it."""
-    if spoken(begin) != "HTTP" or not http_address:
+class HttpAddress(NamedTuple):
+    """Where this server speaks HTTP: at the address that a peer came by if it names no host."""
+
+    host: str = ""
+    port: int = 0
+    """0: nowhere."""
+
+    def reached_from(self, host: str) -> str:
+        """`host:port` for a peer that reached us at that host; empty if HTTP is spoken nowhere."""
+        if not self.port:
+            return ""
+        host = self.host or host
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+
+NO_HTTP: Final = HttpAddress()
+
+
+def answer(name: str, http_address: str) -> bytes:
+    """What to say to those who speak that protocol; nothing if they would not understand it."""
+    if name != "HTTP" or not http_address:
         return b""
     reason = f"this port does not speak HTTP: http://{http_address}/ does"
     body = msgspec.json.encode({"reason": reason})

@@ -3,8 +3,8 @@
 Theory. Readiness of all sockets is gathered by a private poller nested in trio's. When it has news,
 one *sweep* runs, and nothing in it awaits:
 
-    receive from each ready socket -> wire.feed -> session.handle     (plain calls, runs of
-    messages) settle: hooks (dispatch what became readable, hand appends to the journal)
+    receive from each ready socket -> wire.feed -> session.handle   (plain calls, runs of messages)
+    settle: the backend dispatches what became readable, hands appends to storage (`backend.py`)
             flush each touched connection, one send each
 
 What the first sweep after a rest has brought under way (a write of the journal) the link awaits by
@@ -23,13 +23,15 @@ Who comes in, and who is one too many, is up to `acceptor.py`. An end in good or
 (`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`linger.py`); whoever
 is broken, silent or not wanted any more is dropped at once.
 
+It is made first, because storage and broker report to it, and it is told of them once (`serve`),
+before anybody may connect.
+
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 from collections.abc import Callable
 from typing import Final
 
@@ -40,9 +42,11 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.link import foreign_protocols
-from magnetar.core.link.acceptor import Accepted, Accepting, Listener
-from magnetar.core.link.acceptor import Protocol as Protocol
+from magnetar.core.link.acceptor import Accepted, Accepting
+from magnetar.core.link.backend import NO_BACKEND, Backend
 from magnetar.core.link.connection import Connection
+from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
+from magnetar.core.link.front import Listener
 from magnetar.core.link.keep_alive import Silence
 from magnetar.core.link.large_frame import Gathering
 from magnetar.core.link.limits import LinkLimits
@@ -55,6 +59,8 @@ from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
 from magnetar.core.link.sockets import receive_now
+from magnetar.core.link.tls import TlsWire
+from magnetar.core.ports.group_commit import GroupCommit
 
 log = logging.getLogger(__name__)
 
@@ -77,13 +83,14 @@ class LinkStatistics(Struct, frozen=True):
 class Link:
     """See the module's docstring."""
 
-    def __init__(self, clock: Clock, limits: LinkLimits) -> None:
+    def __init__(self, clock: Clock, limits: LinkLimits, http: HttpAddress = NO_HTTP) -> None:
+        """`http` is where those are sent that speak HTTP to another protocol's listener."""
         self.clock = clock
         self.limits = limits
         self.poller = new_poller()
         self.now = clock.monotonic()
-        self.hooks: list[Callable[[], None]] = []
-        """Called in order at the end of each sweep, before anything is sent."""
+        self._storage: GroupCommit = NO_BACKEND
+        self._backend: Backend = NO_BACKEND
         self.nursery: trio.Nursery
         """Sessions start here what must wait."""
         self._connections: dict[int, Connection] = {}
@@ -94,9 +101,7 @@ class Link:
         self._touched: list[Connection] = []
         self.incoming = Incoming(limits.partial_bytes_max, limits.storing_bytes_max)
         self.outgoing = Outgoing(limits.sending_bytes_max, limits.outbox_high_bytes)
-        self.http_host, self.http_port = "", 0
-        """Where HTTP is spoken, for those who speak it to us; without a host, at the one they came
-        by."""
+        self._http = http
         self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
         self._silence = Silence(limits)
         self._pace = Pace()
@@ -108,17 +113,23 @@ class Link:
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = False
         self._sweeping = self._settling = self._again = False
-        self.storage_congested = self._asked_much = False
+        self.holds_writers = False
+        """Connections that bring storage work are not read: it has too much, or too much is on its
+        way to it."""
+        self._asked_much = False
         self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
     # -- life ---------------------------------------------------------------------------------
 
-    def listen(
-        self, sock: socket.socket, protocol: Protocol, name: str, *, refuses: bool = False
-    ) -> None:
-        """Accept on a bound socket from now on."""
-        self._accepting.listen(Listener(sock, protocol, name, refuses))
+    def listen(self, listener: Listener) -> None:
+        """Accept there from now on."""
+        self._accepting.listen(listener)
+
+    def serve(self, storage: GroupCommit, backend: Backend) -> None:
+        """Work for these at the end of each sweep. Once, before `listen`."""
+        assert self._backend is NO_BACKEND, "a link has one backend"
+        self._storage, self._backend = storage, backend
 
     def watch(self, fd: int, call: Callable[[], None], due: Callable[[], bool]) -> None:
         """Call in a sweep whenever `fd` is readable, as long as it is open. `due` says whether that
@@ -238,10 +249,10 @@ class Link:
         self._active = True
 
     def settle(self) -> None:
-        """Finish a burst of work: run the hooks, then send what it packed.
+        """Finish a burst of work: let the backend do its part, then send what was packed.
 
-        Within a sweep there is nothing to do: it ends with this anyway. Within a hook, what is done
-        may be work for those before it: all of them are run once more.
+        Within a sweep there is nothing to do: it ends with this anyway. Within the backend's part,
+        what is done may be work for a step before it: all steps are taken once more.
         """
         if self._sweeping:
             return
@@ -252,12 +263,10 @@ class Link:
         self._scheduled = self._wanted = self._again = False
         if self.outgoing.may_relieve:
             self.outgoing.relieve()
-        for hook in self.hooks:
-            hook()
+        self._work()
         if self._again:
             self._wanted = False
-            for hook in self.hooks:
-                hook()
+            self._work()
         while self._touched:
             batch, self._touched = self._touched, []
             for connection in batch:
@@ -266,8 +275,17 @@ class Link:
         if self._wanted or self.outgoing.may_relieve:
             self._schedule()
 
+    def _work(self) -> None:
+        """The backend's part of a sweep (`backend.py`)."""
+        storage, backend = self._storage, self._backend
+        storage.begin_group()
+        backend.dispatch()
+        backend.store()
+        storage.flush_group()
+        self.check_writers()
+
     def soon(self) -> None:
-        """There is work for the hooks: settle after this sweep, or before long."""
+        """There is work for the backend: settle after this sweep, or before long."""
         self._wanted = True
         if not self._active and not self._scheduled:
             self._schedule()
@@ -327,7 +345,7 @@ class Link:
 
     def _feed(self, connection: Connection, data: bytes | Gathering) -> None:
         wire = connection.wire
-        ending = None
+        ending, last_words = None, b""
         try:
             rest = b""
             try:
@@ -337,7 +355,10 @@ class Link:
                     wire.feed_large(data)
             except WireError as error:
                 ending = str(error)
-                if not (isinstance(data, bytes) and self._strange(connection, data)):
+                foreign = self._foreign_name(connection, data)
+                if foreign:
+                    last_words = self._answer_foreign(connection, foreign)
+                else:
                     connection.complain("bytes that make no sense", f"closed: {error}")
             if rest:
                 connection.partial.keep(rest)
@@ -354,22 +375,20 @@ class Link:
             self.drop(connection, "this server failed")
             return
         if ending is not None:
-            connection.end(ending)
+            connection.end(ending, last_words)
         if wire.packs_unasked:
             connection.touch()
 
-    def _strange(self, connection: Connection, begin: bytes) -> bool:
-        """Whether its first bytes are another protocol's; it is told where that is spoken."""
-        name = foreign_protocols.spoken(begin)
-        if connection.introduced or connection.farewell is not None or not name:
-            return False
+    def _foreign_name(self, connection: Connection, begin: bytes | Gathering) -> str:
+        """Whose protocol its first bytes are, if it is another one's; under TLS nobody's."""
+        if connection.introduced or connection.sealed or not isinstance(begin, bytes):
+            return ""
+        return foreign_protocols.spoken(begin)
+
+    def _answer_foreign(self, connection: Connection, name: str) -> bytes:
+        """Where that protocol is spoken, for those who understand it."""
         connection.complain(f"{name} at another protocol's port", f"closed: this is {name}")
-        if self.http_port:
-            host = self.http_host or connection.reached_at[0]
-            where = f"[{host}]:{self.http_port}" if ":" in host else f"{host}:{self.http_port}"
-            said = foreign_protocols.answer(begin, where)
-            connection.farewell = lambda: [said] if said else []
-        return True
+        return foreign_protocols.answer(name, self._http.reached_from(connection.reached_at[0]))
 
     # -- coming and going ---------------------------------------------------------------------
 
@@ -377,12 +396,18 @@ class Link:
         connection = Connection(self, accepted.socket, accepted.peer, accepted.refusal)
         for displaced in self._accepting.displaced_by(connection):
             self.drop(displaced, "refused")
-        connection.wire, connection.session = accepted.listener.protocol(connection)
+        wire, session = accepted.listener.protocol(connection)
+        context = accepted.listener.door.tls
+        if context is None:
+            connection.serve(wire, session)
+        else:
+            tls = TlsWire(context, wire)
+            connection.serve(tls, session, tls.farewell)
         self._connections[connection.fd] = connection
         self._accepting.enter(connection, self.now)
         self.poller.watch(connection.fd, READ)
         self._silence.enter(connection, self.now)
-        log.debug("%s: connected to %s", accepted.peer, accepted.listener.name)
+        log.debug("%s: connected to %s", accepted.peer, accepted.listener.door.name)
 
     def drop(self, connection: Connection, reason: str) -> None:
         """Close at once; the session is told."""
@@ -418,23 +443,22 @@ class Link:
 
     # -- pressure and silence -----------------------------------------------------------------
 
-    def hold_writers(self, congested: bool) -> None:
-        """Storage asks for a pause of everybody who brings it work, or ends it. What is on its way
-        to it counts too.
+    def check_writers(self) -> None:
+        """Hold everybody who brings storage work while it is congested, and, with a span between
+        the two limits, while much is on its way to it.
 
         Who only reads and acknowledges goes on: that relieves more than it burdens.
         """
-        if not congested and self.storage_congested:
-            congested = not self.incoming.storing_little
-        else:
-            congested = congested or self.incoming.storing_much
-        if congested == self.storage_congested:
+        incoming = self.incoming
+        much = not incoming.storing_little if self.holds_writers else incoming.storing_much
+        holds = much or self._storage.congested
+        if holds == self.holds_writers:
             return
-        self.storage_congested = congested
+        self.holds_writers = holds
         for connection in self._connections.values():
             if not connection.writes:
                 continue
-            if congested:
+            if holds:
                 connection.pause(PAUSE_STORAGE)
             else:
                 connection.resume(PAUSE_STORAGE)

@@ -19,7 +19,7 @@ from magnetar.shares import (
 )
 from magnetar.wire.kafka.front import KafkaOptions
 from magnetar.wire.pulsar.replies import Address
-from magnetar.wire.pulsar.session.session import FrontOptions
+from magnetar.wire.pulsar.session.front import PulsarOptions
 
 USUAL = load().settings
 
@@ -37,7 +37,7 @@ def test_defaults_are_the_parts_own() -> None:
     assert broker_settings(USUAL) == BrokerSettings()
     assert bookie_settings(USUAL) == BookieSettings()
     front = pulsar_options(USUAL, {})
-    assert msgspec.structs.replace(front, server_version="Magnetar") == FrontOptions()
+    assert msgspec.structs.replace(front, server_version="Magnetar") == PulsarOptions()
 
 
 def test_clients_are_told_where_to_connect() -> None:

@@ -84,6 +84,7 @@ COVERED_ELSEWHERE = {
     "core/link/limits.py": "magnetar/tests/test_shares.py",
     "core/ports/database.py": "core/ports/tests/contract_database.py",
     "core/ports/disk.py": "core/ports/tests/contract_disk.py",
+    "core/ports/group_commit.py": "bookie/tests/test_embedded.py",
     "core/ports/ledger_store.py": "core/ports/tests/contract_ledger_store.py",
     "core/ports/machine.py": "bookie/machine/tests/test_system.py",
     "core/ports/metadata_store.py": "core/ports/tests/contract_metadata_store.py",

@@ -17,25 +17,21 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import EXHAUSTED, Lend
-from magnetar.wire.http.connection_limit import ConnectionLimit
-from magnetar.wire.http.front import HttpFront, HttpOptions
-from magnetar.wire.http.memory import Memory
-from magnetar.wire.http.metrics.exposition import Family
+from magnetar.core.link.front import Door
+
+if TYPE_CHECKING:
+    from magnetar.wire.http.front import HttpFront
 
 log = logging.getLogger(__name__)
 
-Door = tuple[socket.socket, ssl.SSLContext | None]
 Server = Callable[[Sequence[Door]], Awaitable[None]]
 
 RETRY_SECONDS: Final = 1.0
@@ -45,31 +41,14 @@ LATE: Final = (
 )
 
 
-async def serve_http(
-    broker: Broker,
-    options: HttpOptions,
-    sockets: Sequence[Door],
-    *,
-    extra_metrics: Callable[[], Iterable[Family]] = tuple,
-    lend: Lend = nullcontext,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Serve on bound, listening sockets until cancelled; they are closed at the end.
-
-    Clients may connect as soon as this is started.
+async def serve_http(front: HttpFront, doors: Sequence[Door], lend: Lend) -> None:
+    """Serve on bound, listening sockets until cancelled. Clients may connect before this runs:
+    they wait.
     """
-    task_status.started()
-    try:
-        await _first_connection([sock for sock, _ in sockets])
-        log.info("the first HTTP connection: loading the web server")
-        room = ConnectionLimit(options.connections_max)
-        memory = Memory(options.memory_bytes_max)
-        front = HttpFront(broker, options, extra_metrics, room=room, memory=memory)
-        server = await _loaded(front, lend)
-        await server(sockets)
-    finally:
-        for sock, _ in sockets:
-            sock.close()
+    await _first_connection([door.socket for door in doors])
+    log.info("the first HTTP connection: loading the web server")
+    server = await _loaded(front, lend)
+    await server(doors)
 
 
 async def _loaded(front: HttpFront, lend: Lend) -> Server:

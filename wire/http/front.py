@@ -1,4 +1,5 @@
-"""What HTTP is given by whoever composes the server. Light: it is imported at start-up.
+"""The HTTP front: what all its connections share, and what an operator may turn. Light: it is
+imported at start-up, and the web stack with the first connection (`app.py`).
 
 HTTP may not know the Pulsar wire, the link's life or the storage tier; what it must ask of them are
 the functions of `HttpOptions` and `HttpFront`.
@@ -6,15 +7,19 @@ the functions of `HttpOptions` and `HttpFront`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.link.front import Door, Listener
+from magnetar.wire.http.app import serve_http
 from magnetar.wire.http.connection_limit import ConnectionLimit
 from magnetar.wire.http.memory import Memory
 from magnetar.wire.http.metrics.exposition import Family
@@ -130,18 +135,42 @@ class HttpOptions(Struct, frozen=True):
         return (self.http_url or self.http_url_tls).partition("://")[2]
 
 
-class HttpFront(Struct, frozen=True):
-    """Everything a handler may use."""
+class HttpFront:
+    """Everything a handler may use; a `Front` that accepts by itself."""
 
-    broker: Broker
-    options: HttpOptions
-    extra_metrics: Callable[[], Iterable[Family]]
-    """Metrics of parts that HTTP does not know: the link, the storage tier."""
-    health: HealthCheck = field(default_factory=HealthCheck)
-    """Shared by all who ask."""
-    room: ConnectionLimit = field(default_factory=ConnectionLimit)
-    """How many are served, and refused."""
-    memory: Memory = field(default_factory=Memory)
-    """For bodies and answers."""
-    pauses: Pauses = field(default_factory=lambda: Pauses(SystemClock()))
-    """The same."""
+    listeners: Sequence[Listener] = ()
+
+    def __init__(
+        self,
+        broker: Broker,
+        options: HttpOptions,
+        extra_metrics: Callable[[], Iterable[Family]] = tuple,
+        doors: Sequence[Door] = (),
+        lend: Lend = nullcontext,
+        health: HealthCheck | None = None,
+    ) -> None:
+        self.broker = broker
+        self.options = options
+        self.extra_metrics = extra_metrics
+        """Metrics of parts that HTTP does not know: the link, the storage tier."""
+        self.health = health or HealthCheck()
+        """Shared by all who ask."""
+        self.room = ConnectionLimit(options.connections_max)
+        """How many are served, and refused."""
+        self.memory = Memory(options.memory_bytes_max)
+        """For bodies and answers."""
+        self.pauses = Pauses(SystemClock())
+        """The same."""
+        self._doors = doors
+        self._lend = lend
+        """Room for what is imported late."""
+
+    async def open(self) -> None:
+        """Nothing is loaded before somebody connects."""
+
+    async def run(self) -> None:
+        await serve_http(self, self._doors, self._lend)
+
+    def close(self) -> None:
+        for door in self._doors:
+            door.socket.close()

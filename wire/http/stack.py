@@ -9,8 +9,6 @@ there, further ones are refused (`connection_limit.py`). Idle ones are closed.
 from __future__ import annotations
 
 import logging
-import socket
-import ssl
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -28,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from magnetar.core.kernel.errors import BrokerError, NotOwned
 from magnetar.core.kernel.spare_files import EXHAUSTED
+from magnetar.core.link.front import Door
 from magnetar.wire.http import health, landing, lookup
 from magnetar.wire.http.admin import tables
 from magnetar.wire.http.errors import status_of
@@ -41,7 +40,6 @@ from magnetar.wire.http.server.http1 import Http1Connection
 
 log = logging.getLogger(__name__)
 
-Door = tuple[socket.socket, ssl.SSLContext | None]
 """A bound, listening socket, and the certificate it serves with."""
 
 READ_SECONDS_MAX: Final = 120.0
@@ -160,7 +158,7 @@ async def serve(front: HttpFront, application: ASGIApp, doors: Sequence[Door]) -
     async def admit(stream: Any) -> None:
         await room.admit(stream, handle)
 
-    await trio.serve_listeners(admit, [_listener(*door) for door in doors])
+    await trio.serve_listeners(admit, [_listener(door) for door in doors])
 
 
 def _config(idle_seconds: float) -> Config:
@@ -207,8 +205,8 @@ class Patient(trio.abc.Listener[trio.SocketStream]):
         await self._listener.aclose()
 
 
-def _listener(sock: socket.socket, context: ssl.SSLContext | None) -> trio.abc.Listener[Any]:
-    listener = Patient(trio.SocketListener(trio.socket.from_stdlib_socket(sock)))
-    if context is None:
+def _listener(door: Door) -> trio.abc.Listener[Any]:
+    listener = Patient(trio.SocketListener(trio.socket.from_stdlib_socket(door.socket)))
+    if door.tls is None:
         return listener
-    return trio.SSLListener(listener, context, https_compatible=True)
+    return trio.SSLListener(listener, door.tls, https_compatible=True)

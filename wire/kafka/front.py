@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
@@ -23,6 +23,7 @@ from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.cooperation import ListLock
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
+from magnetar.core.link.front import Door, Listener, Refusal
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise
@@ -112,8 +113,15 @@ class KafkaOptions(Struct, frozen=True):
 class KafkaFront:
     """Makes wire and session of each fresh connection."""
 
-    def __init__(self, broker: Broker, options: KafkaOptions, lend: Lend = nullcontext) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        options: KafkaOptions,
+        doors: Sequence[Door] = (),
+        lend: Lend = nullcontext,
+    ) -> None:
         self.broker = broker
+        self._doors = doors
         self._lend = lend
         """Room for what is imported late."""
         self.options = options
@@ -142,6 +150,17 @@ class KafkaFront:
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
         self.lists = ListLock()
         self.cluster_id = ""
+
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """A connection too many is closed: the protocol has no answer to a request that was not
+        sent, and clients back off from a connection that breaks (`reconnect.backoff.ms`).
+        """
+        return [Listener(door, self.listener(door.name), Refusal.CLOSED) for door in self._doors]
+
+    def close(self) -> None:
+        for door in self._doors:
+            door.socket.close()
 
     async def open(self) -> None:
         """Know what is the same after each start."""

@@ -29,12 +29,8 @@ from magnetar.bookie.server.journal.thread_writer import ThreadWriter
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.server.statistics import Histogram
 from magnetar.core.kernel.errors import StorageFailed, StorageFull
+from magnetar.core.ports.group_commit import EventLoop
 from magnetar.core.ports.machine import Machine
-
-Watch = Callable[[int, Callable[[], None], Callable[[], bool]], None]
-"""(descriptor, call, due): call on the loop whenever the descriptor is readable; `due` says whether
-that is to be expected soon.
-"""
 
 
 class JournalStatistics(Struct, frozen=True):
@@ -89,38 +85,38 @@ class Journal:
         first_id: int,
         settings: BookieSettings,
         on_failed: Callable[[str], None],
+        on_full: Callable[[], None],
         machine: Machine,
     ) -> None:
+        """`on_failed`: called once, nothing is written from then on. `on_full`: called when the
+        disk had no room; what was appended is refused, later appends may not be.
+        """
         self.queue_bytes = 0
         """Appended and not yet acknowledged."""
         self.failed: StorageFailed | None = None
-        self.full: Callable[[], object] = lambda: None
-        """Called when the disk had no room: what was appended is refused, later appends may not be.
-        """
-        self.delivering: Callable[[], None] | None = None
-        """Called before the first `acked` of one delivery: replies may be gathered from here on."""
-        self.delivered: Callable[[], None] | None = None
-        """Called after the last `acked` of one delivery: replies are sent now."""
         self._on_failed = on_failed
+        self._on_full = on_full
         self._pending: list[Item] = []
         self._pending_bytes = 0
         self._machine = machine
         self._groups = CommitGroups(files, first_id, machine, wait_sync=settings.sync)
+        self._loop: EventLoop
         self._writer: JournalWriter
 
-    def start(self, watch: Watch | None) -> None:
-        """Without `watch`, or where the kernel does not write by itself, a thread writes; where
+    def start(self, loop: EventLoop) -> None:
+        """Deliver on this loop. Where the kernel does not write by itself, a thread writes; where
         appends do not wait for the disk, neither is needed.
         """
         groups, threads = self._groups, self._machine.threads
+        self._loop = loop
         if not groups.wait_sync:
             self._writer = LoopWriter(groups, self._deliver, threads)
             return
-        if watch is not None and groups.file.direct:
+        if groups.file.direct:
             writes = self._machine.disk.submitted_writes(groups.buffer)
             if writes is not None:
                 self._writer = writer = KernelWriter(groups, writes, self._deliver, threads)
-                watch(writes.descriptor, writer.ended, lambda: writes.busy)
+                loop.watch(writes.descriptor, writer.ended, lambda: writes.busy)
                 return
         self._writer = ThreadWriter(groups, self._deliver, threads)
 
@@ -174,16 +170,14 @@ class Journal:
     def _deliver(self, batches: list[Batch], error: StorageFailed | None) -> None:
         """After the sync."""
         if isinstance(error, StorageFull):
-            self.full()
+            self._on_full()
         elif error is not None and self.failed is None:
             self.failed = error
             self._on_failed(str(error))
-        if self.delivering is not None:
-            self.delivering()
+        self._loop.begin()
         for items, size in batches:
             self.queue_bytes -= size
             for _, acked in items:
                 if acked is not None:
                     acked(error)
-        if self.delivered is not None:
-            self.delivered()
+        self._loop.settle()

@@ -14,6 +14,7 @@ from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.entry_log.block_file import BLOCK_BYTES, BlockFile
 from magnetar.bookie.server.index.locations import LocationIndex
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.ports.tests.contract_ledger_store import Told, append
@@ -178,27 +179,29 @@ async def test_a_failed_sync_is_told_as_fatal(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("refusals", [0, 1])
-async def test_who_is_held_hears_of_room(tmp_path, monkeypatch, refusals):
-    """Held by a full half, and told nothing else: every time somebody must be told to go on."""
+async def test_who_is_held_hears_of_room(tmp_path, monkeypatch, nursery, refusals):
+    """Held by a full half: every time the loop must hear that there is room."""
     monkeypatch.setattr(checkpoint, "RETRY_SECONDS", 0)
     full = Full(monkeypatch)
     full.left = refusals
     small = msgspec.structs.replace(SETTINGS, write_cache_bytes=20_000)
-    async with opened(tmp_path / "bookie", DictMetadata(), small) as store:
+    loop = NotedLoop(nursery)
+    async with open_embedded(
+        tmp_path / "bookie", DictMetadata(), small, on_fatal=pytest.fail, loop=loop
+    ) as store:
         writer = await store.create({})
         told = Told(30 * 12)
-        relieved = trio.Event()
-        store.on_relieved = lambda: relieved.set()
         with trio.fail_after(30):
             for _ in range(30):
                 for _ in range(12):
                     writer.append([b"x" * 1000], told)
                 while store.congested:
-                    relieved = trio.Event()
-                    await relieved.wait()
+                    await loop.changed()
             assert await told.wait() == [None] * (30 * 12)
         assert writer.last_confirmed == 30 * 12 - 1
         assert full.refused == refusals
+        assert "soon" in loop.said
+    loop.scope.cancel()
 
 
 async def test_an_index_without_room_is_tried_again_alone(tmp_path, monkeypatch):

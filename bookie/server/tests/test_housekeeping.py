@@ -38,11 +38,13 @@ async def test_an_append_wakes_it(nursery):
     flusher.wake()
     await trio.testing.wait_all_tasks_blocked()
     assert journal.handed == ["a"]
-    flusher.held = True
+    flusher.begin_group()
     assert journal.append("b")
     flusher.wake()
     await trio.testing.wait_all_tasks_blocked()
     assert journal.handed == ["a"]
+    flusher.flush_group()
+    assert journal.handed == ["a", "b"]
     nursery.cancel_scope.cancel()
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import trio
@@ -11,11 +11,12 @@ import trio.testing
 
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import WireError
+from magnetar.core.link.backend import NoBackend
 from magnetar.core.link.connection import Connection
+from magnetar.core.link.front import Door, Listener, Refusal
 from magnetar.core.link.large_frame import Gathering
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.loop import Link
-from magnetar.core.link.tls import TlsWire
 
 
 class LineWire:
@@ -102,6 +103,28 @@ class EchoSession:
         self.told.append(reason)
 
 
+class NotedBackend(NoBackend):
+    """Notes what it is asked, and has a step of a test's own."""
+
+    def __init__(self) -> None:
+        self.congested = False
+        self.steps: list[str] = []
+        self.at_dispatch: Callable[[], None] = lambda: None
+
+    def begin_group(self) -> None:
+        self.steps.append("begin_group")
+
+    def dispatch(self) -> None:
+        self.steps.append("dispatch")
+        self.at_dispatch()
+
+    def store(self) -> None:
+        self.steps.append("store")
+
+    def flush_group(self) -> None:
+        self.steps.append("flush_group")
+
+
 class Bench:
     """A running link with one listener."""
 
@@ -110,9 +133,11 @@ class Bench:
         limits: LinkLimits,
         wire: type[LineWire],
         tls: ssl.SSLContext | None,
-        refuses: bool = False,
+        refusal: Refusal,
     ) -> None:
         self.link = Link(SystemClock(), limits)
+        self.backend = NotedBackend()
+        self.link.serve(self.backend, self.backend)
         self.told: list[str] = []
         self.connections: list[Connection] = []
         sock = socket.socket()
@@ -120,16 +145,11 @@ class Bench:
         self.port = sock.getsockname()[1]
 
         def protocol(connection: Connection) -> tuple[Any, Any]:
-            inner = wire()
+            spoken = wire()
             self.connections.append(connection)
-            session = EchoSession(connection, inner, self.told)
-            if tls is None:
-                return inner, session
-            outer = TlsWire(tls, inner)
-            connection.farewell = outer.farewell
-            return outer, session
+            return spoken, EchoSession(connection, spoken, self.told)
 
-        self.link.listen(sock, protocol, "lines", refuses=refuses)
+        self.link.listen(Listener(Door("lines", sock, tls), protocol, refusal))
 
     async def dial(self) -> trio.SocketStream:
         return await trio.open_tcp_stream("127.0.0.1", self.port)
@@ -140,9 +160,9 @@ async def running(
     limits: LinkLimits | None = None,
     wire: type[LineWire] = LineWire,
     tls: ssl.SSLContext | None = None,
-    refuses: bool = False,
+    refusal: Refusal = Refusal.CLOSED,
 ) -> AsyncIterator[Bench]:
-    bench = Bench(limits or LinkLimits(), wire, tls, refuses)
+    bench = Bench(limits or LinkLimits(), wire, tls, refusal)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(bench.link.run)
         with trio.fail_after(20):

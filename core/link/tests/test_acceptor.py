@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from magnetar.core.kernel.complaints import Complaints
-from magnetar.core.link.acceptor import Accepting, Listener
+from magnetar.core.link.acceptor import Accepting
+from magnetar.core.link.front import Door, Listener
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.poller import READ, new_poller
 from magnetar.core.testing.clock import FixedClock
@@ -37,7 +38,7 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
     accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
     door = socket.create_server(("127.0.0.1", 0))
     fd = door.fileno()
-    accepting.listen(Listener(door, never, "lines"))
+    accepting.listen(Listener(Door("lines", door), never))
     with closing(poller), closing(socket.socket()) as client:
         with no_more_descriptors():
             client.connect(door.getsockname())
@@ -60,7 +61,7 @@ def test_a_listener_may_stop_while_it_rests() -> None:
     poller = new_poller()
     accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
     door = socket.create_server(("127.0.0.1", 0))
-    accepting.listen(Listener(door, never, "lines"))
+    accepting.listen(Listener(Door("lines", door), never))
     with closing(poller), closing(socket.socket()) as client:
         with no_more_descriptors():
             client.connect(door.getsockname())

@@ -207,13 +207,40 @@ async def test_a_paused_connection_whose_peer_resets_is_dropped_at_once() -> Non
         assert len(bench.told) == 1
 
 
+async def test_what_is_on_its_way_to_storage_holds_writers_until_half_of_it_is_stored() -> None:
+    """Storage itself may be idle: what it has not been given yet counts too."""
+    limits = LinkLimits(storing_bytes_max=1000)
+    async with running(limits) as bench, await bench.dial() as stream:
+        await stream.send_all(b"a\n")
+        await receive_exactly(stream, 2)
+        (connection,) = bench.connections
+        connection.will_write()
+        connection.storing(1000)
+        assert connection.paused & PAUSE_STORAGE
+        connection.stored(400)
+        bench.link.settle()
+        assert bench.link.holds_writers, "more than half is still on its way"
+        connection.stored(100)
+        bench.link.settle()
+        assert not connection.paused & PAUSE_STORAGE
+        bench.backend.congested = True
+        connection.storing(10)
+        assert not bench.link.holds_writers, "it is looked at when the sweep ends"
+        bench.link.settle()
+        assert bench.link.holds_writers
+        connection.stored(510)
+        bench.link.settle()
+        assert bench.link.holds_writers, "storage is still behind"
+
+
 async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
     async with running() as bench, await bench.dial() as stream, await bench.dial() as late:
         for each in (stream, late):
             await each.send_all(b"a\n")
             await receive_exactly(each, 2)
         bench.connections[0].will_write()
-        bench.link.hold_writers(True)
+        bench.backend.congested = True
+        bench.link.settle()
         await stream.send_all(b"b\n")
         await late.send_all(b"reads on\n")
         assert await receive_exactly(late, 9) == b"reads on\n"
@@ -222,61 +249,10 @@ async def test_congested_storage_holds_who_writes_and_nobody_else() -> None:
         with trio.move_on_after(0.1) as waited:
             await receive_exactly(late, 2)
         assert waited.cancelled_caught
-        bench.link.hold_writers(False)
+        bench.backend.congested = False
+        bench.link.soon()
         assert await receive_exactly(stream, 2) == b"b\n"
         assert await receive_exactly(late, 2) == b"c\n"
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [LinkLimits(connections_max=1), LinkLimits(connections_per_address_max=1)],
-    ids=["in all", "per address"],
-)
-async def test_one_connection_too_many_is_closed(limits: LinkLimits) -> None:
-    async with running(limits) as bench, await bench.dial() as first:
-        await first.send_all(b"a\n")
-        await receive_exactly(first, 2)
-        async with await bench.dial() as second:
-            assert await receive_end(second) == b""
-        assert bench.link.statistics().refused == 1
-        await first.aclose()
-        await trio.testing.wait_all_tasks_blocked(0.05)
-        async with await bench.dial() as third:
-            await third.send_all(b"c\n")
-            assert await receive_exactly(third, 2) == b"c\n"
-
-
-async def test_one_connection_too_many_hears_why_where_the_protocol_can_say_it() -> None:
-    limits = LinkLimits(connections_max=1)
-    async with running(limits, refuses=True) as bench, await bench.dial() as first:
-        await first.send_all(b"a\n")
-        await receive_exactly(first, 2)
-        async with await bench.dial() as second:
-            await second.send_all(b"hello\n")
-            assert await receive_end(second) == b"the server has its maximum of 1 connections\n"
-        await first.send_all(b"b\n")  # whoever is in is not disturbed
-        assert await receive_exactly(first, 2) == b"b\n"
-        await first.aclose()
-        await trio.testing.wait_all_tasks_blocked(0.05)
-        async with await bench.dial() as third:
-            await third.send_all(b"c\n")
-            assert await receive_exactly(third, 2) == b"c\n"
-
-
-async def test_refused_peers_that_say_nothing_are_few_and_do_not_stay() -> None:
-    """The oldest goes for the next, and time ends the rest; none of them counts as a connection."""
-    limits = LinkLimits(connections_per_address_max=1, refusals_max=2, refusal_seconds=0.2)
-    async with running(limits, refuses=True) as bench, await bench.dial() as first:
-        await first.send_all(b"a\n")
-        await receive_exactly(first, 2)
-        silent = [await bench.dial() for _ in range(5)]
-        for one in silent:
-            assert await receive_end(one) == b""
-            await one.aclose()
-        assert bench.link.statistics().refused == 5
-        assert bench.link.statistics().connections == 1
-        await first.send_all(b"b\n")
-        assert await receive_exactly(first, 2) == b"b\n"
 
 
 async def test_without_descriptors_the_loop_does_not_spin(mock_clock: MockClock) -> None:
@@ -384,10 +360,10 @@ async def test_a_watched_descriptor_brings_work_to_a_sweep() -> None:
             order.append("called")
 
         def settle() -> None:
-            order.append("settled")  # a write that ends in a hook may be work for all of them
+            order.append("settled")  # a write that ends so early may be work for all steps
             bench.link.settle()
 
-        bench.link.hooks.append(settle)
+        bench.backend.at_dispatch = settle
         bench.link.watch(ours.fileno(), call, lambda: False)
         theirs.send(b"x")
         assert await receive_exactly(stream, 5) == b"ping\n"
@@ -419,7 +395,7 @@ async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_t
             order.append("ended")
 
         def begin() -> None:
-            """A hook: what is heard begins a write, which ends at once."""
+            """What is heard begins a write, which ends at once."""
             nonlocal heard
             if heard != bench.link.statistics().bytes_received:
                 heard = bench.link.statistics().bytes_received
@@ -437,7 +413,7 @@ async def test_what_a_sweep_has_brought_under_way_is_awaited_without_a_turn_of_t
 
         trio.lowlevel.add_instrument(Turns(order))
         bench.link.watch(ours.fileno(), ended, lambda: due)
-        bench.link.hooks.append(begin)
+        bench.backend.at_dispatch = begin
         assert await say_and_hear() == "ended"
         assert await say_and_hear() == "turn"
         due = False

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import httpx
 import pytest
@@ -17,10 +16,10 @@ import trio
 
 from magnetar.core.broker.broker import Broker, BrokerSettings
 from magnetar.core.kernel.clock import SystemClock
+from magnetar.core.link.front import Door
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
-from magnetar.wire.http.app import serve_http
-from magnetar.wire.http.front import HttpOptions
+from magnetar.wire.http.front import HttpFront, HttpOptions
 from magnetar.wire.http.metrics.exposition import gauge
 
 HEAVY = ("starlette", "hypercorn", "h11", "prometheus_client", "magnetar.wire.http.stack")
@@ -44,17 +43,23 @@ async def serving(
         BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
     )
     extra = [gauge("magnetar_extra", "Of another part", 7)]
-    serve = partial(serve_http, extra_metrics=lambda: extra)
+    named = [Door("http", *door) for door in doors]
+    front = HttpFront(broker, options or HttpOptions(), lambda: extra, named)
+    await front.open()
+    assert not front.listeners, "it accepts by itself"
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
-        await nursery.start(serve, broker, options or HttpOptions(), doors)
+        nursery.start_soon(front.run)
         yield
         nursery.cancel_scope.cancel()
+    front.close()
 
 
 def test_the_door_imports_nothing_heavy() -> None:
     """In a fresh interpreter, since this one has imported everything already."""
-    program = f"import sys, magnetar.wire.http.app; print([m for m in {HEAVY} if m in sys.modules])"
+    program = (
+        f"import sys, magnetar.wire.http.front; print([m for m in {HEAVY} if m in sys.modules])"
+    )
     answer = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
@@ -67,8 +72,8 @@ from magnetar.core.broker.broker import Broker, BrokerSettings
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.ledgers import MemoryLedgers
-from magnetar.wire.http.app import serve_http
-from magnetar.wire.http.front import HttpOptions
+from magnetar.core.link.front import Door
+from magnetar.wire.http.front import HttpFront, HttpOptions
 
 async def main():
     sock = socket.create_server(("127.0.0.1", 0))
@@ -78,7 +83,7 @@ async def main():
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
-        await nursery.start(serve_http, broker, HttpOptions(), [(sock, None)])
+        nursery.start_soon(HttpFront(broker, HttpOptions(), doors=[Door("http", sock)]).run)
         await trio.testing.wait_all_tasks_blocked()
         print("hypercorn" in sys.modules)
         stream = await trio.open_tcp_stream("127.0.0.1", sock.getsockname()[1])

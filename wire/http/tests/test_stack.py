@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from magnetar.core.link.front import Door
 from magnetar.wire.http.asking import BODY_SECONDS_MAX
 from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
@@ -115,7 +116,7 @@ async def served() -> AsyncIterator[Dial]:
 
     async with visiting() as visitor, trio.open_nursery() as nursery:
         front = HttpFront(visitor.broker, OPTIONS, tuple)
-        nursery.start_soon(serve, front, application(front), [(sock, None)])
+        nursery.start_soon(serve, front, application(front), [Door("http", sock)])
         yield dial
         nursery.cancel_scope.cancel()
 

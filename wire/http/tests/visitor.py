@@ -116,7 +116,7 @@ async def visiting(
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
-        front = HttpFront(broker, options, lambda: families, health or HealthCheck())
+        front = HttpFront(broker, options, lambda: families, health=health)
         app = application(front)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:

@@ -13,24 +13,25 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from msgspec import Struct
 
-from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.kernel.errors import BrokerError, Invalid
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
-from magnetar.wire.pulsar import events, refusals, replies
+from magnetar.wire.pulsar import events, refusals
 from magnetar.wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
 from magnetar.wire.pulsar.session.produce import HANDLERS as PRODUCE
 from magnetar.wire.pulsar.session.produce import detach_all as detach_producers
 from magnetar.wire.pulsar.session.publishing import AttachedProducer as AttachedProducer
-from magnetar.wire.pulsar.session.requests import Answer, RequestQueue, RequestSchedule
-from magnetar.wire.pulsar.wire import PulsarWire, WireOptions
+from magnetar.wire.pulsar.session.requests import Answer, RequestQueue
+from magnetar.wire.pulsar.wire import PulsarWire
+
+if TYPE_CHECKING:
+    from magnetar.wire.pulsar.session.front import PulsarFront
 
 log = logging.getLogger(__name__)
 
@@ -57,40 +58,6 @@ LATER: Final[Mapping[type, Any]] = {
 
 REASSURE_SECONDS: Final = 15.0
 """Clients ask every 30, and wait as long for an answer."""
-
-
-class FrontOptions(Struct, frozen=True):
-    """What an operator may turn, for all Pulsar connections."""
-
-    server_version: str = "Magnetar"
-    address: replies.Address = replies.Address()
-    """Where clients are told to connect."""
-    through_service_url: bool = True
-    """Tell clients to stay on the address they dialled: right for loopback and forwarded ports."""
-    wire: WireOptions = WireOptions()
-    pending_messages_max: int = 10_000
-    """Messages of one connection not stored yet: it is not read until half of them are."""
-    lookups_max: int = 50_000
-    """Answers about topics under way, of all connections together: more are refused."""
-    batch_index_acks: bool = True
-    expose_broker_metadata: bool = False
-
-
-class PulsarFront:
-    """Makes wire and session of each fresh connection."""
-
-    def __init__(self, broker: Broker, options: FrontOptions) -> None:
-        self.broker = broker
-        self.options = options
-        self.lookups = lookup.UnderWay(options.lookups_max)
-        self.turns = RequestSchedule(broker.spawn)
-
-    def __call__(self, connection: Connection) -> tuple[PulsarWire, PulsarSession]:
-        wire = PulsarWire(self.options.wire)
-        session = PulsarSession(self.broker, self.options, connection, wire)
-        session.lookups = self.lookups
-        session.requests = RequestQueue(session, self.turns)
-        return wire, session
 
 
 class PulsarSession:
@@ -120,11 +87,9 @@ class PulsarSession:
         "wire",
     )
 
-    def __init__(
-        self, broker: Broker, options: FrontOptions, connection: Connection, wire: PulsarWire
-    ) -> None:
-        self.broker = broker
-        self.options = options
+    def __init__(self, front: PulsarFront, connection: Connection, wire: PulsarWire) -> None:
+        self.broker = broker = front.broker
+        self.options = front.options
         self.connection = connection
         self.wire = wire
         self.features = events.Features()
@@ -145,9 +110,9 @@ class PulsarSession:
         """Set, and replaced, with each answer to a ping."""
         self.pending_messages = 0
         self.debts = PublishThrottle(broker.clock, broker.spawn, connection, self._reassure)
-        self.lookups = lookup.UnderWay(options.lookups_max)
-        """Shared by all connections of a front."""
-        self.requests = RequestQueue(self, RequestSchedule(broker.spawn))
+        self.lookups = front.lookups
+        """Shared by all connections of the front."""
+        self.requests = RequestQueue(self, front.schedule)
         """Those that need time; who begins is shared likewise."""
         self.room = trio.Event()
         """Set, and replaced, when the client has taken what was sent, or has gone."""

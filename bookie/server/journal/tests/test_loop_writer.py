@@ -14,6 +14,7 @@ from magnetar.bookie.server.journal.groups import CommitGroups
 from magnetar.bookie.server.journal.loop_writer import LoopWriter
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.bookie.tests.real_disk import journal_files_at
 
 KIB = 1024
@@ -22,8 +23,8 @@ KIB = 1024
 @pytest.fixture
 async def journal(tmp_path):
     files = journal_files_at(tmp_path, size_max=64 * KIB, spares_max=0)
-    made = Journal(files, 1, BookieSettings(sync=False), pytest.fail, system_machine())
-    made.start(None)
+    made = Journal(files, 1, BookieSettings(sync=False), pytest.fail, pytest.fail, system_machine())
+    made.start(NotedLoop())
     assert type(made._writer) is LoopWriter
     return made
 
@@ -133,8 +134,9 @@ async def test_a_failed_sync_is_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(loop_writer, "UNSYNCED_SECONDS", 0.0)
     failures, told = [], []
     files = journal_files_at(tmp_path, size_max=64 * KIB, spares_max=0)
-    journal = Journal(files, 1, BookieSettings(sync=False), failures.append, system_machine())
-    journal.start(None)
+    settings = BookieSettings(sync=False)
+    journal = Journal(files, 1, settings, failures.append, pytest.fail, system_machine())
+    journal.start(NotedLoop())
 
     def fails(file):
         raise OSError("no")

@@ -8,14 +8,15 @@ from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.server.journal.thread_writer import ThreadWriter
 from magnetar.bookie.server.journal.writer import Journal
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.bookie.tests.real_disk import journal_files_at
 
 
 async def test_without_direct_writes_a_thread_syncs(tmp_path, monkeypatch):
     monkeypatch.setattr(SystemDirectory, "direct", False)
     files = journal_files_at(tmp_path, size_max=1 << 20, spares_max=0)
-    journal = Journal(files, 1, BookieSettings(), pytest.fail, system_machine())
-    journal.start(lambda descriptor, call: None)
+    journal = Journal(files, 1, BookieSettings(), pytest.fail, pytest.fail, system_machine())
+    journal.start(NotedLoop())
     assert type(journal._writer) is ThreadWriter
     told = []
     for i in range(50):

@@ -75,9 +75,8 @@ async def test_a_disk_without_room_refuses_and_later_takes_again(make, tmp_path,
         await ended.wait()
         return told[0]
 
-    journal = make(size_max=64 * 1024)
     looks = []
-    journal.full = lambda: looks.append("full")
+    journal = make(size_max=64 * 1024, on_full=lambda: looks.append("full"))
     working = getattr(*what)
     monkeypatch.setattr(*what, full)
     stored, refused = [], 0
@@ -182,14 +181,13 @@ async def test_a_full_disk_does_not_keep_it_from_stopping(make, tmp_path, monkey
     assert found(tmp_path) == list(range(5))
 
 
-async def test_delivered_is_called_after_the_last_of_a_group(make, tmp_path):
+async def test_the_loop_hears_before_the_first_of_a_group_and_after_the_last(make, tmp_path):
     journal = make()
-    order = []
-    journal.delivered = lambda: order.append("delivered")
+    order = make.loop.said
     for i in range(3):
         journal.append(record(i), lambda error, i=i: order.append(i))
     await stop(journal, make)
-    assert order == [0, 1, 2, "delivered"]
+    assert order == ["begin", 0, 1, 2, "settle"]
 
 
 async def test_groups_have_a_bound_however_much_comes_at_once(make, tmp_path):

@@ -11,20 +11,18 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.line import Line
-from magnetar.wire.pulsar.session.session import FrontOptions, PulsarSession
+from magnetar.wire.pulsar.session.front import PulsarFront, PulsarOptions
 from magnetar.wire.pulsar.tests import peer
-from magnetar.wire.pulsar.wire import PulsarWire
 
 
 class Player:
     """One client: `hears` what the broker says after `says`-ing something."""
 
-    def __init__(self, broker: Broker, options: FrontOptions, name: str) -> None:
+    def __init__(self, front: PulsarFront, name: str) -> None:
         self.line = Line(name)
-        self.wire = PulsarWire(options.wire)
         connection: Any = self.line
-        self.session = PulsarSession(broker, options, connection, self.wire)
-        self.broker = broker
+        self.wire, self.session = front.connect(connection)
+        self.broker = front.broker
 
     async def says(self, *frames: bytes) -> list[peer.Heard]:
         """Send frames; what the broker answers once everything has settled."""
@@ -56,11 +54,19 @@ class Stage:
         self.stores = stores
         self.broker = broker
         self._players = 0
+        self._fronts: dict[tuple[Any, ...], PulsarFront] = {}
+
+    def stranger(self, **options: Any) -> Player:
+        """A client that has said nothing yet. Those with the same options share a front."""
+        key = tuple(sorted(options.items()))
+        if key not in self._fronts:
+            self._fronts[key] = PulsarFront(self.broker, PulsarOptions(**options))
+        self._players += 1
+        return Player(self._fronts[key], f"1.2.3.4:{self._players}")
 
     async def player(self, client_version: str = "Pulsar-CPP-v4.2.0", **options: Any) -> Player:
         """A client that has introduced itself."""
-        self._players += 1
-        made = Player(self.broker, FrontOptions(**options), f"1.2.3.4:{self._players}")
+        made = self.stranger(**options)
         (heard,) = await made.says(peer.connect(client_version=client_version))
         assert heard.kind == "CONNECTED"
         return made

@@ -1,13 +1,12 @@
 """Introductions and signs of life."""
 
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.session import FrontOptions
-from magnetar.wire.pulsar.session.tests.conftest import Player, Stage
+from magnetar.wire.pulsar.session.tests.conftest import Stage
 from magnetar.wire.pulsar.tests import peer
 
 
 async def test_introductions(stage: Stage) -> None:
-    client = Player(stage.broker, FrontOptions(server_version="M-1"), "1.1.1.1:1")
+    client = stage.stranger(server_version="M-1")
     heard = await client.says_one(peer.connect(protocol_version=12))
     assert (heard.kind, heard.body.server_version) == ("CONNECTED", "M-1")
     assert heard.body.protocol_version == 12, "the lower of both"
@@ -16,13 +15,13 @@ async def test_introductions(stage: Stage) -> None:
 
 async def test_whoever_comes_through_a_proxy_is_welcome(stage: Stage) -> None:
     """We tell clients to stay where they dialled: then they name us as the broker behind it."""
-    client = Player(stage.broker, FrontOptions(), "1.1.1.1:1")
+    client = stage.stranger()
     heard = await client.says_one(peer.connect(proxy_to_broker_url="localhost:6650"))
     assert heard.kind == "CONNECTED"
 
 
 async def test_a_connection_too_many_is_refused_in_the_protocols_words(stage: Stage) -> None:
-    client = Player(stage.broker, FrontOptions(), "1.1.1.1:1")
+    client = stage.stranger()
     client.line.refusal = "the server has its maximum of 1 connections"
     heard = await client.says_one(peer.connect())
     assert (heard.kind, heard.body.request_id) == ("ERROR", 2**64 - 1)
@@ -36,6 +35,6 @@ async def test_a_quiet_peer_is_asked_and_a_stranger_is_not(stage: Stage) -> None
     assert [each.kind for each in await client.hears()] == ["PING"]
     assert await client.says(peer.pong()) == []
     assert [each.kind for each in await client.says(peer.ping())] == ["PONG"]
-    stranger = Player(stage.broker, FrontOptions(), "1.1.1.1:1")
+    stranger = stage.stranger()
     stranger.session.quiet()
     assert stranger.line.ending is not None

@@ -4,9 +4,7 @@ import pytest
 
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session.session import FrontOptions
 from magnetar.wire.pulsar.session.tests.conftest import (
-    Player,
     Stage,
     consumer,
     ids,
@@ -217,9 +215,7 @@ async def test_index_and_broker_time_for_clients_that_ask(stage: Stage) -> None:
     """They are the broker's own part before the message; where it is allowed, it is left there."""
     await published(stage, b"a", b"b")
     for allowed, asked in ((True, True), (True, False), (False, True)):
-        client = Player(
-            stage.broker, FrontOptions(expose_broker_metadata=allowed), f"1.1.1.1:{allowed}{asked}"
-        )
+        client = stage.stranger(expose_broker_metadata=allowed)
         flags = pb.FeatureFlags(supports_broker_entry_metadata=asked)
         await client.says_one(peer.connect(feature_flags=flags))
         await client.says(peer.subscribe(1, 3, "t", f"r{allowed}{asked}", initial_position=1))

@@ -24,11 +24,7 @@ def no_memory_for(client: Player) -> None:
 
 async def together(stage: Stage, count: int) -> list[Player]:
     """Clients whose requests take turns."""
-    players = [await stage.player() for _ in range(count)]
-    turns = requests.RequestSchedule(stage.broker.spawn)
-    for one in players:
-        one.session.requests = requests.RequestQueue(one.session, turns)
-    return players
+    return [await stage.player() for _ in range(count)]
 
 
 async def test_all_are_answered(stage: Stage) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from magnetar.certificates import server_contexts
-from magnetar.settings import Settings
+from magnetar.doors.certificates import server_contexts
+from magnetar.fronts import DOORS
 from magnetar.settings.server import Tls
 from magnetar.trouble import OperatorError
 
@@ -18,11 +18,11 @@ def _context(
     certificate: object, key: object = "", client_ca: object = ""
 ) -> ssl.SSLContext | None:
     tls = Tls(certificate=str(certificate), key=str(key), client_ca=str(client_ca))
-    return server_contexts(Settings(tls=tls)).get("pulsar_tls")
+    return server_contexts(DOORS, tls).get("pulsar_tls")
 
 
 def test_no_certificate_no_context() -> None:
-    assert server_contexts(Settings()) == {}
+    assert server_contexts(DOORS, Tls()) == {}
 
 
 def test_two_files(certificate: Pair) -> None:
@@ -51,9 +51,7 @@ def test_each_door_asks_as_it_is_told(certificate: Pair) -> None:
         pulsar_client_auth="requested",
         https_client_auth="none",
     )
-    modes = {
-        door: context.verify_mode for door, context in server_contexts(Settings(tls=tls)).items()
-    }
+    modes = {door: context.verify_mode for door, context in server_contexts(DOORS, tls).items()}
     assert modes == {
         "pulsar_tls": ssl.CERT_OPTIONAL,
         "kafka_tls": ssl.CERT_REQUIRED,

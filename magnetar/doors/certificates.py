@@ -1,10 +1,10 @@
 """From the files that `[tls]` names to TLS contexts, with a sentence for each thing amiss."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from magnetar.settings import Settings
+from magnetar.doors.sockets import DoorPlan
 from magnetar.settings.server import ClientAuth, Tls
 from magnetar.trouble import OperatorError
 
@@ -17,19 +17,17 @@ VERIFY: Final[Mapping[ClientAuth, ssl.VerifyMode]] = {
 """Where there is a `client_ca`."""
 
 
-def server_contexts(settings: Settings) -> dict[str, ssl.SSLContext]:
+def server_contexts(plans: Iterable[DoorPlan], tls: Tls) -> dict[str, ssl.SSLContext]:
     """By the name of the door; none without a certificate. Doors differ in what they ask of their
     clients, and agree on all else.
     """
-    tls = settings.tls
     if not tls.certificate:
         return {}
-    modes = {
-        "pulsar_tls": tls.pulsar_client_auth,
-        "kafka_tls": tls.kafka_client_auth,
-        "https": tls.https_client_auth,
+    return {
+        plan.name: _context(tls, VERIFY[plan.client_auth(tls)])
+        for plan in plans
+        if plan.client_auth is not None
     }
-    return {door: _context(tls, VERIFY[mode]) for door, mode in modes.items()}
 
 
 def _context(tls: Tls, verify: ssl.VerifyMode) -> ssl.SSLContext:

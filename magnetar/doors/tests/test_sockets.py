@@ -3,15 +3,19 @@
 import errno
 import os
 import socket
-from collections.abc import Iterator
+import ssl
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
 
-from magnetar.doors import _sentence, address, host_names, open_doors
+from magnetar.doors.sockets import _sentence, address, host_names, open_doors
+from magnetar.fronts import DOORS
 from magnetar.settings import Settings, load
 from magnetar.settings.server import Listen
 from magnetar.trouble import OperatorError
+
+NO_TLS: Mapping[str, ssl.SSLContext] = {}
 
 
 def _settings(extra: str = "", host: str = "127.0.0.1") -> Settings:
@@ -25,14 +29,15 @@ def busy() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-def _names(settings: Settings) -> list[str]:
+def _names(settings: Settings, contexts: Mapping[str, ssl.SSLContext] = NO_TLS) -> list[str]:
     with ExitStack() as stack:
-        doors = open_doors(settings)
-        for door in doors.values():
-            stack.enter_context(door)
-            assert door.getsockname()[1] > 0
-            assert not door.getblocking()
-            with socket.create_connection(door.getsockname()[:2]):
+        doors = open_doors(DOORS, settings, contexts)
+        for name, door in doors.items():
+            stack.enter_context(door.socket)
+            assert (door.name, door.tls) == (name, contexts.get(name))
+            assert door.socket.getsockname()[1] > 0
+            assert not door.socket.getblocking()
+            with socket.create_connection(door.socket.getsockname()[:2]):
                 pass
         return list(doors)
 
@@ -42,9 +47,10 @@ def test_without_a_certificate_there_is_one_for_each_protocol() -> None:
 
 
 def test_with_a_certificate_each_has_a_second() -> None:
-    tls = "pulsar_tls_port = 0\nkafka_tls_port = 0\nhttps_port = 0\n"
-    extra = tls + "[tls]\ncertificate = 'c.pem'"
-    assert _names(_settings(extra))[3:] == ["pulsar_tls", "kafka_tls", "https"]
+    tls = "pulsar_tls_port = 0\nkafka_tls_port = 0\nhttps_port = 0\n[tls]\ncertificate = 'c.pem'"
+    names = ["pulsar_tls", "kafka_tls", "https"]
+    contexts = {name: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for name in names}
+    assert _names(_settings(tls), contexts)[3:] == names
 
 
 def test_localhost_means_the_old_protocol_too() -> None:
@@ -62,7 +68,8 @@ def test_addresses_of_both_families() -> None:
 def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
     settings = load(f"[listen]\npulsar_port = 0\nkafka_port = 0\nhttp_port = {busy}").settings
     with pytest.raises(OperatorError) as caught:
-        open_doors(settings)  # a door left open would be a ResourceWarning, which is an error here
+        # a door left open would be a ResourceWarning, which is an error here
+        open_doors(DOORS, settings, NO_TLS)
     assert str(caught.value) == (
         f"cannot listen on 127.0.0.1 port {busy} for http: the port is in use by another program; "
         "choose another with --http-port"
@@ -71,7 +78,7 @@ def test_a_busy_port_closes_the_other_doors(busy: int) -> None:
 
 def test_somebody_elses_address() -> None:
     with pytest.raises(OperatorError, match="this machine does not have that address"):
-        open_doors(_settings(host="192.0.2.1"))
+        open_doors(DOORS, _settings(host="192.0.2.1"), NO_TLS)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +105,7 @@ def test_what_this_machine_may_refuse(number: int, name: str, sentence: str) -> 
 @pytest.mark.parametrize("host", ["no such host", "x" * 300])
 def test_no_address_at_all(host: str) -> None:
     with pytest.raises(OperatorError, match="is no address of this machine"):
-        open_doors(_settings(host=host))
+        open_doors(DOORS, _settings(host=host), NO_TLS)
 
 
 def test_a_server_on_loopback_answers_to_no_name_of_a_network() -> None:

@@ -1,36 +1,52 @@
-"""The listening sockets, opened before anything else is built: a busy port is told at once.
+"""The listening sockets, opened before anything else is built: a busy port is reported at once.
 
 Invariant: either all doors are open or none is.
 """
 
 import errno
 import socket
+import ssl
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
+from magnetar.core.link.front import Door
 from magnetar.settings import Settings
-from magnetar.settings.server import Listen
+from magnetar.settings.server import ClientAuth, Listen, Tls
 from magnetar.trouble import OperatorError
 from magnetar.wire.http.server.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024
 
 
-def open_doors(settings: Settings) -> dict[str, socket.socket]:
-    """Bound, listening, non-blocking sockets by name; TLS ones only if there is a certificate."""
+class DoorPlan(NamedTuple):
+    """A door that is to be opened, and the settings that decide about it."""
+
+    name: str
+    port: Callable[[Listen], int]
+    client_auth: Callable[[Tls], ClientAuth] | None = None
+    """Of a door for TLS, which is opened if there is a certificate."""
+
+
+def open_doors(
+    plans: Iterable[DoorPlan], settings: Settings, contexts: Mapping[str, ssl.SSLContext]
+) -> dict[str, Door]:
+    """Bound, listening, non-blocking sockets by name: the plain ones, and those with a context."""
     listen = settings.listen
-    ports = {"pulsar": listen.pulsar_port, "kafka": listen.kafka_port, "http": listen.http_port}
-    if settings.tls.certificate:
-        ports["pulsar_tls"] = listen.pulsar_tls_port
-        ports["kafka_tls"] = listen.kafka_tls_port
-        ports["https"] = listen.https_port
     doors = {}
     with ExitStack() as opened:
-        for name, port in ports.items():
-            doors[name] = opened.enter_context(_open(name, listen.host, port))
+        for plan in sorted(plans, key=_for_tls):
+            if _for_tls(plan) and plan.name not in contexts:
+                continue
+            sock = opened.enter_context(_open(plan.name, listen.host, plan.port(listen)))
+            doors[plan.name] = Door(plan.name, sock, contexts.get(plan.name))
         opened.pop_all()
     return doors
+
+
+def _for_tls(plan: DoorPlan) -> bool:
+    return plan.client_auth is not None
 
 
 def address(sock: socket.socket) -> str:

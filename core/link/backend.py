@@ -1,0 +1,43 @@
+"""What stands behind all sessions: the broker and its storage, as the link sees them.
+
+Sessions hand them work while they are fed; at the end of each sweep the link lets them finish it:
+
+    storage.begin_group()    nobody need be woken to write: it is done here
+    broker.dispatch()        deliver what became readable
+    broker.store()           append what all producers brought; acknowledgements of the above, too
+    storage.flush_group()    one group for the journal
+    storage.congested        whether connections that write are read on
+
+In that order: what dispatch and sessions append goes into the group of the same sweep.
+"""
+
+from typing import Final, Protocol
+
+
+class Backend(Protocol):
+    """The broker. Plain calls, once for each sweep."""
+
+    def dispatch(self) -> None:
+        """Deliver to the subscriptions that asked for a look."""
+        ...
+
+    def store(self) -> None:
+        """Give storage what was appended since the last call."""
+        ...
+
+
+class NoBackend:
+    """That of a link which serves nobody yet; its storage as well."""
+
+    congested = False
+
+    def dispatch(self) -> None: ...
+
+    def store(self) -> None: ...
+
+    def begin_group(self) -> None: ...
+
+    def flush_group(self) -> None: ...
+
+
+NO_BACKEND: Final = NoBackend()

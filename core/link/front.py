@@ -1,0 +1,78 @@
+"""Front: a protocol that this server speaks to clients, as the composition root sees it.
+
+    open     know what it owns; nobody is served yet
+    run      what goes on without connections, until cancelled
+    close    shut its doors, at the end of each start, also one that failed
+
+Between `open` and `run` the link begins to accept on the front's listeners. A front that accepts by
+itself (HTTP, whose stack is another's) has none, and serves its doors in `run`.
+
+`magnetar/fronts.py` has the list of all fronts. What a connection is to the link is in `wire.py`.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+from typing import Protocol as Port
+
+from msgspec import Struct
+
+from magnetar.core.link.wire import Session, Wire
+
+if TYPE_CHECKING:
+    from magnetar.core.link.connection import Connection
+
+Protocol = Callable[["Connection"], tuple[Wire, Session]]
+"""Makes the two halves of a fresh connection."""
+
+
+class Door(NamedTuple):
+    """A bound, listening socket with a name, for plain bytes or for TLS."""
+
+    name: str
+    socket: socket.socket
+    tls: ssl.SSLContext | None = None
+
+
+class Refusal(Enum):
+    """What happens to a connection beyond the link's limits of how many there may be."""
+
+    CLOSED = "closed"
+    """It is closed as it comes, without a word: the protocol has none that its clients would
+    understand before they have spoken."""
+    EXPLAINED = "explained"
+    """It is accepted; its session answers the first words with `Connection.refusal` and ends it.
+    Clients show the reason, and wait before they come again."""
+
+
+class Listener(Struct, frozen=True):
+    """A door, and what is spoken behind it."""
+
+    door: Door
+    protocol: Protocol
+    refusal: Refusal = Refusal.CLOSED
+
+
+class Front(Port):
+    """See the module's docstring."""
+
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """Where the link is to accept for it; asked once, after `open`."""
+        ...
+
+    async def open(self) -> None:
+        """Load what is the same after each start; it may fail, and the start with it."""
+        ...
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        ...
+
+    def close(self) -> None:
+        """Shut its doors, if the link has not; after `run`, or instead of it."""
+        ...

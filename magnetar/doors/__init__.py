@@ -1,0 +1,1 @@
+"""Where clients come in: listening sockets, and the certificates of those with TLS."""

@@ -1,0 +1,129 @@
+"""Every protocol that this server speaks, in one list. One more is one more entry.
+
+An entry has the front's doors, with the settings that decide about them, and makes the front from
+the parts of the server. What it is told of the settings is written in `shares.py`, what a front is
+in `core/link/front.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from magnetar import shares
+from magnetar.bookie.embedded import EmbeddedStore
+from magnetar.core.broker.broker import Broker
+from magnetar.core.kernel.spare_files import Lend
+from magnetar.core.ledger.reports import NO_WRITES
+from magnetar.core.link.front import Door, Front
+from magnetar.core.link.loop import Link
+from magnetar.doors.sockets import DoorPlan, address, host_names
+from magnetar.measures import parts as measures
+from magnetar.settings import Settings
+from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.metrics.exposition import Family
+from magnetar.wire.kafka.front import KafkaFront
+from magnetar.wire.pulsar.session.front import PulsarFront
+
+
+class Parts(Struct, frozen=True):
+    """The parts of a server that fronts are made from."""
+
+    settings: Settings
+    doors: Mapping[str, Door]
+    """All that are open, by name."""
+    link: Link
+    store: EmbeddedStore
+    broker: Broker
+    lend: Lend
+    """Room for what is imported late."""
+
+    def addresses(self) -> dict[str, str]:
+        """`host:port` of each door."""
+        return {name: address(door.socket) for name, door in self.doors.items()}
+
+
+class FrontPlan(NamedTuple):
+    """One front: its doors, and how it is made with those of them that are open."""
+
+    doors: tuple[DoorPlan, ...]
+    make: Callable[[Parts, Sequence[Door]], Front]
+
+
+def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
+    return PulsarFront(
+        parts.broker, shares.pulsar_options(parts.settings, parts.addresses()), doors
+    )
+
+
+def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
+    options = shares.kafka_options(parts.settings, partial(_room, parts.settings))
+    return KafkaFront(parts.broker, options, doors, parts.lend)
+
+
+def _room(settings: Settings) -> tuple[int, int]:
+    """Bytes of the disk with the data, and how many of them are free."""
+    try:
+        usage = shutil.disk_usage(settings.storage.data_dir)
+    except OSError:  # tools hear that it is not known
+        return -1, -1
+    return usage.total, usage.free
+
+
+def _http(parts: Parts, doors: Sequence[Door]) -> Front:
+    settings, link, store = parts.settings, parts.link, parts.store
+    hosts = host_names(settings.listen, parts.doors["http"].socket)
+    options = shares.http_options(
+        settings, parts.addresses(), hosts, lambda: None if store.writable() else NO_WRITES
+    )
+    metrics = partial(_metrics, link, store)
+    return HttpFront(parts.broker, options, metrics, doors, parts.lend)
+
+
+def _metrics(link: Link, store: EmbeddedStore) -> list[Family]:
+    return measures.families(link.statistics(), store.statistics())
+
+
+FRONTS: Final = (
+    FrontPlan(
+        (
+            DoorPlan("pulsar", lambda listen: listen.pulsar_port),
+            DoorPlan(
+                "pulsar_tls",
+                lambda listen: listen.pulsar_tls_port,
+                lambda tls: tls.pulsar_client_auth,
+            ),
+        ),
+        _pulsar,
+    ),
+    FrontPlan(
+        (
+            DoorPlan("kafka", lambda listen: listen.kafka_port),
+            DoorPlan(
+                "kafka_tls", lambda listen: listen.kafka_tls_port, lambda tls: tls.kafka_client_auth
+            ),
+        ),
+        _kafka,
+    ),
+    FrontPlan(
+        (
+            DoorPlan("http", lambda listen: listen.http_port),
+            DoorPlan("https", lambda listen: listen.https_port, lambda tls: tls.https_client_auth),
+        ),
+        _http,
+    ),
+)
+DOORS: Final = tuple(door for front in FRONTS for door in front.doors)
+
+
+def make_fronts(parts: Parts) -> list[Front]:
+    """All of them, each with its open doors."""
+    doors = parts.doors
+    return [
+        front.make(parts, [doors[plan.name] for plan in front.doors if plan.name in doors])
+        for front in FRONTS
+    ]
