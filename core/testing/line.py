@@ -75,5 +75,5 @@ class Line:
     def resume(self, reason: int) -> None:
         self.paused &= ~reason
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, last_words: bytes = b"") -> None:
         self.ending = self.ending or reason
