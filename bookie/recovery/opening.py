@@ -7,13 +7,13 @@ that indexes have marks (`inspection.py`).
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
 from magnetar.bookie.client import metadata_loop
 from magnetar.bookie.client.store import MASTER_KEY
 from magnetar.bookie.recovery.inspection import open_index
-from magnetar.bookie.recovery.rebuild import Rebuild
 from magnetar.bookie.server.directories import (
     INDEXES,
     LEDGER_ROWS,
@@ -33,6 +33,9 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import MetadataStore
+
+if TYPE_CHECKING:
+    from magnetar.bookie.recovery.rebuild import Rebuild
 
 
 async def open_storage(
@@ -87,6 +90,8 @@ def _open_parts(
 
 
 async def _rebuild(storage: LedgerStorage, metadata: MetadataStore) -> Rebuild:
+    from magnetar.bookie.recovery.rebuild import Rebuild  # hardly ever needed
+
     named = await metadata_loop.last_entries(metadata)
     storage.ids.saw(max(named, default=-1))
     return Rebuild(storage, named, MASTER_KEY)

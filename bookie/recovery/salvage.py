@@ -32,11 +32,11 @@ WINDOW_BYTES: Final = 4 * (entries.ENTRY_BYTES_MAX + entries.LENGTH_BYTES)
 FIRST_WINDOW_BYTES: Final = 1024 * 1024
 HEAD_BYTES: Final = entries.RECORD_OVERHEAD_BYTES
 
-_HEAD: Final = re.compile(
+_HEAD: Final = (
     rb"(?=\x00[\x00-\x50](?!\x00\x00)[\s\S]{2}\x00\x00[\s\S]{6}\x00\x00[\s\S]{6})"
     rb"|(?=\x00[\x01-\x50]\x00\x00\x00\x00[\s\S]{6}\x00\x00[\s\S]{6})"
 )
-"""A length that may be, and two ids below 2^48."""
+"""A length that may be, and two ids below 2^48. Compiled when it is needed (`re` keeps it)."""
 
 
 class Salvaged(Struct, frozen=True):
@@ -166,7 +166,7 @@ def _next_record(data: bytes, start: int, *, last: bool) -> int:
     """Where from `start` on the next record with its digest begins. A head whose record is not
     whole in the data may be one, unless it is the `last` data that there is.
     """
-    for found in _HEAD.finditer(data, start):
+    for found in re.compile(_HEAD).finditer(data, start):
         begin = found.start()
         stop = _stop(data, begin)
         if not stop:

@@ -11,8 +11,8 @@ from magnetar.cli.flags import load_settings, setting_options
 
 
 def _standalone(config: str | None, stop_at_eof: bool, **options: Any) -> None:
+    gc.disable()  # as while the commands were imported; `server.run` has it enabled again
     loaded = load_settings(config, options)
-    gc.disable()  # imports make no garbage; looking for it all the same costs 15 ms of the start
     from magnetar import server
 
     code = server.run(loaded.settings, config=config or "", stop_at_eof=stop_at_eof)

@@ -4,8 +4,6 @@ Pure: it is given texts and mappings, and reads neither files nor the environmen
 is wrong is one `OperatorError` that names its source, the path of the setting, and what is right.
 """
 
-import difflib
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, get_origin
@@ -103,6 +101,8 @@ def _unspell(setting: Setting, text: str) -> Any:
 
 
 def _from_toml(text: str, name: str) -> Iterator[_Given]:
+    import tomllib  # most servers have no file, and its patterns take 2 ms to compile
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -157,6 +157,8 @@ def _paths_ending_in(key: str) -> list[str]:
 
 
 def _unknown(origin: str, name: str, known: Iterable[str]) -> OperatorError:
+    import difflib
+
     sentence = f"{origin}: there is no setting {name}"
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return OperatorError(f"{sentence}; did you mean {near[0]}?" if near else sentence)
