@@ -105,7 +105,7 @@ class Session(Protocol):
         """For so long the peer may be silent just now, if that is more than any peer may."""
         ...
 
-    def handle(self, event: Any) -> None:
+    def handle(self, event: Any, /) -> None:
         """Act on one event. Plain call: what must wait is started in the link's nursery."""
         ...
 
@@ -117,6 +117,6 @@ class Session(Protocol):
         """The peer has taken most of what waited for it: whoever held back may send again."""
         ...
 
-    def closed(self, reason: str) -> None:
+    def closed(self, reason: str, /) -> None:
         """The connection is gone, exactly once, whatever the cause."""
         ...

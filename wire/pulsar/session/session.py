@@ -207,7 +207,7 @@ class PulsarSession:
 
     # -- life ---------------------------------------------------------------------------------
 
-    silence_seconds_allowed: Final = 0.0
+    silence_seconds_allowed: float = 0.0
     """Both sides ping."""
 
     def quiet(self) -> None:
