@@ -1,30 +1,38 @@
-"""Offsets that are committed if a transaction is, as its coordinator keeps them. Pure."""
+"""Offsets that a transaction commits: how its coordinator stores them until it is decided. Pure.
+
+Kafka writes them to `__consumer_offsets` behind a marker (`pendingTransactionalOffsets` in
+`OffsetMetadataManager` of 4.2). Here they are promises of the transaction itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from magnetar.core.transactions.coordinator import Coordinator
-from magnetar.core.transactions.transaction import TransactionState
+from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.subscriptions import Partition
 
-Promised = list[tuple[str, int, CommittedPosition]]
+TransactionalOffsets = list[tuple[str, int, CommittedPosition]]
 """Topic, partition, and what to commit."""
 
 encode: Final = msgspec.json.encode
-decode: Final = msgspec.json.Decoder(Promised).decode
+decode: Final = msgspec.json.Decoder(TransactionalOffsets).decode
 
 
-def unstable(coordinator: Coordinator, group: str) -> set[Partition]:
-    """Of which something is promised and not decided, or decided and not kept yet."""
-    found: set[Partition] = set()
-    for transaction in coordinator.all():
-        if group not in transaction.parties or transaction.state is TransactionState.ABORTING:
-            continue
-        for promise in transaction.promises:
-            if promise.to == group:
-                found |= {(topic, index) for topic, index, _ in decode(promise.says)}
-    return found
+def unstable(transactions: Iterable[Transaction], group: str) -> set[Partition]:
+    """Partitions of a group whose offset depends on a transaction that is not over (KIP-447).
+
+    One that is to be aborted changes no offset. One that is to be committed has changed it when
+    its coordinator has no promise of it any more.
+    """
+    return {
+        (topic, index)
+        for transaction in transactions
+        if group in transaction.parties and transaction.state is not TransactionState.ABORTING
+        for promise in transaction.promises
+        if promise.to == group
+        for topic, index, _ in decode(promise.says)
+    }

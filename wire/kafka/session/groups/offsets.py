@@ -26,9 +26,9 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.groups.promised import unstable
 from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.transactional_offsets import unstable
 from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
     CommittedTopic,
@@ -203,7 +203,7 @@ async def on_offset_fetch(session: KafkaSession, asked: KafkaRequest) -> OffsetF
 
 def _refuse_unstable(session: KafkaSession, group: FetchedOffsetsGroup) -> None:
     """Where a transaction that is not done has promised another offset, it is to be waited for."""
-    waiting = unstable(session.front.coordinator, group.group_id)
+    waiting = unstable(session.front.coordinator.all(), group.group_id)
     for topic in group.topics if waiting else ():
         name = topic.name or session.front.logs.name_at_once(topic.topic_id)
         for part in topic.partitions:

@@ -20,8 +20,8 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.groups.promised import Promised, decode, encode
 from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.transactional_offsets import TransactionalOffsets, decode, encode
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
 from magnetar.wire.kafka.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -45,16 +45,16 @@ async def on_txn_offset_commit(
     assert isinstance(request, TxnOffsetCommitRequest)
     now_ms = session.broker.clock.wall_ms()
     codes: dict[Partition, int] = {}
-    promised: Promised = []
+    offsets: TransactionalOffsets = []
     async for topic in Cooperative(request.topics):
         for part in topic.partitions:
             code = codes[topic.name, part.partition_index] = note_refusal(part)
             if code == NONE:
-                promised.append((topic.name, part.partition_index, commit_of(part, now_ms)))
+                offsets.append((topic.name, part.partition_index, commit_of(part, now_ms)))
     try:
         await session.front.groups.ready(request.group_id)
         _check_member(session, request)
-        await _promise(session, request, promised)
+        await _promise(session, request, offsets)
     except (BrokerError, KafkaRefusal) as error:
         codes = dict.fromkeys(codes, commit_code(error))
     return TxnOffsetCommitResponse(
@@ -95,7 +95,7 @@ def _check_member(session: KafkaSession, request: TxnOffsetCommitRequest) -> Non
 
 
 async def _promise(
-    session: KafkaSession, request: TxnOffsetCommitRequest, promised: Promised
+    session: KafkaSession, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets
 ) -> None:
     coordinator = session.front.coordinator
     async with coordinator.alone_with(request.transactional_id, settled=True) as place:
@@ -103,8 +103,8 @@ async def _promise(
         found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
         if found.state is not TransactionState.ONGOING or request.group_id not in found.parties:
             raise KafkaRefusal(INVALID_TXN_STATE)
-        if promised:
-            made = Promise(request.group_id, encode(promised))
+        if offsets:
+            made = Promise(request.group_id, encode(offsets))
             await coordinator.extend(place, promises=[made])
 
 
