@@ -18,6 +18,7 @@ from magnetar.shares import (
     roll_limits,
 )
 from magnetar.wire.kafka.front import KafkaOptions
+from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.pulsar.replies import Address
 from magnetar.wire.pulsar.session.front import PulsarOptions
 
@@ -67,6 +68,25 @@ def test_units() -> None:
     assert link_limits(settings).silence_seconds == 1.5
     bookie = bookie_settings(settings)
     assert (bookie.sync, bookie.write_cache_bytes) == (False, 4_194_304)
+
+
+def test_units_of_kafkas_groups() -> None:
+    settings = load(
+        "[kafka]\ngroup_initial_rebalance_delay_ms = 1500\noffsets_retention_minutes = 2\n"
+        "offsets_retention_check_interval_ms = 7\ngroup_max_size = 3\n"
+        "group_min_session_timeout_ms = 4\ngroup_max_session_timeout_ms = 5\n"
+        "group_consumer_heartbeat_interval_ms = 1\ngroup_consumer_session_timeout_ms = 6"
+    ).settings
+    assert kafka_options(settings, room).groups == GroupOptions(
+        size_max=3,
+        first_delay_seconds=1.5,
+        session_ms_min=4,
+        session_ms_max=5,
+        consumer_heartbeat_ms=1,
+        consumer_session_ms=6,
+        retention_ms=120_000,
+        retention_check_ms=7,
+    )
 
 
 def test_quotas_that_limit() -> None:

@@ -89,6 +89,7 @@ COVERED_ELSEWHERE = {
     "core/ports/machine.py": "bookie/machine/tests/test_system.py",
     "core/ports/metadata_store.py": "core/ports/tests/contract_metadata_store.py",
     "core/ports/threads.py": "core/ports/tests/contract_threads.py",
+    "wire/kafka/groups/options.py": "magnetar/tests/test_shares.py",
     "core/testing/note_form.py": "core/entry/tests/test_form.py",
 }
 """Modules that are better tested through another one: here is where."""

@@ -14,7 +14,7 @@ from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.messages.groups import LeaveGroupRequest, LeaveMember
 from magnetar.wire.kafka.messages.offsets import OffsetCommitRequest
-from magnetar.wire.kafka.session.tests.test_groups import commit, committed, member
+from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, member
 
 MINUTE = 60.0
 

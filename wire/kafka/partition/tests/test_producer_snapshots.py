@@ -139,26 +139,3 @@ def test_snapshots_of_older_versions_are_read() -> None:
     assert decode(zlib.decompress(old)) == Snapshot((3, 7), image, 0)
     new = Snapshot((3, 7), image, 5)
     assert decode(encode(new)) == new
-
-
-async def test_names_of_one_topic_lead_to_one_log(stage: Stage) -> None:
-    """What was written by one name is known by another."""
-    client = await stage.client("t")
-    once = batch(b"a", producer=(7, 0, 0))
-    names = ["t", "public/default/t", "persistent://public/default/t"]
-    told = [await client.produce(name, once) for name in names]
-    assert [(part.error_code, part.base_offset) for part in told] == [(0, 0)] * 3
-
-
-@pytest.mark.parametrize("way", ["unloaded", "deleted"])
-async def test_logs_are_forgotten_with_their_topics(stage: Stage, way: str) -> None:
-    client = await stage.client("t")
-    for name in ("t", "public/default/t"):
-        await client.produce(name, batch(b"a"))
-    logs = stage.front.logs
-    assert (len(logs._known), len(logs._of_topics)) == (2, 1)
-    if way == "unloaded":
-        await stage.broker.unload(NAME)
-    else:
-        await stage.broker.delete(NAME, force=True)
-    assert (logs._known, logs._of_topics) == ({}, {})

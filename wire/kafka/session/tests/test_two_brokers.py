@@ -20,7 +20,7 @@ from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
 from magnetar.wire.kafka.groups.classic.store import MEMBERS
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from magnetar.wire.kafka.messages.groups import HeartbeatRequest, SyncAssignment, SyncGroupRequest
-from magnetar.wire.kafka.session.tests.test_groups import commit, committed, join, member
+from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, join, member
 from magnetar.wire.kafka.session.transactions.tests.test_transactions import Producer, values
 from magnetar.wire.kafka.session.transactions.tests.test_transactions import (
     committed as read_committed,

@@ -1,4 +1,4 @@
-"""Groups and what they have committed, as a client sees them."""
+"""Members of classic groups, and who coordinates them, as a client sees it."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from magnetar.wire.kafka.messages.groups import (
     SyncGroupRequest,
 )
 from magnetar.wire.kafka.session.groups.classic_members import PROTOCOLS_MAX
+from magnetar.wire.kafka.session.groups.tests.test_classic import commit, join
 from magnetar.wire.kafka.session.groups.tests.test_consumer import Reader, describe, made
-from magnetar.wire.kafka.session.tests.test_groups import commit, join
 
 
 class Older:

@@ -34,7 +34,7 @@ from magnetar.wire.kafka.messages.offsets import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from magnetar.wire.kafka.session.tests.test_groups import commit, committed, join, member
+from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, join, member
 
 
 class Reader:

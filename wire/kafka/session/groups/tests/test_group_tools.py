@@ -27,7 +27,13 @@ from magnetar.wire.kafka.messages.offsets import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
 )
-from magnetar.wire.kafka.session.tests.test_groups import WANTS_T, commit, committed, join, member
+from magnetar.wire.kafka.session.groups.tests.test_classic import (
+    WANTS_T,
+    commit,
+    committed,
+    join,
+    member,
+)
 from magnetar.wire.kafka.tests.batch import batch
 
 

@@ -21,7 +21,7 @@ from magnetar.wire.kafka.messages.offsets import (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-from magnetar.wire.kafka.session.tests.test_groups import commit, committed, member
+from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, member
 from magnetar.wire.kafka.tests.batch import batch
 
 

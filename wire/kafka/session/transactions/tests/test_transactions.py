@@ -10,7 +10,6 @@ from magnetar.core.entry.kafka import record_batch
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage, fetch_request
-from magnetar.wire.kafka.messages.parts import TopicIndexes
 from magnetar.wire.kafka.messages.records import (
     FetchedPartition,
     ListOffsetsPartition,
@@ -21,13 +20,8 @@ from magnetar.wire.kafka.messages.transactions import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AddTopic,
-    DescribeProducersRequest,
-    DescribeTransactionsRequest,
     EndTxnRequest,
     InitProducerIdRequest,
-    ListTransactionsRequest,
-    WriteMarker,
-    WriteTxnMarkersRequest,
 )
 from magnetar.wire.kafka.tests.batch import batch
 
@@ -259,51 +253,6 @@ async def test_offsets_are_added_by_group(stage: Stage) -> None:
     found = stage.front.coordinator.find("n")
     assert found is not None
     assert found.parties == ("g",)
-
-
-async def test_tools_see_what_goes_on(stage: Stage) -> None:
-    one = await producer(stage)
-    await one.add()
-    await one.write(b"a", b"b")
-    client = one.client
-    everything = ListTransactionsRequest(state_filters=[], producer_id_filters=[])
-    (listed,) = (await client.hears(everything)).transaction_states
-    assert (listed.transactional_id, listed.transaction_state) == ("n", "Ongoing")
-    filtered = ListTransactionsRequest(state_filters=["Empty", "Odd"], producer_id_filters=[])
-    heard = await client.hears(filtered)
-    assert (heard.transaction_states, heard.unknown_state_filters) == ([], ["Odd"])
-    both = await client.hears(DescribeTransactionsRequest(transactional_ids=["n", "none"]))
-    known, unknown = both.transaction_states
-    assert (known.transaction_state, known.topics[0].topic, known.topics[0].partitions) == (
-        "Ongoing",
-        "t",
-        [0],
-    )
-    assert unknown.error_code == errors.TRANSACTIONAL_ID_NOT_FOUND
-    asked = DescribeProducersRequest(topics=[TopicIndexes(name="t", partition_indexes=[0, 5])])
-    (topic,) = (await client.hears(asked)).topics
-    (writing,) = topic.partitions[0].active_producers
-    assert (writing.producer_id, writing.last_sequence) == (one.id, 1)
-    assert writing.current_txn_start_offset == 0
-    assert topic.partitions[1].error_code == errors.UNKNOWN_TOPIC
-
-
-async def test_a_tool_ends_what_hangs(stage: Stage) -> None:
-    one = await producer(stage)
-    await one.add()
-    await one.write(b"a")
-    marker = WriteMarker(
-        producer_id=one.id,
-        producer_epoch=one.epoch,
-        transaction_result=False,
-        topics=[TopicIndexes(name="t", partition_indexes=[0, 5])],
-        coordinator_epoch=0,
-    )
-    (told,) = (await one.client.hears(WriteTxnMarkersRequest(markers=[marker]))).markers
-    codes = [part.error_code for part in told.topics[0].partitions]
-    assert codes == [0, errors.UNKNOWN_TOPIC]
-    part = await committed(one.client)
-    assert part.last_stable_offset == part.high_watermark == 2
 
 
 async def test_where_it_is_decided_that_a_log_ends(stage: Stage) -> None:
