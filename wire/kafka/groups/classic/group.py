@@ -1,10 +1,13 @@
 """A group of the classic protocol: its members, its generation, how it gets to the next one. Pure.
 
-    EMPTY       nobody is in
-    JOINING     members come (again), until all who are known have, or their time is over
-    SYNCING     the leader works out who does what; the others wait for it
-    STABLE      everybody has been told
-    DEAD        deleted: whoever holds it looks for another
+    EMPTY                   nobody is in
+    PREPARING_REBALANCE     members join, or join again, until all who are known have, or their time
+                            is over
+    COMPLETING_REBALANCE    the leader works out the assignment; the others wait for it
+    STABLE                  every member may have its assignment
+    DEAD                    deleted: whoever holds it looks for another
+
+`state.py` has the table of which may follow which, and enforces it.
 
 A round begins when somebody joins, leaves, is silent for too long, or joins again with something
 new; it ends with a higher generation. The first round of an empty group may be told to gather: then
@@ -19,14 +22,14 @@ for a while.
 
 Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
 
-Invariants: who waits for a join or a sync is told once; in SYNCING and STABLE there is a leader,
-who is a member; a static member (one with an instance id) is in once; what is held of members has
-taken room before; what a member was told of a generation is kept, until another is over.
+Invariants: who waits for a join or a sync is told once; in COMPLETING_REBALANCE and STABLE there is
+a leader, who is a member; a static member (one with an instance id) is in once; what is held of
+members has taken room before; what a member was told of a generation is kept, until another is
+over.
 """
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -56,6 +59,7 @@ from magnetar.wire.kafka.groups.classic.member import (
 )
 from magnetar.wire.kafka.groups.classic.roster import Roster
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules, Round, begun
+from magnetar.wire.kafka.groups.classic.state import ClassicGroupState, following
 from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -63,22 +67,12 @@ ID_SECONDS: Final = 60.0
 """Who is given an id comes back with it at once, or not at all."""
 
 
-class ClassicState(enum.Enum):
-    """Called by the names that tools show."""
-
-    EMPTY = "Empty"
-    JOINING = "PreparingRebalance"
-    SYNCING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
 class Group:
     """See the module's docstring."""
 
     def __init__(self, group_id: str, rules: RebalanceRules, room: GroupMemory) -> None:
         self.id = group_id
-        self.state = ClassicState.EMPTY
+        self.state = ClassicGroupState.EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -95,11 +89,16 @@ class Group:
 
     def resume(self, kept: StoredGroup, now: float) -> None:
         """Be what it was before a restart; its members have their time to call from now on."""
+        assert not self.in_use, "a group is loaded before anybody is in"
         self.generation, self.leader = kept.generation, kept.leader
         self.protocol_type, self.protocol = kept.protocol_type, kept.protocol
         for one in kept.members:
             self.members.add(resumed(one, kept.protocol_type, now))
-        self.state = ClassicState.STABLE
+        self.state = ClassicGroupState.STABLE
+
+    def _enter(self, state: ClassicGroupState) -> None:
+        """The one way from state to state."""
+        self.state = following(self.state, state)
 
     def rebalance(self, now: float) -> None:
         """Have everybody come again."""
@@ -108,7 +107,7 @@ class Group:
 
     @property
     def in_use(self) -> bool:
-        return self.state not in (ClassicState.EMPTY, ClassicState.DEAD)
+        return self.state not in (ClassicGroupState.EMPTY, ClassicGroupState.DEAD)
 
     @property
     def is_over(self) -> bool:
@@ -134,7 +133,7 @@ class Group:
 
     def _refusal(self, request: Joining) -> int:
         """Why this request cannot be, whoever sends it."""
-        if self.state is ClassicState.DEAD:
+        if self.state is ClassicGroupState.DEAD:
             return UNKNOWN_MEMBER_ID
         known = self.members.static(request.instance_id)
         before = self.members.get(request.member_id or known or "")
@@ -189,7 +188,7 @@ class Group:
             self.leader = member.id
             told_leader = member.id if request.may_skip else old.id
         self._add(member, done)
-        if self.state is not ClassicState.STABLE:
+        if self.state is not ClassicGroupState.STABLE:
             self._begin_round(now)
         elif protocols.elected(self.members) == self.protocol:
             self._keep(partial(self._replaced, member, told_leader))
@@ -198,7 +197,7 @@ class Group:
 
     def _replaced(self, member: ClassicMember, leader: str, error: BrokerError | None) -> None:
         """It is kept; but if a round has begun meanwhile, that tells what there is to be told."""
-        if self.state is not ClassicState.STABLE or member not in self.members:
+        if self.state is not ClassicGroupState.STABLE or member not in self.members:
             return
         if error is not None:
             member.refuse(COORDINATOR_NOT_AVAILABLE)
@@ -214,8 +213,8 @@ class Group:
         self.members.change(member, request)
         member.heard = now
         leads = member.id == self.leader
-        if (self.state is ClassicState.SYNCING and same) or (
-            self.state is ClassicState.STABLE and same and not leads
+        if (self.state is ClassicGroupState.COMPLETING_REBALANCE and same) or (
+            self.state is ClassicGroupState.STABLE and same and not leads
         ):
             done(self._result(member, leader=self.leader))  # it has not heard, or asks in vain
             return
@@ -226,13 +225,14 @@ class Group:
 
     def _begin_round(self, now: float) -> None:
         """Have everybody come again; who is in the middle of a sync is told so."""
-        if self.state is not ClassicState.JOINING:
+        if self.state is not ClassicGroupState.PREPARING_REBALANCE:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
-            first = self.state is ClassicState.EMPTY
+            first = self.state is ClassicGroupState.EMPTY
             gather = self._rules.first_delay_seconds if first else None
             self._round = begun(now, self._rebalance_seconds(), gather)
-            self.state, self._sync_ends = ClassicState.JOINING, NEVER
+            self._enter(ClassicGroupState.PREPARING_REBALANCE)
+            self._sync_ends = NEVER
             self._look_soon(now)
         self._end_round_if_complete(now)
 
@@ -261,7 +261,8 @@ class Group:
         if self.leader not in waiting:
             self.leader = waiting[0]
         self.protocol = protocols.elected(self.members)
-        self.state, self._sync_ends = ClassicState.SYNCING, now + self._rebalance_seconds()
+        self._enter(ClassicGroupState.COMPLETING_REBALANCE)
+        self._sync_ends = now + self._rebalance_seconds()
         for member in self.members:
             self.members.give(member, b"")
             member.heard, member.is_new = now, False
@@ -294,7 +295,7 @@ class Group:
         member = self.members.get(request.member_id)
         assert member is not None, "just checked"
         member.heard, member.synced = now, True
-        if self.state is ClassicState.STABLE:
+        if self.state is ClassicGroupState.STABLE:
             done(self._task(member))
             return
         member.syncs(done)
@@ -317,12 +318,15 @@ class Group:
         """Everybody may hear what to do, unless a round has begun meanwhile; if it cannot be kept,
         the leader is to say it again.
         """
-        if self.state is not ClassicState.SYNCING or generation != self.generation:
+        if (
+            self.state is not ClassicGroupState.COMPLETING_REBALANCE
+            or generation != self.generation
+        ):
             return
         self._keeps = 0
         self.due = 0.0
         if error is None:
-            self.state = ClassicState.STABLE
+            self._enter(ClassicGroupState.STABLE)
         for one in self.members:
             if error is None:
                 one.tell_synced(self._task(one))
@@ -334,7 +338,7 @@ class Group:
         code = self.check(request.member_id, request.generation, request.instance_id)
         if code != NONE:
             return code
-        if self.state is ClassicState.JOINING:
+        if self.state is ClassicGroupState.PREPARING_REBALANCE:
             return REBALANCE_IN_PROGRESS
         if (
             request.protocol_type not in (None, self.protocol_type)
@@ -342,7 +346,7 @@ class Group:
         ):  # fmt: skip
             return INCONSISTENT_GROUP_PROTOCOL
         given = sum(map(len, request.assignments.values()))
-        if self.state is ClassicState.SYNCING and not self._room.has(given):
+        if self.state is ClassicGroupState.COMPLETING_REBALANCE and not self._room.has(given):
             return COORDINATOR_NOT_AVAILABLE
         return NONE
 
@@ -355,7 +359,7 @@ class Group:
 
     def check(self, member_id: str, generation: int, instance_id: str | None = None) -> int:
         """Whether a request comes from a member of this generation."""
-        if self.state is ClassicState.DEAD:
+        if self.state is ClassicGroupState.DEAD:
             return UNKNOWN_MEMBER_ID
         known = member_id if instance_id is None else self.members.static(instance_id)
         if known is None or (known == member_id and self.members.get(member_id) is None):
@@ -368,13 +372,17 @@ class Group:
         self, member_id: str, generation: int, instance_id: str | None, now: float
     ) -> int:
         """A sign of life; the answer may be to join again."""
-        return self._lives(member_id, generation, instance_id, now, not_in=ClassicState.JOINING)
+        return self._lives(
+            member_id, generation, instance_id, now, not_in=ClassicGroupState.PREPARING_REBALANCE
+        )
 
     def may_commit(
         self, member_id: str, generation: int, instance_id: str | None, now: float
     ) -> int:
         """Whether a member may say how far it is: not while it waits for its task."""
-        return self._lives(member_id, generation, instance_id, now, not_in=ClassicState.SYNCING)
+        return self._lives(
+            member_id, generation, instance_id, now, not_in=ClassicGroupState.COMPLETING_REBALANCE
+        )
 
     def _lives(
         self,
@@ -383,7 +391,7 @@ class Group:
         instance_id: str | None,
         now: float,
         *,
-        not_in: ClassicState,
+        not_in: ClassicGroupState,
     ) -> int:
         """Hear of a member; the answer is whether there is anything against it."""
         code = self.check(member_id, generation, instance_id)
@@ -405,7 +413,7 @@ class Group:
             member_id = known
         self.due = 0.0
         if self.members.unexpect(member_id):
-            if self.state is ClassicState.JOINING:
+            if self.state is ClassicGroupState.PREPARING_REBALANCE:
                 self._end_round_if_complete(now)
             return NONE
         member = self.members.get(member_id)
@@ -419,7 +427,7 @@ class Group:
         if not self.members:
             self.generation += 1
             self._become_empty()
-        elif self.state is ClassicState.JOINING:
+        elif self.state is ClassicGroupState.PREPARING_REBALANCE:
             self._end_round_if_complete(now)
         else:
             self._begin_round(now)
@@ -431,7 +439,7 @@ class Group:
         member.refuse(code)
 
     def _become_empty(self) -> None:
-        self.state = ClassicState.EMPTY
+        self._enter(ClassicGroupState.EMPTY)
         self.protocol = None
         self.leader = ""
         self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
@@ -443,7 +451,7 @@ class Group:
             self._drop(member, code)
         for member_id in self.members.overdue(NEVER):
             self.members.unexpect(member_id)
-        self.state = ClassicState.DEAD
+        self._enter(ClassicGroupState.DEAD)
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -456,10 +464,10 @@ class Group:
                 self._remove(member, now)
         if self._sync_ends <= now:
             self._end_syncing(now)
-        if self.state is ClassicState.JOINING and self._round.ends <= now:
+        if self.state is ClassicGroupState.PREPARING_REBALANCE and self._round.ends <= now:
             self._go_on_gathering(now)
         self.due = min(
-            self._round.ends if self.state is ClassicState.JOINING else NEVER,
+            self._round.ends if self.state is ClassicGroupState.PREPARING_REBALANCE else NEVER,
             self._sync_ends,
             self.members.due,
         )
@@ -488,5 +496,5 @@ class Group:
             self._rules.soon(partial(self._look, self._round, now))
 
     def _look(self, gathering: Round, now: float) -> None:
-        if self.state is ClassicState.JOINING and self._round is gathering:
+        if self.state is ClassicGroupState.PREPARING_REBALANCE and self._round is gathering:
             self._go_on_gathering(now)

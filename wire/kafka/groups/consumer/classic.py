@@ -30,7 +30,7 @@ from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, S
 from magnetar.wire.kafka.groups.classic.stored import Classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
-from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, Step
+from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, MemberState
 from magnetar.wire.kafka.groups.consumer.words import JOIN, Beat, Topics, by_topic
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
@@ -138,7 +138,9 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
     group.due = 0.0
     # after a restart nobody may have looked yet, and what has no name cannot be told
     unnamed = {topic for topic, _ in member.assigned}.difference(group.topics.names)
-    if unnamed or (member.epoch != group.epoch and member.step is not Step.REVOKING):
+    if unnamed or (
+        member.epoch != group.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS
+    ):
         return Synced(error_code=_to_come_again(member, now))
     member.answer_by = NEVER
     return Synced(
@@ -164,7 +166,7 @@ def heartbeat(
         return code
     member.lives(now)
     group.due = 0.0
-    return _to_come_again(member, now) if group.has_step(member) else NONE
+    return _to_come_again(member, now) if group.may_advance(member) else NONE
 
 
 def _to_come_again(member: ConsumerMember, now: float) -> int:

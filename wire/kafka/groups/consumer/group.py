@@ -4,10 +4,10 @@ Theory. The group has an epoch. Whenever somebody comes, goes or wants something
 other topics or partitions, the epoch rises and a target is worked out: which partitions each member
 is to have. Members get there one by one, each at its own heartbeats:
 
-    has something that is not in its target  --told to let it go-->  REVOKING
-    says that it has let it go               --it is free again-->   on to the target
-    lacks something that is free             --given-->              STABLE at the group's epoch
-    lacks something that another one has     --                      WAITING, looks again each time
+    has what is not in its target       is told to let it go    UNREVOKED_PARTITIONS
+    says that it has let it go          it is free again        on to the target
+    lacks what is free                  is given it             STABLE at the group's epoch
+    lacks what another member has       looks again each time   UNRELEASED_PARTITIONS
 
 A partition belongs to a member from when it is given until the member says that it has let it go,
 or is out. So it never belongs to two. A member that does not let go in its own time, or is silent
@@ -45,7 +45,7 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.classic.stored import Classic, KeptReader, KeptReaders
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
-from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, Step, resumed
+from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, MemberState, resumed
 from magnetar.wire.kafka.groups.consumer.words import (
     JOIN,
     LEAVE,
@@ -62,7 +62,10 @@ PARTITION_BYTES: Final = 250
 
 
 class ConsumerState(enum.Enum):
-    """Called by the names that tools show."""
+    """The values are the names that tools show. It follows from the members' states, so there is no
+    table of transitions. Kafka's ConsumerGroupState has ASSIGNING, too: there a target may come
+    later than its epoch, here both change at once.
+    """
 
     EMPTY = "Empty"
     RECONCILING = "Reconciling"
@@ -131,7 +134,7 @@ class ConsumerGroup:
         if not self.members:
             return ConsumerState.EMPTY
         there = all(
-            one.is_away or (one.step is Step.STABLE and one.epoch == self.epoch)
+            one.is_away or (one.state is MemberState.STABLE and one.epoch == self.epoch)
             for one in self.members.values()
         )
         return ConsumerState.STABLE if there else ConsumerState.RECONCILING
@@ -222,7 +225,11 @@ class ConsumerGroup:
         if member is not None:
             self._release(member, member.assigned | member.revoking)
             member.assigned, member.revoking = set(), set()
-            member.step, member.epoch, member.previous_epoch = Step.WAITING, 0, 0
+            member.state, member.epoch, member.previous_epoch = (
+                MemberState.UNRELEASED_PARTITIONS,
+                0,
+                0,
+            )
             return member
         member = ConsumerMember(beat.member_id, beat.instance_id)
         if beat.instance_id is not None:
@@ -238,7 +245,7 @@ class ConsumerGroup:
         member.assigned = before.assigned
         member.names, member.pattern = before.names, before.pattern
         member.assignor, member.classic = before.assignor, before.classic
-        member.step = Step.WAITING
+        member.state = MemberState.UNRELEASED_PARTITIONS
         for partition in member.assigned:
             self._owners[partition] = member
         if before.id in self.targets:
@@ -255,7 +262,7 @@ class ConsumerGroup:
         self.unkept = True
         self._release(member, member.revoking)
         member.revoking, member.revoke_by = set(), NEVER
-        member.step, member.epoch = Step.WAITING, LEAVE_FOR_NOW
+        member.state, member.epoch = MemberState.UNRELEASED_PARTITIONS, LEAVE_FOR_NOW
 
     def remove(self, *members: ConsumerMember) -> None:
         """They are out, and what they had is free."""
@@ -345,9 +352,9 @@ class ConsumerGroup:
         self, member: ConsumerMember, owned: frozenset[Partition] | None, now: float
     ) -> None:
         """One step of a member towards its target, as far as others let it."""
-        if member.step is Step.STABLE and member.epoch == self.epoch:
+        if member.state is MemberState.STABLE and member.epoch == self.epoch:
             return
-        if member.step is Step.REVOKING:
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
             if owned is None or owned & member.revoking:
                 return  # it may still be reading
             self._release(member, member.revoking)
@@ -356,19 +363,21 @@ class ConsumerGroup:
         surplus = member.assigned - target
         member.assigned &= target
         if surplus and (owned is None or owned & surplus):
-            member.step, member.revoking = Step.REVOKING, surplus
+            member.state, member.revoking = MemberState.UNREVOKED_PARTITIONS, surplus
             member.revoke_by = now + member.rebalance_seconds
             return
         self._release(member, surplus)
         free = {one for one in target - member.assigned if one not in self._owners}
         self._owners.update(dict.fromkeys(free, member))
         member.assigned |= free
-        member.step = Step.STABLE if member.assigned == target else Step.WAITING
+        member.state = (
+            MemberState.STABLE if member.assigned == target else MemberState.UNRELEASED_PARTITIONS
+        )
         member.takes_epoch(self.epoch)
 
-    def has_step(self, member: ConsumerMember) -> bool:
+    def may_advance(self, member: ConsumerMember) -> bool:
         """Whether it would get nearer to its target if it came now."""
-        if member.epoch != self.epoch or member.step is Step.REVOKING:
+        if member.epoch != self.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
             return True
         lacks = self.targets[member.id] - member.assigned
         return bool(lacks) and not any(one in self._owners for one in lacks)

@@ -1,8 +1,12 @@
 """One member of a group of the newer protocol. Pure.
 
-STABLE      it has what the target of its epoch gives it
-REVOKING    it has been told to let something go, and has not said yet that it did
-WAITING     it lacks something that others have not let go yet
+    STABLE                  it has what the target of its epoch gives it
+    UNREVOKED_PARTITIONS    it has been told to let partitions go, and has not said yet that it did
+    UNRELEASED_PARTITIONS   it lacks partitions that others have not let go yet
+
+These are the states of Kafka's `MemberState` (4.2, KIP-848). There is no table of transitions, here
+as there: each heartbeat works the state out from what the member has and what it is to have, so
+that any may follow any. The state of the group follows from those of its members.
 """
 
 from __future__ import annotations
@@ -18,12 +22,12 @@ from magnetar.wire.kafka.groups.consumer.words import LEAVE_FOR_NOW, Beat, Topic
 NEVER: Final = float("inf")
 
 
-class Step(enum.Enum):
+class MemberState(enum.Enum):
     """See the module's docstring."""
 
     STABLE = enum.auto()
-    REVOKING = enum.auto()
-    WAITING = enum.auto()
+    UNREVOKED_PARTITIONS = enum.auto()
+    UNRELEASED_PARTITIONS = enum.auto()
 
 
 class ConsumerMember:
@@ -47,7 +51,7 @@ class ConsumerMember:
         "rebalance_seconds",
         "revoke_by",
         "revoking",
-        "step",
+        "state",
     )
 
     def __init__(self, member_id: str, instance_id: str | None) -> None:
@@ -64,7 +68,7 @@ class ConsumerMember:
         """What it may read."""
         self.revoking: set[Partition] = set()
         """What it may still be reading."""
-        self.step = Step.STABLE
+        self.state = MemberState.STABLE
         self.call_by = self.revoke_by = NEVER
         self.classic: Classic | None = None
         """How it speaks, if by the classic protocol."""
@@ -153,7 +157,10 @@ def resumed(kept: KeptReader, now: float, session_seconds: float) -> ConsumerMem
         member.classic, session_seconds = kept.classic, kept.classic.session_seconds
     member.call_by = now + session_seconds
     if member.revoking:
-        member.step, member.revoke_by = Step.REVOKING, now + kept.rebalance_seconds
+        member.state, member.revoke_by = (
+            MemberState.UNREVOKED_PARTITIONS,
+            now + kept.rebalance_seconds,
+        )
     elif kept.assigned != kept.target or member.is_away:
-        member.step = Step.WAITING
+        member.state = MemberState.UNRELEASED_PARTITIONS
     return member

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from magnetar.wire.kafka.groups import migration
 from magnetar.wire.kafka.groups.classic import embedded
-from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
+from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
+from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.classic.stored import Classic, KeptMember, StoredGroup
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
@@ -49,7 +50,7 @@ def test_over_and_back() -> None:
     back = migration.moved_back(group)
     assert (back.generation, back.protocol_type, back.leader) == (7, "consumer", "m")
     after = classic_group(*back.members)
-    assert after.state is ClassicState.STABLE
+    assert after.state is ClassicGroupState.STABLE
     assert embedded.assignment_in(back.members[0].assignment) == embedded.assignment_in(
         embedded.assignment({"a": [0, 1]}, 1)
     )

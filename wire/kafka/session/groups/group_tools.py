@@ -21,7 +21,8 @@ from magnetar.wire.kafka.errors import (
     KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.classic.embedded import CONSUMER
-from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
+from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.coordinator import kind_of
 from magnetar.wire.kafka.groups.expiry import forget_if_unused
 from magnetar.wire.kafka.groups.offsets import commit_code
@@ -92,7 +93,7 @@ async def _described(session: KafkaSession, version: int, group_id: str) -> Desc
     told = DescribedGroup(
         error_code=code,
         group_id=group_id,
-        group_state=ClassicState.EMPTY.value,
+        group_state=ClassicGroupState.EMPTY.value,
         protocol_type="",
         protocol_data="",
         members=[],
@@ -104,11 +105,11 @@ async def _described(session: KafkaSession, version: int, group_id: str) -> Desc
             told.group_state = group.state.value
             told.protocol_type = group.protocol_type or ""
             told.protocol_data = (
-                (group.protocol or "") if group.state is ClassicState.STABLE else ""
+                (group.protocol or "") if group.state is ClassicGroupState.STABLE else ""
             )
             told.members = _members(group)
         elif not await _describe_stored(session, told):
-            told.group_state = ClassicState.DEAD.value
+            told.group_state = ClassicGroupState.DEAD.value
             if version >= UNKNOWN_IS_AN_ERROR_VERSION:
                 told.error_code = GROUP_ID_NOT_FOUND
                 told.error_message = f"there is no group {group_id}"
@@ -118,7 +119,7 @@ async def _described(session: KafkaSession, version: int, group_id: str) -> Desc
 
 
 def _members(group: Group) -> list[DescribedMember]:
-    protocol = group.protocol if group.state is ClassicState.STABLE else None
+    protocol = group.protocol if group.state is ClassicGroupState.STABLE else None
     return [
         DescribedMember(
             member_id=member.id,
@@ -145,7 +146,7 @@ async def _describe_stored(session: KafkaSession, told: DescribedGroup) -> bool:
         told.protocol_type = record.protocol_type
     members = await front.subscriptions.attached(told.group_id)
     if members:
-        told.group_state, told.protocol_type = ClassicState.STABLE.value, CONSUMER
+        told.group_state, told.protocol_type = ClassicGroupState.STABLE.value, CONSUMER
         told.members = [_pulsars(consumer, where) for where, consumer in members]
     return bool(record or members or await front.subscriptions.topics(told.group_id))
 
@@ -199,7 +200,7 @@ async def _listed(session: KafkaSession) -> list[ListedGroup]:
         found[group_id] = ListedGroup(
             group_id=group_id,
             protocol_type=CONSUMER if attached else record.protocol_type if record else "",
-            group_state=(ClassicState.STABLE if attached else ClassicState.EMPTY).value,
+            group_state=(ClassicGroupState.STABLE if attached else ClassicGroupState.EMPTY).value,
             group_type=record.kind if record else CLASSIC,
         )
     for group in front.groups.all():

@@ -9,9 +9,10 @@ import pytest
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
+from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
+from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup, decode, encode
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -116,7 +117,7 @@ class Desk:
         mine = self.sync(second)
         (task,) = self.sync(first, {first.member_id: b"1", second.member_id: b"2"})
         assert (task.assignment, mine[0].assignment) == (b"1", b"2")
-        assert self.group.state is ClassicState.STABLE
+        assert self.group.state is ClassicGroupState.STABLE
         return first, second
 
 
@@ -155,7 +156,7 @@ def test_a_newcomer_comes_again_with_its_id() -> None:
     desk = Desk()
     (told,) = desk.join(id_required=True)
     assert told.error_code == errors.MEMBER_ID_REQUIRED
-    assert desk.group.state is ClassicState.EMPTY
+    assert desk.group.state is ClassicGroupState.EMPTY
     (joined,) = desk.join(told.member_id, id_required=True)
     assert (joined.error_code, joined.member_id) == (0, told.member_id)
     (told,) = desk.join(id_required=True)
@@ -186,7 +187,7 @@ def test_silence() -> None:
     assert desk.beat(first) == errors.REBALANCE_IN_PROGRESS
     assert desk.beat(second) == errors.UNKNOWN_MEMBER_ID
     desk.wait(11)
-    assert desk.group.state is ClassicState.EMPTY
+    assert desk.group.state is ClassicGroupState.EMPTY
 
 
 def test_leaving() -> None:
@@ -197,7 +198,7 @@ def test_leaving() -> None:
     (alone,) = desk.join(first.member_id)
     assert alone.generation == 3
     assert desk.group.leave(alone.member_id, None, desk.now) == errors.NONE
-    assert desk.group.state is ClassicState.EMPTY
+    assert desk.group.state is ClassicGroupState.EMPTY
 
 
 def test_a_leader_that_leaves_has_a_successor() -> None:
@@ -213,9 +214,9 @@ def test_who_asks_again_with_nothing_new_is_told_the_same() -> None:
     first, second = desk.pair()
     (same,) = desk.join(second.member_id)
     assert same.generation == second.generation
-    assert desk.group.state is ClassicState.STABLE
+    assert desk.group.state is ClassicGroupState.STABLE
     assert desk.join(first.member_id) == [], "the leader begins a round"
-    assert desk.group.state is ClassicState.JOINING
+    assert desk.group.state is ClassicGroupState.PREPARING_REBALANCE
 
 
 def test_generations_and_commits() -> None:
@@ -387,7 +388,7 @@ def test_a_newcomer_whose_connection_is_gone_does_not_wait_for_ever() -> None:
         desk.beat(first)
         desk.beat(second)
         desk.wait(9)
-    assert desk.group.state is not ClassicState.JOINING
+    assert desk.group.state is not ClassicGroupState.PREPARING_REBALANCE
 
 
 def test_room_is_taken_and_given_back() -> None:
@@ -412,7 +413,7 @@ def test_a_static_member_comes_back_without_a_round() -> None:
     (back,) = desk.join(instance="one")
     assert (back.generation, back.skip_assignment) == (1, True)
     assert back.member_id != first.member_id
-    assert desk.group.state is ClassicState.STABLE
+    assert desk.group.state is ClassicGroupState.STABLE
     assert desk.group.heartbeat(first.member_id, 1, "one", desk.now) == (errors.FENCED_INSTANCE_ID)
     assert desk.group.heartbeat(back.member_id, 1, "one", desk.now) == errors.NONE
     assert desk.sync(back)[0].assignment == b"1"
@@ -506,7 +507,7 @@ def test_nobody_hears_what_to_do_before_it_is_kept() -> None:
     assert len(desk.kept) == 1, "what was said first holds"
     desk.waiting.pop()(None)
     assert again[0].assignment == b"1"
-    assert desk.group.state is ClassicState.STABLE
+    assert desk.group.state is ClassicGroupState.STABLE
 
 
 def test_what_cannot_be_kept_is_said_again() -> None:
@@ -533,7 +534,7 @@ def test_a_round_that_begins_while_tasks_are_kept_goes_before() -> None:
     second = desk.join()
     assert task[0].error_code == errors.REBALANCE_IN_PROGRESS
     desk.waiting.pop()(None)
-    assert desk.group.state is ClassicState.JOINING
+    assert desk.group.state is ClassicGroupState.PREPARING_REBALANCE
     (first,) = desk.join(first.member_id)
     assert first.generation == second[0].generation == 2
     assert desk.sync(second[0]) == []
@@ -545,7 +546,7 @@ def test_after_a_restart_all_is_as_it_was() -> None:
     used = desk.room.used_bytes
     desk = desk.restarted()
     assert desk.room.used_bytes == used
-    assert (desk.group.state, desk.group.leader) == (ClassicState.STABLE, first.member_id)
+    assert (desk.group.state, desk.group.leader) == (ClassicGroupState.STABLE, first.member_id)
     assert desk.beat(first) == desk.beat(second) == errors.NONE
     assert desk.group.may_commit(second.member_id, 2, None, desk.now) == errors.NONE
     assert desk.sync(second)[0].assignment == b"2"

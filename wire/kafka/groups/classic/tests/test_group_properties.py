@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.group import ClassicState, Group
+from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
+from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -142,10 +143,10 @@ class Members(RuleBasedStateMachine):
     @invariant()
     def the_books_are_right(self) -> None:
         group = self.group
-        assert (group.state is ClassicState.EMPTY) is (len(group.members) == 0)
+        assert (group.state is ClassicGroupState.EMPTY) is (len(group.members) == 0)
         assert len(group.members) <= 4
         assert 0 <= self.room.used_bytes <= self.room.bytes_max
-        if group.state in (ClassicState.SYNCING, ClassicState.STABLE):
+        if group.state in (ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE):
             assert group.members.get(group.leader) is not None
         instances = [one.instance_id for one in group.members if one.instance_id]
         assert len(set(instances)) == len(instances)

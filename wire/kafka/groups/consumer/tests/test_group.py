@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import pytest
+
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
+from magnetar.wire.kafka.groups.consumer.member import MemberState
 from magnetar.wire.kafka.groups.consumer.words import Beat, Beaten, Timing, Topics
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
+STABLE = MemberState.STABLE
 A, B = b"a" * 16, b"b" * 16
 
 
@@ -85,6 +91,28 @@ def test_a_second_gets_its_share_when_the_first_has_let_go() -> None:
     assert desk.beat("m", 1, told.assigned).epoch == 2
     assert desk.beat("n", 2).assigned == ALL - told.assigned
     assert desk.group.state is ConsumerState.STABLE
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state"),
+    [
+        (one, other, ConsumerState.STABLE if one is other is STABLE else ConsumerState.RECONCILING)
+        for one, other in product(MemberState, repeat=2)
+    ],
+)
+def test_its_state_follows_from_those_of_its_members(
+    first: MemberState, second: MemberState, state: ConsumerState
+) -> None:
+    desk = Desk()
+    desk.join("m")
+    desk.join("n")
+    for member, its in zip(desk.group.members.values(), (first, second), strict=True):
+        member.state, member.epoch = its, desk.group.epoch
+    assert desk.group.state is state
+    desk.group.members["m"].epoch -= 1
+    assert desk.group.state is ConsumerState.RECONCILING, "it has not heard of the last epoch"
+    desk.group.die()
+    assert desk.group.state is ConsumerState.DEAD
 
 
 def test_who_leaves_lets_go() -> None:
