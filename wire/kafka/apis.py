@@ -16,6 +16,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from magnetar.core.kernel.errors import WireError
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec import reader
 from magnetar.wire.kafka.codec.declare import Message, Request, Response
 from magnetar.wire.kafka.codec.decoder import Decode, decoder
@@ -36,7 +37,7 @@ from magnetar.wire.kafka.messages import (
     transactions,
 )
 
-API_VERSIONS: Final = basics.ApiVersionsRequest.KEY
+API_VERSIONS: Final = ApiKey.API_VERSIONS
 
 
 class Api(NamedTuple):

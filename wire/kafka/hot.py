@@ -23,7 +23,6 @@ from magnetar.wire.kafka.messages.records import (
 )
 
 HOME: Final = "magnetar.wire.kafka.compiled"
-KEY: Final = 0
 VERSIONS: Final = range(7, 14)
 """From the first on that may bring any codec, and is told where a log begins."""
 FLEXIBLE: Final = ProduceRequest.FLEXIBLE

@@ -18,7 +18,8 @@ from typing import Final
 from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.kernel.errors import Corrupted, WireError
 from magnetar.core.link.large_frame import Gathering
-from magnetar.wire.kafka import apis, hot
+from magnetar.wire.kafka import apis
+from magnetar.wire.kafka.api_keys import PRODUCE
 from magnetar.wire.kafka.codec.declare import Request, Response
 from magnetar.wire.kafka.hot import Shape, Shapes
 from magnetar.wire.kafka.messages.records import ProduceRequest
@@ -94,7 +95,7 @@ class RepeatedProduce(KafkaRequest):
         body: Gathering | None = None,
     ) -> None:
         # not by way of the class above: it is done for each batch
-        self.key = hot.KEY
+        self.key = PRODUCE
         self.version = shape.version
         self.correlation_id = correlation_id
         self.client_id = shape.client_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import Int8, Int16, Int32, Message, Request, Response, String
 
 LITERAL = 3
@@ -11,7 +12,7 @@ LITERAL = 3
 class DescribeAclsRequest(Request):
     """Which rules are there that look so?"""
 
-    KEY = 29
+    KEY = ApiKey.DESCRIBE_ACLS
     VERSIONS = (1, 3)
     FLEXIBLE = 2
 
@@ -66,7 +67,7 @@ class AclCreation(Message):
 class CreateAclsRequest(Request):
     """Add these."""
 
-    KEY = 30
+    KEY = ApiKey.CREATE_ACLS
     VERSIONS = (1, 3)
     FLEXIBLE = 2
 
@@ -102,7 +103,7 @@ class DeleteAclsFilter(Message):
 class DeleteAclsRequest(Request):
     """Take away whatever looks so."""
 
-    KEY = 31
+    KEY = ApiKey.DELETE_ACLS
     VERSIONS = (1, 3)
     FLEXIBLE = 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Bool,
@@ -26,7 +27,7 @@ from magnetar.wire.kafka.codec.declare import (
 class ApiVersionsRequest(Request):
     """Which requests do you serve, in which versions?"""
 
-    KEY = 18
+    KEY = ApiKey.API_VERSIONS
     VERSIONS = (0, 4)
     FLEXIBLE = 3
 
@@ -80,7 +81,7 @@ class FindTopic(Message):
 class MetadataRequest(Request):
     """Where are these topics? Null means all of them; in version 0 an empty list does."""
 
-    KEY = 3
+    KEY = ApiKey.METADATA
     VERSIONS = (0, 13)
     FLEXIBLE = 9
 
@@ -137,7 +138,7 @@ class MetadataResponse(Response):
 class FindCoordinatorRequest(Request):
     """Who coordinates this group or transaction? From version 4 on, these."""
 
-    KEY = 10
+    KEY = ApiKey.FIND_COORDINATOR
     VERSIONS = (0, 6)
     FLEXIBLE = 3
 
@@ -172,7 +173,7 @@ class FindCoordinatorResponse(Response):
 class DescribeClusterRequest(Request):
     """Who belongs to the cluster?"""
 
-    KEY = 60
+    KEY = ApiKey.DESCRIBE_CLUSTER
     VERSIONS = (0, 2)
     FLEXIBLE = 0
 
@@ -220,7 +221,7 @@ class TopicCursor(Message):
 class DescribeTopicPartitionsRequest(Request):
     """Describe topics, so many partitions at a time."""
 
-    KEY = 75
+    KEY = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     VERSIONS = (0, 0)
     FLEXIBLE = 0
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     Bool,
     Int8,
@@ -18,6 +20,14 @@ from magnetar.wire.kafka.codec.declare import (
 from magnetar.wire.kafka.messages.parts import ConfigValue
 
 
+class ConfigResourceType(IntEnum):
+    """What has configs, by Kafka's numbers (`ConfigResource.Type` of 4.2), as far as we have it."""
+
+    TOPIC = 2
+    BROKER = 4
+    GROUP = 32
+
+
 class DescribeResource(Message):
     """A topic, broker or group; no keys means all that it has."""
 
@@ -29,7 +39,7 @@ class DescribeResource(Message):
 class DescribeConfigsRequest(Request):
     """How are these configured?"""
 
-    KEY = 32
+    KEY = ApiKey.DESCRIBE_CONFIGS
     VERSIONS = (1, 4)
     FLEXIBLE = 4
 
@@ -87,7 +97,7 @@ class AlterResource(Message):
 class AlterConfigsRequest(Request):
     """Configure these anew."""
 
-    KEY = 33
+    KEY = ApiKey.ALTER_CONFIGS
     VERSIONS = (0, 2)
     FLEXIBLE = 2
 
@@ -130,7 +140,7 @@ class ChangeResource(Message):
 class IncrementalAlterConfigsRequest(Request):
     """Change these settings."""
 
-    KEY = 44
+    KEY = ApiKey.INCREMENTAL_ALTER_CONFIGS
     VERSIONS = (0, 1)
     FLEXIBLE = 1
 
@@ -148,7 +158,7 @@ class IncrementalAlterConfigsResponse(Response):
 class ListConfigResourcesRequest(Request):
     """Of these kinds, or of all, what is there that may be configured?"""
 
-    KEY = 74
+    KEY = ApiKey.LIST_CONFIG_RESOURCES
     VERSIONS = (0, 1)
     FLEXIBLE = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     Bool,
     Int8,
@@ -28,7 +29,7 @@ class TopicIdPartitions(Message):
 class ConsumerGroupHeartbeatRequest(Request):
     """I am still here, or new (epoch 0), or leaving (-1). What has not changed is left out."""
 
-    KEY = 68
+    KEY = ApiKey.CONSUMER_GROUP_HEARTBEAT
     VERSIONS = (0, 1)
     FLEXIBLE = 0
 
@@ -65,7 +66,7 @@ class ConsumerGroupHeartbeatResponse(Response):
 class ConsumerGroupDescribeRequest(Request):
     """Describe these groups."""
 
-    KEY = 69
+    KEY = ApiKey.CONSUMER_GROUP_DESCRIBE
     VERSIONS = (0, 1)
     FLEXIBLE = 0
 

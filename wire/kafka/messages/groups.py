@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     Bool,
     Bytes,
@@ -29,7 +30,7 @@ class JoinProtocol(Message):
 class JoinGroupRequest(Request):
     """Let me in. Answered when all members are there."""
 
-    KEY = 11
+    KEY = ApiKey.JOIN_GROUP
     VERSIONS = (0, 9)
     FLEXIBLE = 6
 
@@ -75,7 +76,7 @@ class SyncAssignment(Message):
 class SyncGroupRequest(Request):
     """What is mine? From the leader: this is what everybody gets."""
 
-    KEY = 14
+    KEY = ApiKey.SYNC_GROUP
     VERSIONS = (0, 5)
     FLEXIBLE = 4
 
@@ -101,7 +102,7 @@ class SyncGroupResponse(Response):
 class HeartbeatRequest(Request):
     """I am still here."""
 
-    KEY = 12
+    KEY = ApiKey.HEARTBEAT
     VERSIONS = (0, 4)
     FLEXIBLE = 4
 
@@ -129,7 +130,7 @@ class LeaveMember(Message):
 class LeaveGroupRequest(Request):
     """These members leave; before version 3 only the one who says so."""
 
-    KEY = 13
+    KEY = ApiKey.LEAVE_GROUP
     VERSIONS = (0, 5)
     FLEXIBLE = 4
 
@@ -157,7 +158,7 @@ class LeaveGroupResponse(Response):
 class DescribeGroupsRequest(Request):
     """Describe these groups."""
 
-    KEY = 15
+    KEY = ApiKey.DESCRIBE_GROUPS
     VERSIONS = (0, 6)
     FLEXIBLE = 5
 
@@ -199,7 +200,7 @@ class DescribeGroupsResponse(Response):
 class ListGroupsRequest(Request):
     """Which groups are there, in these states and of these types?"""
 
-    KEY = 16
+    KEY = ApiKey.LIST_GROUPS
     VERSIONS = (0, 5)
     FLEXIBLE = 3
 
@@ -227,7 +228,7 @@ class ListGroupsResponse(Response):
 class DeleteGroupsRequest(Request):
     """Delete these groups, and what they have committed."""
 
-    KEY = 42
+    KEY = ApiKey.DELETE_GROUPS
     VERSIONS = (0, 2)
     FLEXIBLE = 2
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Bool,
@@ -42,7 +43,7 @@ class CommitTopic(Message):
 class OffsetCommitRequest(Request):
     """A group is done with all before these offsets."""
 
-    KEY = 8
+    KEY = ApiKey.OFFSET_COMMIT
     VERSIONS = (2, 10)
     FLEXIBLE = 8
 
@@ -89,7 +90,7 @@ class FetchOffsetsGroup(Message):
 class OffsetFetchRequest(Request):
     """What has this group committed? From version 8 on, these."""
 
-    KEY = 9
+    KEY = ApiKey.OFFSET_FETCH
     VERSIONS = (1, 10)
     FLEXIBLE = 6
 
@@ -150,7 +151,7 @@ class DeleteOffsetsTopic(Message):
 class OffsetDeleteRequest(Request):
     """Forget what a group has committed for these partitions."""
 
-    KEY = 47
+    KEY = ApiKey.OFFSET_DELETE
     VERSIONS = (0, 0)
 
     group_id: String

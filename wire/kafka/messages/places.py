@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     Bool,
     Int8,
@@ -36,7 +37,7 @@ class ReassignedTopic(Message):
 class AlterPartitionReassignmentsRequest(Request):
     """Have these partitions on other brokers. Null ends a move."""
 
-    KEY = 45
+    KEY = ApiKey.ALTER_PARTITION_REASSIGNMENTS
     VERSIONS = (0, 1)
     FLEXIBLE = 0
 
@@ -87,7 +88,7 @@ class AlteredDir(Message):
 class AlterReplicaLogDirsRequest(Request):
     """Have these partitions in other directories."""
 
-    KEY = 34
+    KEY = ApiKey.ALTER_REPLICA_LOG_DIRS
     VERSIONS = (1, 2)
     FLEXIBLE = 2
 
@@ -111,7 +112,7 @@ class AlterReplicaLogDirsResponse(Response):
 class ListPartitionReassignmentsRequest(Request):
     """Which of these partitions are on the move? Null means all."""
 
-    KEY = 46
+    KEY = ApiKey.LIST_PARTITION_REASSIGNMENTS
     VERSIONS = (0, 0)
     FLEXIBLE = 0
 
@@ -147,7 +148,7 @@ class ListPartitionReassignmentsResponse(Response):
 class ElectLeadersRequest(Request):
     """Give these partitions their proper leaders. Null means all."""
 
-    KEY = 43
+    KEY = ApiKey.ELECT_LEADERS
     VERSIONS = (0, 2)
     FLEXIBLE = 2
 
@@ -182,7 +183,7 @@ class ElectLeadersResponse(Response):
 class DescribeLogDirsRequest(Request):
     """How much room do these partitions take? Null means all."""
 
-    KEY = 35
+    KEY = ApiKey.DESCRIBE_LOG_DIRS
     VERSIONS = (1, 4)
     FLEXIBLE = 2
 

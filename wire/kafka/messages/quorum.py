@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Int16,
@@ -35,7 +36,7 @@ class AskedQuorumTopic(Message):
 class DescribeQuorumRequest(Request):
     """Who votes, who leads, and how far is everybody?"""
 
-    KEY = 55
+    KEY = ApiKey.DESCRIBE_QUORUM
     VERSIONS = (0, 2)
     FLEXIBLE = 0
 

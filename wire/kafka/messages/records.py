@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Int8,
@@ -42,7 +43,7 @@ class ProduceTopic(Message):
 class ProduceRequest(Request):
     """Append these records. With `acks` 0 nobody waits for an answer, and none may be sent."""
 
-    KEY = 0
+    KEY = ApiKey.PRODUCE
     VERSIONS = (3, 13)
     FLEXIBLE = 9
 
@@ -128,7 +129,7 @@ class ForgetTopic(Message):
 class FetchRequest(Request):
     """Send me records: wait so long for so many bytes."""
 
-    KEY = 1
+    KEY = ApiKey.FETCH
     VERSIONS = (4, 18)
     FLEXIBLE = 12
 
@@ -219,7 +220,7 @@ class ListOffsetsTopic(Message):
 class ListOffsetsRequest(Request):
     """Which offset had these partitions at that time?"""
 
-    KEY = 2
+    KEY = ApiKey.LIST_OFFSETS
     VERSIONS = (1, 10)
     FLEXIBLE = 6
 
@@ -271,7 +272,7 @@ class EndEpochTopic(Message):
 class OffsetForLeaderEpochRequest(Request):
     """Where did that epoch end? So a consumer finds out whether the log was cut under it."""
 
-    KEY = 23
+    KEY = ApiKey.OFFSET_FOR_LEADER_EPOCH
     VERSIONS = (2, 4)
     FLEXIBLE = 4
 
@@ -319,7 +320,7 @@ class DeleteRecordsTopic(Message):
 class DeleteRecordsRequest(Request):
     """Delete the records before these offsets."""
 
-    KEY = 21
+    KEY = ApiKey.DELETE_RECORDS
     VERSIONS = (0, 2)
     FLEXIBLE = 2
 

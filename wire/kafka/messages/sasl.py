@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     Bytes,
     Int16,
@@ -18,7 +19,7 @@ from magnetar.wire.kafka.codec.declare import (
 class SaslHandshakeRequest(Request):
     """I want to prove who I am by this mechanism."""
 
-    KEY = 17
+    KEY = ApiKey.SASL_HANDSHAKE
     VERSIONS = (0, 1)
 
     mechanism: String
@@ -34,7 +35,7 @@ class SaslHandshakeResponse(Response):
 class SaslAuthenticateRequest(Request):
     """A step of the mechanism."""
 
-    KEY = 36
+    KEY = ApiKey.SASL_AUTHENTICATE
     VERSIONS = (0, 2)
     FLEXIBLE = 2
 

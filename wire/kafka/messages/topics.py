@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     NO_UUID,
     Bool,
@@ -43,7 +44,7 @@ class CreateTopic(Message):
 class CreateTopicsRequest(Request):
     """Make these topics, or only say whether you would."""
 
-    KEY = 19
+    KEY = ApiKey.CREATE_TOPICS
     VERSIONS = (2, 7)
     FLEXIBLE = 5
 
@@ -92,7 +93,7 @@ class DeleteTopic(Message):
 class DeleteTopicsRequest(Request):
     """Delete these topics; before version 6 they are plain names."""
 
-    KEY = 20
+    KEY = ApiKey.DELETE_TOPICS
     VERSIONS = (1, 6)
     FLEXIBLE = 4
 
@@ -134,7 +135,7 @@ class CreatePartitionsTopic(Message):
 class CreatePartitionsRequest(Request):
     """Give these topics more partitions."""
 
-    KEY = 37
+    KEY = ApiKey.CREATE_PARTITIONS
     VERSIONS = (0, 3)
     FLEXIBLE = 2
 

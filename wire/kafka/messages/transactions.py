@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import (
     Bool,
     Int16,
@@ -21,7 +22,7 @@ from magnetar.wire.kafka.messages.parts import TopicErrors, TopicIndexes, TopicP
 class InitProducerIdRequest(Request):
     """Give me a number that nobody has; with a transactional id, the next epoch of its number."""
 
-    KEY = 22
+    KEY = ApiKey.INIT_PRODUCER_ID
     VERSIONS = (0, 5)
     FLEXIBLE = 2
 
@@ -50,7 +51,7 @@ class AddTopic(Message):
 class AddPartitionsToTxnRequest(Request):
     """I shall write to these partitions in this transaction."""
 
-    KEY = 24
+    KEY = ApiKey.ADD_PARTITIONS_TO_TXN
     VERSIONS = (0, 3)
     FLEXIBLE = 3
 
@@ -84,7 +85,7 @@ class AddPartitionsToTxnResponse(Response):
 class AddOffsetsToTxnRequest(Request):
     """I shall commit offsets of this group in this transaction."""
 
-    KEY = 25
+    KEY = ApiKey.ADD_OFFSETS_TO_TXN
     VERSIONS = (0, 4)
     FLEXIBLE = 3
 
@@ -104,7 +105,7 @@ class AddOffsetsToTxnResponse(Response):
 class EndTxnRequest(Request):
     """Commit or abort."""
 
-    KEY = 26
+    KEY = ApiKey.END_TXN
     VERSIONS = (0, 5)
     FLEXIBLE = 3
 
@@ -142,7 +143,7 @@ class TxnCommitTopic(Message):
 class TxnOffsetCommitRequest(Request):
     """When the transaction is committed, the group is done with all before these offsets."""
 
-    KEY = 28
+    KEY = ApiKey.TXN_OFFSET_COMMIT
     VERSIONS = (0, 5)
     FLEXIBLE = 3
 
@@ -176,7 +177,7 @@ class WriteMarker(Message):
 class WriteTxnMarkersRequest(Request):
     """Mark these transactions as ended; from their coordinator, or a tool."""
 
-    KEY = 27
+    KEY = ApiKey.WRITE_TXN_MARKERS
     VERSIONS = (1, 1)
     FLEXIBLE = 1
 
@@ -199,7 +200,7 @@ class WriteTxnMarkersResponse(Response):
 class DescribeProducersRequest(Request):
     """Who writes to these partitions?"""
 
-    KEY = 61
+    KEY = ApiKey.DESCRIBE_PRODUCERS
     VERSIONS = (0, 0)
     FLEXIBLE = 0
 
@@ -243,7 +244,7 @@ class DescribeProducersResponse(Response):
 class DescribeTransactionsRequest(Request):
     """Describe these transactions."""
 
-    KEY = 65
+    KEY = ApiKey.DESCRIBE_TRANSACTIONS
     VERSIONS = (0, 0)
     FLEXIBLE = 0
 
@@ -273,7 +274,7 @@ class DescribeTransactionsResponse(Response):
 class ListTransactionsRequest(Request):
     """Which transactions are there, in these states, of these producers, older than that?"""
 
-    KEY = 66
+    KEY = ApiKey.LIST_TRANSACTIONS
     VERSIONS = (0, 1)
     FLEXIBLE = 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from magnetar.wire.kafka import hot
+from magnetar.wire.kafka.api_keys import PRODUCE
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.wire import KafkaRequest
@@ -30,12 +30,12 @@ class Pending:
 
     def add(self, asked: KafkaRequest) -> None:
         self.requests.append(asked)
-        self._others += asked.key != hot.KEY
+        self._others += asked.key != PRODUCE
 
     def take(self) -> KafkaRequest:
         """The first one: its turn has come."""
         asked = self.requests.popleft()
-        self._others -= asked.key != hot.KEY
+        self._others -= asked.key != PRODUCE
         return asked
 
     def clear(self) -> None:

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from magnetar.core.broker.access import Access, Action, ResourceType
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID, Request
+from magnetar.wire.kafka.messages.configs import ConfigResourceType
 
 
 class Right(NamedTuple):
@@ -85,7 +87,7 @@ def _resources(*, of_groups: bool) -> Callable[[Any], Iterator[str]]:
 
     def names(request: Any) -> Iterator[str]:
         for resource in request.resources:
-            if (resource.resource_type == _GROUP_RESOURCE) is of_groups:
+            if (resource.resource_type == ConfigResourceType.GROUP) is of_groups:
                 yield resource.resource_name
 
     return names
@@ -99,66 +101,65 @@ _TOPIC, _GROUP, _TRANSACTION, _CLUSTER = (
     ResourceType.TRANSACTION,
     ResourceType.CLUSTER,
 )
-_GROUP_RESOURCE: Final = 32
 _MEMBER: Final = Right(_READ, _GROUP, _one("group_id"))
 _IN_TRANSACTION: Final = Right(_WRITE, _TRANSACTION, _one("transactional_id"))
 
-HELLO: Final = frozenset((17, 18, 36))
+HELLO: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE))
 """What is asked before anybody is anybody."""
 
 RIGHTS: Final[Mapping[int, Right]] = {
-    0: Right(_WRITE, _TOPIC, _topics("topic_data")),
-    1: Right(_READ, _TOPIC, _topics("topics")),
-    2: Right(_DESCRIBE, _TOPIC, _topics("topics")),
-    3: Right(_DESCRIBE, _TOPIC, _topics("topics")),
-    8: _MEMBER,
-    9: Right(_DESCRIBE, _GROUP, _groups),
-    10: Right(_DESCRIBE, _CLUSTER, _cluster),
-    11: _MEMBER,
-    12: _MEMBER,
-    13: _MEMBER,
-    14: _MEMBER,
-    15: Right(_DESCRIBE, _GROUP, _topics("groups")),
-    16: Right(_DESCRIBE, _CLUSTER, _cluster),
-    19: Right(_CREATE, _TOPIC, _topics("topics")),
-    20: Right(_DELETE, _TOPIC, _topics("topics", "topic_names")),
-    21: Right(_DELETE, _TOPIC, _topics("topics")),
-    22: _IN_TRANSACTION,
-    23: Right(_DESCRIBE, _TOPIC, _topics("topics")),
-    24: _IN_TRANSACTION,
-    25: _IN_TRANSACTION,
-    26: _IN_TRANSACTION,
-    27: Right(_ALTER, _CLUSTER, _cluster),
-    28: _IN_TRANSACTION,
-    29: Right(_DESCRIBE, _CLUSTER, _cluster),
-    30: Right(_ALTER, _CLUSTER, _cluster),
-    31: Right(_ALTER, _CLUSTER, _cluster),
-    32: Right(_DESCRIBE, _TOPIC, _resources(of_groups=False)),
-    33: Right(_ALTER, _TOPIC, _resources(of_groups=False)),
-    34: Right(_ALTER, _CLUSTER, _cluster),
-    35: Right(_DESCRIBE, _CLUSTER, _cluster),
-    37: Right(_ALTER, _TOPIC, _topics("topics")),
-    42: Right(_DELETE, _GROUP, _topics("groups_names")),
-    43: Right(_ALTER, _CLUSTER, _cluster),
-    44: Right(_ALTER, _TOPIC, _resources(of_groups=False)),
-    45: Right(_ALTER, _CLUSTER, _cluster),
-    46: Right(_DESCRIBE, _CLUSTER, _cluster),
-    47: Right(_DELETE, _GROUP, _one("group_id")),
-    55: Right(_DESCRIBE, _CLUSTER, _cluster),
-    60: Right(_DESCRIBE, _CLUSTER, _cluster),
-    61: Right(_READ, _TOPIC, _topics("topics")),
-    65: Right(_DESCRIBE, _TRANSACTION, _topics("transactional_ids")),
-    66: Right(_DESCRIBE, _CLUSTER, _cluster),
-    68: _MEMBER,
-    69: Right(_DESCRIBE, _GROUP, _topics("group_ids")),
-    74: Right(_DESCRIBE, _CLUSTER, _cluster),
-    75: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    ApiKey.PRODUCE: Right(_WRITE, _TOPIC, _topics("topic_data")),
+    ApiKey.FETCH: Right(_READ, _TOPIC, _topics("topics")),
+    ApiKey.LIST_OFFSETS: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    ApiKey.METADATA: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    ApiKey.OFFSET_COMMIT: _MEMBER,
+    ApiKey.OFFSET_FETCH: Right(_DESCRIBE, _GROUP, _groups),
+    ApiKey.FIND_COORDINATOR: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.JOIN_GROUP: _MEMBER,
+    ApiKey.HEARTBEAT: _MEMBER,
+    ApiKey.LEAVE_GROUP: _MEMBER,
+    ApiKey.SYNC_GROUP: _MEMBER,
+    ApiKey.DESCRIBE_GROUPS: Right(_DESCRIBE, _GROUP, _topics("groups")),
+    ApiKey.LIST_GROUPS: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.CREATE_TOPICS: Right(_CREATE, _TOPIC, _topics("topics")),
+    ApiKey.DELETE_TOPICS: Right(_DELETE, _TOPIC, _topics("topics", "topic_names")),
+    ApiKey.DELETE_RECORDS: Right(_DELETE, _TOPIC, _topics("topics")),
+    ApiKey.INIT_PRODUCER_ID: _IN_TRANSACTION,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Right(_DESCRIBE, _TOPIC, _topics("topics")),
+    ApiKey.ADD_PARTITIONS_TO_TXN: _IN_TRANSACTION,
+    ApiKey.ADD_OFFSETS_TO_TXN: _IN_TRANSACTION,
+    ApiKey.END_TXN: _IN_TRANSACTION,
+    ApiKey.WRITE_TXN_MARKERS: Right(_ALTER, _CLUSTER, _cluster),
+    ApiKey.TXN_OFFSET_COMMIT: _IN_TRANSACTION,
+    ApiKey.DESCRIBE_ACLS: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.CREATE_ACLS: Right(_ALTER, _CLUSTER, _cluster),
+    ApiKey.DELETE_ACLS: Right(_ALTER, _CLUSTER, _cluster),
+    ApiKey.DESCRIBE_CONFIGS: Right(_DESCRIBE, _TOPIC, _resources(of_groups=False)),
+    ApiKey.ALTER_CONFIGS: Right(_ALTER, _TOPIC, _resources(of_groups=False)),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Right(_ALTER, _CLUSTER, _cluster),
+    ApiKey.DESCRIBE_LOG_DIRS: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.CREATE_PARTITIONS: Right(_ALTER, _TOPIC, _topics("topics")),
+    ApiKey.DELETE_GROUPS: Right(_DELETE, _GROUP, _topics("groups_names")),
+    ApiKey.ELECT_LEADERS: Right(_ALTER, _CLUSTER, _cluster),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Right(_ALTER, _TOPIC, _resources(of_groups=False)),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Right(_ALTER, _CLUSTER, _cluster),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.OFFSET_DELETE: Right(_DELETE, _GROUP, _one("group_id")),
+    ApiKey.DESCRIBE_QUORUM: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.DESCRIBE_CLUSTER: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.DESCRIBE_PRODUCERS: Right(_READ, _TOPIC, _topics("topics")),
+    ApiKey.DESCRIBE_TRANSACTIONS: Right(_DESCRIBE, _TRANSACTION, _topics("transactional_ids")),
+    ApiKey.LIST_TRANSACTIONS: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _MEMBER,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Right(_DESCRIBE, _GROUP, _topics("group_ids")),
+    ApiKey.LIST_CONFIG_RESOURCES: Right(_DESCRIBE, _CLUSTER, _cluster),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Right(_DESCRIBE, _TOPIC, _topics("topics")),
 }
-"""By the number of the API."""
+"""By the kind of request."""
 
 OTHERS: Final[Mapping[int, tuple[Right, ...]]] = {
-    32: (Right(_DESCRIBE, _GROUP, _resources(of_groups=True)),),
-    33: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
-    44: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
+    ApiKey.DESCRIBE_CONFIGS: (Right(_DESCRIBE, _GROUP, _resources(of_groups=True)),),
+    ApiKey.ALTER_CONFIGS: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (Right(_ALTER, _GROUP, _resources(of_groups=True)),),
 }
 """Likewise, what else a request is about that names things of several kinds."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import Unauthenticated
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     ILLEGAL_SASL_STATE,
     NONE,
@@ -62,4 +63,7 @@ async def on_sasl_authenticate(
     return told
 
 
-HANDLERS: Final[Mapping[int, Any]] = {17: on_sasl_handshake, 36: on_sasl_authenticate}
+HANDLERS: Final[Mapping[int, Any]] = {
+    ApiKey.SASL_HANDSHAKE: on_sasl_handshake,
+    ApiKey.SASL_AUTHENTICATE: on_sasl_authenticate,
+}

@@ -24,7 +24,7 @@ from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.kernel.errors import Unauthorized
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.memory.pauses import PAUSE_LATER, PAUSE_PUBLISHES
-from magnetar.wire.kafka import hot
+from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
 from magnetar.wire.kafka.codec.declare import Response
 from magnetar.wire.kafka.partition.inspectors import Account
 from magnetar.wire.kafka.session import rights, sasl, versions
@@ -68,7 +68,7 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     **quorum.HANDLERS,
     **sasl.HANDLERS,
 }
-"""By the number of the API; each answers later. Produce is not among them.
+"""By the kind of request; each answers later. Produce is not among them.
 
 Most are called now and run later. One that is plain, and returns what is to be awaited, does
 something at once: so it can see to it that two of a kind are done in their order, whichever
@@ -90,7 +90,11 @@ WORDS_WEIGHT: Final = 8
 """So many times its size a request takes that was taken apart: more than that takes malice."""
 ASKED_BYTES: Final = 1024
 """And so many more, however small it is."""
-WEIGHTS: Final[Mapping[int, int]] = {fetch.KEY: 2, 11: 1, 14: 1}
+WEIGHTS: Final[Mapping[int, int]] = {
+    ApiKey.FETCH: 2,
+    ApiKey.JOIN_GROUP: 1,
+    ApiKey.SYNC_GROUP: 1,
+}
 """Of those that wait for long: Fetch names few topics with many partitions; of JoinGroup and
 SyncGroup most of what is large stays as it is."""
 
@@ -158,7 +162,7 @@ class KafkaSession:
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
         later = bool(self._later.requests) or not self._may_begin(asked)
-        counts = later or (asked.size >= WEIGHED_BYTES_MIN and asked.key != hot.KEY)
+        counts = later or (asked.size >= WEIGHED_BYTES_MIN and asked.key != PRODUCE)
         if counts and not self.weigh(asked):
             return
         if later:
@@ -173,11 +177,11 @@ class KafkaSession:
         A produce that waits for our work on produces before it counts as on its way to storage,
         which it soon is. Behind what may wait for long, a fetch for one, it is like any other.
         """
-        if asked.key == hot.KEY and self._working_at_produces:
+        if asked.key == PRODUCE and self._working_at_produces:
             asked.weight, asked.storing = asked.size, True
             self.connection.storing(asked.weight)
         else:
-            factor = 1 if asked.key == hot.KEY else WEIGHTS.get(asked.key, WORDS_WEIGHT)
+            factor = 1 if asked.key == PRODUCE else WEIGHTS.get(asked.key, WORDS_WEIGHT)
             weight = asked.size * factor + ASKED_BYTES
             if not self.connection.has_room_for(weight):
                 text = f"a request of {asked.size} bytes, for which there is no memory"
@@ -193,7 +197,7 @@ class KafkaSession:
     @property
     def _working_at_produces(self) -> bool:
         """All that is under way, and waits, are produces."""
-        at_one = self._busy and self._busy_at == hot.KEY
+        at_one = self._busy and self._busy_at == PRODUCE
         return (at_one or not self._busy) and self._later.only_produces
 
     def _relieve(self, asked: KafkaRequest) -> None:
@@ -207,7 +211,7 @@ class KafkaSession:
             self.connection.resume(PAUSE_LATER)
 
     def _may_begin(self, asked: KafkaRequest) -> bool:
-        return not self._busy and (asked.key == hot.KEY or self.wire.is_first(asked))
+        return not self._busy and (asked.key == PRODUCE or self.wire.is_first(asked))
 
     def _begin(self, asked: KafkaRequest) -> None:
         self._busy_at = asked.key
@@ -221,10 +225,10 @@ class KafkaSession:
         except Unauthorized as error:
             self.connection.end(str(error))
             return
-        if asked.key == fetch.KEY and (response := fetch.at_once(self, asked)) is not None:
+        if asked.key == FETCH and (response := fetch.at_once(self, asked)) is not None:
             self.answer(asked, response)
             return
-        if asked.key == hot.KEY:
+        if asked.key == PRODUCE:
             produce.on_produce(self, asked)
         elif asked.key in HANDLERS:
             self.hold_for(self._answer_with(asked, HANDLERS[asked.key](self, asked)))

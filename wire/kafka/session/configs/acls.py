@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import SECURITY_DISABLED
 from magnetar.wire.kafka.messages.acls import (
     AclCreationResult,
@@ -48,7 +49,7 @@ async def on_delete_acls(_session: KafkaSession, asked: KafkaRequest) -> DeleteA
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    29: on_describe_acls,
-    30: on_create_acls,
-    31: on_delete_acls,
+    ApiKey.DESCRIBE_ACLS: on_describe_acls,
+    ApiKey.CREATE_ACLS: on_create_acls,
+    ApiKey.DELETE_ACLS: on_delete_acls,
 }

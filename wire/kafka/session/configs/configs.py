@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.configs import Config, ConfigType
 from magnetar.wire.kafka.errors import (
     INVALID_CONFIG,
@@ -287,8 +288,8 @@ def _relisted(known: Resource, own: Configs, name: str, value: str, operation: i
 
 Handler = Callable[["KafkaSession", "KafkaRequest"], Awaitable[Any]]
 HANDLERS: Final[Mapping[int, Handler]] = {
-    32: on_describe_configs,
-    33: on_alter_configs,
-    44: on_incremental_alter_configs,
-    74: on_list_config_resources,
+    ApiKey.DESCRIBE_CONFIGS: on_describe_configs,
+    ApiKey.ALTER_CONFIGS: on_alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: on_incremental_alter_configs,
+    ApiKey.LIST_CONFIG_RESOURCES: on_list_config_resources,
 }

@@ -18,6 +18,7 @@ from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.configs import Config, ConfigType
 from magnetar.wire.kafka.errors import INVALID_REQUEST, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import GROUP, of_all
+from magnetar.wire.kafka.messages.configs import ConfigResourceType
 from magnetar.wire.kafka.names import topic_of
 from magnetar.wire.kafka.session.topics import internal
 from magnetar.wire.kafka.session.topics.creation import is_there
@@ -238,8 +239,12 @@ async def _configured_groups(session: KafkaSession) -> list[str]:
 
 
 RESOURCES: Final[Mapping[int, Resource]] = {
-    2: Resource("topic", configs.TOPIC, _of_topic, _change_topic, all_names),
-    4: Resource("broker", BROKER, _of_broker, _change_broker, _brokers, FIXED),
-    32: Resource("group", GROUP, _of_group, _change_group, _configured_groups),
+    ConfigResourceType.TOPIC: Resource("topic", configs.TOPIC, _of_topic, _change_topic, all_names),
+    ConfigResourceType.BROKER: Resource(
+        "broker", BROKER, _of_broker, _change_broker, _brokers, FIXED
+    ),
+    ConfigResourceType.GROUP: Resource(
+        "group", GROUP, _of_group, _change_group, _configured_groups
+    ),
 }
 """By the number that requests have for it."""

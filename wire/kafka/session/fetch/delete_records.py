@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.topic.log_start import begin_at
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     NONE,
     OFFSET_OUT_OF_RANGE,
@@ -79,4 +80,4 @@ async def _delete_before(log: PartitionLog, offset: int) -> None:
         await begin_at(log.topic, offset, await log.places.find(offset))
 
 
-HANDLERS: Final[Mapping[int, Any]] = {21: on_delete_records}
+HANDLERS: Final[Mapping[int, Any]] = {ApiKey.DELETE_RECORDS: on_delete_records}

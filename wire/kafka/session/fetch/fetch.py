@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from magnetar.core.kernel.errors import BrokerError, Corrupted
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     CORRUPT_MESSAGE,
     NONE,
@@ -51,7 +52,6 @@ PIECE_BYTES_MIN: Final = 2048
 """On the average: a batch goes out as two pieces, its head and the rest."""
 AT_ONCE_PARTITIONS_MAX: Final = 8
 """To look at more in vain, when they are waited for, would cost too much."""
-KEY: Final = 1
 READ_COMMITTED: Final = 1
 BY_ID_VERSION: Final = 13
 """From here on topics are named by their ids."""
@@ -343,4 +343,4 @@ def _worth_sending(pieces: list[bytes | memoryview], size: int) -> list[bytes | 
     return pieces
 
 
-HANDLERS: Final[Mapping[int, Any]] = {KEY: on_fetch}
+HANDLERS: Final[Mapping[int, Any]] = {ApiKey.FETCH: on_fetch}

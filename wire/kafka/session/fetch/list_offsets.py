@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import NONE, UNKNOWN_LEADER_EPOCH, UNSUPPORTED_VERSION, code_of
 from magnetar.wire.kafka.messages.records import (
     EndedEpochPartition,
@@ -141,4 +142,7 @@ async def _epoch(session: KafkaSession, name: str, part: EndEpochPartition) -> E
     return told
 
 
-HANDLERS: Final[Mapping[int, Any]] = {2: on_list_offsets, 23: on_offset_for_leader_epoch}
+HANDLERS: Final[Mapping[int, Any]] = {
+    ApiKey.LIST_OFFSETS: on_list_offsets,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: on_offset_for_leader_epoch,
+}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     INVALID_GROUP_ID,
@@ -272,9 +273,9 @@ def _leave(session: KafkaSession, group_id: str, member: LeaveMember) -> int:
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    10: on_find_coordinator,
-    11: on_join_group,
-    12: on_heartbeat,
-    13: on_leave_group,
-    14: on_sync_group,
+    ApiKey.FIND_COORDINATOR: on_find_coordinator,
+    ApiKey.JOIN_GROUP: on_join_group,
+    ApiKey.HEARTBEAT: on_heartbeat,
+    ApiKey.LEAVE_GROUP: on_leave_group,
+    ApiKey.SYNC_GROUP: on_sync_group,
 }

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
@@ -325,6 +326,6 @@ def _assignment(partitions: Iterable[Partition], names: Mapping[bytes, str]) -> 
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    68: on_consumer_group_heartbeat,
-    69: on_consumer_group_describe,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: on_consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: on_consumer_group_describe,
 }

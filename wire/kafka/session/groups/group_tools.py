@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.topic.subscription.consumer import Consumer
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.errors import (
     GROUP_ID_NOT_FOUND,
@@ -303,8 +304,8 @@ async def _wanted(session: KafkaSession, group_id: str) -> set[str]:
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    15: on_describe_groups,
-    16: on_list_groups,
-    42: on_delete_groups,
-    47: on_offset_delete,
+    ApiKey.DESCRIBE_GROUPS: on_describe_groups,
+    ApiKey.LIST_GROUPS: on_list_groups,
+    ApiKey.DELETE_GROUPS: on_delete_groups,
+    ApiKey.OFFSET_DELETE: on_offset_delete,
 }

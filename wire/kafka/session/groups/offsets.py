@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -302,4 +303,7 @@ async def _fetched(session: KafkaSession, group: str, where: Partition) -> Fetch
     return told
 
 
-HANDLERS: Final[Mapping[int, Any]] = {8: on_offset_commit, 9: on_offset_fetch}
+HANDLERS: Final[Mapping[int, Any]] = {
+    ApiKey.OFFSET_COMMIT: on_offset_commit,
+    ApiKey.OFFSET_FETCH: on_offset_fetch,
+}

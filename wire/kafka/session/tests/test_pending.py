@@ -3,11 +3,9 @@
 import random
 from collections import deque
 
-from magnetar.wire.kafka import hot
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.session.pending import Pending
 from magnetar.wire.kafka.wire import KafkaRequest
-
-METADATA = 3
 
 
 def asked(key: int) -> KafkaRequest:
@@ -22,13 +20,13 @@ def test_it_is_what_a_look_through_all_would_say() -> None:
             assert pending.requests[0] is plain[0]
             assert pending.take() is plain.popleft()
         else:
-            plain.append(asked(METADATA if dice.random() < 0.1 else hot.KEY))
+            plain.append(asked(ApiKey.METADATA if dice.random() < 0.1 else ApiKey.PRODUCE))
             pending.add(plain[-1])
         if dice.random() < 0.01:
             pending.clear()
             plain.clear()
         assert len(pending.requests) == len(plain)
-        alone = all(one.key == hot.KEY for one in plain)
+        alone = all(one.key == ApiKey.PRODUCE for one in plain)
         assert pending.only_produces is alone
         seen.add((bool(plain), alone))
     assert len(seen) == 3

@@ -14,6 +14,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log import ledger_list_record
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     ELECTION_NOT_NEEDED,
     INVALID_REPLICA_ASSIGNMENT,
@@ -240,9 +241,9 @@ async def _check_is_there(session: KafkaSession, name: str, index: int) -> None:
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    34: on_alter_log_dirs,
-    35: on_describe_log_dirs,
-    43: on_elect_leaders,
-    45: on_alter_reassignments,
-    46: on_list_reassignments,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: on_alter_log_dirs,
+    ApiKey.DESCRIBE_LOG_DIRS: on_describe_log_dirs,
+    ApiKey.ELECT_LEADERS: on_elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: on_alter_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: on_list_reassignments,
 }

@@ -10,6 +10,7 @@ from magnetar.core.broker import topic_list
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import AlreadyExists, BrokerError, TopicNotFound
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, KafkaRefusal, code_of
 from magnetar.wire.kafka.messages.basics import (
@@ -247,7 +248,7 @@ async def on_describe_cluster(
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    3: on_metadata,
-    60: on_describe_cluster,
-    75: on_describe_topic_partitions,
+    ApiKey.METADATA: on_metadata,
+    ApiKey.DESCRIBE_CLUSTER: on_describe_cluster,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: on_describe_topic_partitions,
 }

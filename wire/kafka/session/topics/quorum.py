@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import NONE, UNKNOWN_TOPIC
 from magnetar.wire.kafka.messages.quorum import (
     AskedQuorumTopic,
@@ -81,4 +82,4 @@ def _partition(session: KafkaSession, topic: AskedQuorumTopic, index: int) -> Qu
     )
 
 
-HANDLERS: Final[Mapping[int, Any]] = {55: on_describe_quorum}
+HANDLERS: Final[Mapping[int, Any]] = {ApiKey.DESCRIBE_QUORUM: on_describe_quorum}

@@ -13,6 +13,7 @@ from magnetar.core.broker import administration
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec.declare import NO_UUID
 from magnetar.wire.kafka.errors import (
     INVALID_PARTITIONS,
@@ -218,7 +219,7 @@ async def _enlarged(
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    19: on_create_topics,
-    20: on_delete_topics,
-    37: on_create_partitions,
+    ApiKey.CREATE_TOPICS: on_create_topics,
+    ApiKey.DELETE_TOPICS: on_delete_topics,
+    ApiKey.CREATE_PARTITIONS: on_create_partitions,
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, NotReady
 from magnetar.core.transactions.transaction import Promise, TransactionState
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     ILLEGAL_GENERATION,
     INVALID_PRODUCER_EPOCH,
@@ -124,4 +125,4 @@ async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
             log.error("group %s: offsets of a transaction are not kept: %s", group, lost)
 
 
-HANDLERS: Final[Mapping[int, Any]] = {28: on_txn_offset_commit}
+HANDLERS: Final[Mapping[int, Any]] = {ApiKey.TXN_OFFSET_COMMIT: on_txn_offset_commit}

@@ -10,6 +10,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.transactions.transaction import Transaction, TransactionState
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     NONE,
     TRANSACTIONAL_ID_NOT_FOUND,
@@ -220,8 +221,8 @@ async def _marked(
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    27: on_write_txn_markers,
-    61: on_describe_producers,
-    65: on_describe_transactions,
-    66: on_list_transactions,
+    ApiKey.WRITE_TXN_MARKERS: on_write_txn_markers,
+    ApiKey.DESCRIBE_PRODUCERS: on_describe_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: on_describe_transactions,
+    ApiKey.LIST_TRANSACTIONS: on_list_transactions,
 }

@@ -17,6 +17,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.transactions.coordinator import TransactionSlot
 from magnetar.core.transactions.transaction import Transaction, TransactionState
+from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
@@ -50,7 +51,12 @@ if TYPE_CHECKING:
 NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765
 """Behind it comes another number: two more epochs are kept for fencing."""
-FENCED_VERSIONS: Final[Mapping[int, int]] = {22: 4, 24: 2, 25: 2, 26: 2}
+FENCED_VERSIONS: Final[Mapping[int, int]] = {
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 2,
+    ApiKey.ADD_OFFSETS_TO_TXN: 2,
+    ApiKey.END_TXN: 2,
+}
 """From which version on each request knows that its producer is fenced."""
 
 
@@ -242,8 +248,8 @@ async def on_end_txn(session: KafkaSession, asked: KafkaRequest) -> EndTxnRespon
 
 
 HANDLERS: Final[Mapping[int, Any]] = {
-    22: on_init_producer_id,
-    24: on_add_partitions,
-    25: on_add_offsets,
-    26: on_end_txn,
+    ApiKey.INIT_PRODUCER_ID: on_init_producer_id,
+    ApiKey.ADD_PARTITIONS_TO_TXN: on_add_partitions,
+    ApiKey.ADD_OFFSETS_TO_TXN: on_add_offsets,
+    ApiKey.END_TXN: on_end_txn,
 }

@@ -14,6 +14,7 @@ from magnetar.wire.kafka.messages.configs import (
     AlterResource,
     ChangeConfig,
     ChangeResource,
+    ConfigResourceType,
     DescribeConfigsRequest,
     DescribedResource,
     DescribeResource,
@@ -201,7 +202,7 @@ async def test_all_anew(stage: Stage) -> None:
     client = await stage.client("t")
     await changed(client, ("segment.ms", 0, "5"))
     resource = AlterResource(
-        resource_type=2,
+        resource_type=ConfigResourceType.TOPIC,
         resource_name="t",
         configs=[ConfigValue(name="retention.ms", value="7")],
     )
@@ -240,7 +241,7 @@ async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) ->
     """Answers of old versions have no room for more than 32,767 bytes of it."""
     client = await stage.client("t")
     name = "n" * 32_760
-    resource = AlterResource(resource_type=2, resource_name=name, configs=[])
+    resource = AlterResource(resource_type=ConfigResourceType.TOPIC, resource_name=name, configs=[])
     request = AlterConfigsRequest(resources=[resource] * 2, validate_only=False)
     told = (await client.hears(request, 1)).responses
     assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
@@ -250,7 +251,9 @@ async def test_a_refusal_that_quotes_a_long_name_can_be_written(stage: Stage) ->
 async def test_long_lists_of_configs_are_made_one_at_a_time(stage: Stage) -> None:
     """And none for a client that does not read: six that asked for 10,000 held 700 MB."""
     client, other = await stage.client("t"), await stage.client("t")
-    one = DescribeResource(resource_type=2, resource_name="t", configuration_keys=["segment.ms"])
+    one = DescribeResource(
+        resource_type=ConfigResourceType.TOPIC, resource_name="t", configuration_keys=["segment.ms"]
+    )
     many = [one] * (long_lists.FEW + 1)
     client.line.congested = True
     client.ask(DescribeConfigsRequest(resources=many), 4)

@@ -11,7 +11,11 @@ from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
 from magnetar.wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.messages.configs import AlterConfigsRequest, AlterResource
+from magnetar.wire.kafka.messages.configs import (
+    AlterConfigsRequest,
+    AlterResource,
+    ConfigResourceType,
+)
 from magnetar.wire.kafka.messages.groups import DeleteGroupsRequest
 from magnetar.wire.kafka.messages.parts import ConfigValue
 from magnetar.wire.kafka.session.configs.configs import RESOURCES_MAX
@@ -58,7 +62,9 @@ async def test_all_anew(stage: Stage) -> None:
     await configured(client, (SESSION_MS, 0, "50000"))
     for value, code in (("6000", 0), (None, errors.INVALID_REQUEST), ("1", errors.INVALID_CONFIG)):
         own = ConfigValue(name=HEARTBEAT_MS, value=value)
-        resource = AlterResource(resource_type=32, resource_name="g", configs=[own])
+        resource = AlterResource(
+            resource_type=ConfigResourceType.GROUP, resource_name="g", configs=[own]
+        )
         heard = await client.hears(AlterConfigsRequest(resources=[resource], validate_only=False))
         assert heard.responses[0].error_code == code
         assert await shown(client) == {SESSION_MS: ("45000", 5), HEARTBEAT_MS: ("6000", 8)}
@@ -130,12 +136,15 @@ async def test_they_outlast_a_restart_and_the_group(stage: Stage) -> None:
 async def test_what_is_named_twice_or_too_often_is_refused(stage: Stage) -> None:
     client = await stage.client()
     own = [ConfigValue(name=HEARTBEAT_MS, value="6000")]
-    twice = [AlterResource(resource_type=32, resource_name=name, configs=own) for name in "ggh"]
+    twice = [
+        AlterResource(resource_type=ConfigResourceType.GROUP, resource_name=name, configs=own)
+        for name in "ggh"
+    ]
     heard = await client.hears(AlterConfigsRequest(resources=twice, validate_only=True))
     refused = errors.INVALID_REQUEST
     assert [one.error_code for one in heard.responses] == [refused, refused, errors.NONE]
     many = [
-        AlterResource(resource_type=32, resource_name=f"{number}", configs=[])
+        AlterResource(resource_type=ConfigResourceType.GROUP, resource_name=f"{number}", configs=[])
         for number in range(RESOURCES_MAX + 1)
     ]
     heard = await client.hears(AlterConfigsRequest(resources=many, validate_only=True))

@@ -16,6 +16,7 @@ from magnetar.wire.kafka.messages.basics import (
 from magnetar.wire.kafka.messages.configs import (
     ChangeConfig,
     ChangeResource,
+    ConfigResourceType,
     DescribeConfigsRequest,
     DescribeResource,
     IncrementalAlterConfigsRequest,
@@ -121,7 +122,9 @@ async def test_nobody_produces_to_it(stage: Stage) -> None:
 
 async def test_it_is_compacted(stage: Stage) -> None:
     client = await with_group(stage)
-    resource = DescribeResource(resource_type=2, resource_name=NAME, configuration_keys=None)
+    resource = DescribeResource(
+        resource_type=ConfigResourceType.TOPIC, resource_name=NAME, configuration_keys=None
+    )
     (told,) = (await client.hears(DescribeConfigsRequest(resources=[resource]))).results
     assert {one.name: one.value for one in told.configs}["cleanup.policy"] == "compact"
 
@@ -146,7 +149,9 @@ async def test_nobody_writes_to_it(stage: Stage) -> None:
     )
     assert grown.results[0].error_code == errors.INVALID_TOPIC
     change = ChangeConfig(name="retention.ms", config_operation=0, value="1")
-    resource = ChangeResource(resource_type=2, resource_name=NAME, configs=[change])
+    resource = ChangeResource(
+        resource_type=ConfigResourceType.TOPIC, resource_name=NAME, configs=[change]
+    )
     altered = await client.hears(
         IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
     )
