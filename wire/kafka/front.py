@@ -43,6 +43,7 @@ from magnetar.wire.kafka.partition.inspectors import Inspectors
 from magnetar.wire.kafka.partition.logs import Logs
 
 if TYPE_CHECKING:
+    from magnetar.wire.kafka.session.handlers import RequestHandlers
     from magnetar.wire.kafka.session.session import KafkaSession
     from magnetar.wire.kafka.wire import KafkaWire
 
@@ -71,6 +72,7 @@ PARTS: Final = (
     ),
     "magnetar.wire.kafka.apis",
     "magnetar.wire.kafka.wire",
+    "magnetar.wire.kafka.session.handlers",
     "magnetar.wire.kafka.session.session",
 )
 """In an order in which none of them brings much along."""
@@ -150,6 +152,8 @@ class KafkaFront:
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
         self.lists = ListLock()
         self.cluster_id = ""
+        self._handlers: RequestHandlers | None = None
+        """Made with the first session."""
 
     @property
     def listeners(self) -> Sequence[Listener]:
@@ -188,6 +192,8 @@ class KafkaFront:
 
         def made(connection: Connection) -> tuple[KafkaWire, KafkaSession]:
             with self._lend():
+                from magnetar.wire.kafka.session.context import Caller
+                from magnetar.wire.kafka.session.handlers import RequestHandlers
                 from magnetar.wire.kafka.session.session import KafkaSession
                 from magnetar.wire.kafka.wire import KafkaWire
 
@@ -196,8 +202,10 @@ class KafkaFront:
             else:
                 host, port = connection.reached_at
                 address = Endpoint(self.options.host or host, port)
-            wire = KafkaWire()
-            return wire, KafkaSession(self, connection, wire, address, name)
+            if self._handlers is None:
+                self._handlers = RequestHandlers(self)
+            wire, caller = KafkaWire(), Caller(connection, address, name)
+            return wire, KafkaSession(self._handlers, caller, wire)
 
         return made
 

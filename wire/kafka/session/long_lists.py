@@ -14,7 +14,7 @@ from magnetar.wire.kafka.apis import encode_listed, encode_parts
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.codec.declare import Message, Response
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.session.context import RequestContext
 
 Thing = TypeVar("Thing")
 
@@ -23,7 +23,7 @@ FEW: Final = 100
 
 
 async def long_list(
-    asked: KafkaRequest,
+    context: RequestContext,
     response: Response,
     things: Sequence[Thing],
     make: Callable[[Thing], Awaitable[Message]],
@@ -34,8 +34,8 @@ async def long_list(
     async for thing in Cooperative(things):
         made.append(await make(thing))
         if len(made) == FEW:
-            parts.append(encode_parts(asked.key, asked.version, made))
+            parts.append(encode_parts(context.key, context.version, made))
             made.clear()
-    parts.append(encode_parts(asked.key, asked.version, made))
-    whose = (asked.key, asked.version, asked.correlation_id)
+    parts.append(encode_parts(context.key, context.version, made))
+    whose = (context.key, context.version, context.correlation_id)
     return encode_listed(whose, response, len(things), parts)

@@ -7,7 +7,7 @@ this server can do, and is to know it. Nobody has to prove anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated
 from magnetar.wire.kafka.api_keys import ApiKey
@@ -25,45 +25,49 @@ from magnetar.wire.kafka.messages.sasl import (
 )
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.broker.access import Access
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 
-async def on_sasl_handshake(session: KafkaSession, asked: KafkaRequest) -> SaslHandshakeResponse:
-    request = asked.request
-    assert isinstance(request, SaslHandshakeRequest)
-    mechanisms = session.broker.access.mechanisms
-    begin = mechanisms.get(request.mechanism)
-    if begin is None:
-        code = UNSUPPORTED_SASL_MECHANISM
-    else:
-        code, session.proof = NONE, begin()
-    return SaslHandshakeResponse(error_code=code, mechanisms=sorted(mechanisms))
+class SaslHandlers:
+    """SaslHandshake and SaslAuthenticate."""
 
+    def __init__(self, access: Access) -> None:
+        self._access = access
 
-async def on_sasl_authenticate(
-    session: KafkaSession, asked: KafkaRequest
-) -> SaslAuthenticateResponse:
-    request = asked.request
-    assert isinstance(request, SaslAuthenticateRequest)
-    told = SaslAuthenticateResponse(error_code=NONE, error_message=None, auth_bytes=b"")
-    proof = session.proof
-    if proof is None:
-        told.error_code = ILLEGAL_SASL_STATE
-        told.error_message = "SaslAuthenticate request received before a SaslHandshake"
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.SASL_HANDSHAKE: self.on_sasl_handshake,
+            ApiKey.SASL_AUTHENTICATE: self.on_sasl_authenticate,
+        }
+
+    async def on_sasl_handshake(
+        self, context: RequestContext, request: SaslHandshakeRequest
+    ) -> SaslHandshakeResponse:
+        mechanisms = self._access.mechanisms
+        begin = mechanisms.get(request.mechanism)
+        if begin is None:
+            code = UNSUPPORTED_SASL_MECHANISM
+        else:
+            code, context.caller.proof = NONE, begin()
+        return SaslHandshakeResponse(error_code=code, mechanisms=sorted(mechanisms))
+
+    async def on_sasl_authenticate(
+        self, context: RequestContext, request: SaslAuthenticateRequest
+    ) -> SaslAuthenticateResponse:
+        told = SaslAuthenticateResponse(error_code=NONE, error_message=None, auth_bytes=b"")
+        proof = context.caller.proof
+        if proof is None:
+            told.error_code = ILLEGAL_SASL_STATE
+            told.error_message = "SaslAuthenticate request received before a SaslHandshake"
+            return told
+        try:
+            told.auth_bytes = proof.hear(request.auth_bytes)
+        except Unauthenticated as error:
+            context.caller.proof = None
+            told.error_code, told.error_message = SASL_AUTHENTICATION_FAILED, str(error)
+            return told
+        if proof.who:
+            context.caller.principal, context.caller.proof = proof.who, None
         return told
-    try:
-        told.auth_bytes = proof.hear(request.auth_bytes)
-    except Unauthenticated as error:
-        session.proof = None
-        told.error_code, told.error_message = SASL_AUTHENTICATION_FAILED, str(error)
-        return told
-    if proof.who:
-        session.who, session.proof = proof.who, None
-    return told
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.SASL_HANDSHAKE: on_sasl_handshake,
-    ApiKey.SASL_AUTHENTICATE: on_sasl_authenticate,
-}

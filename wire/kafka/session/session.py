@@ -1,9 +1,9 @@
-"""The session of one connection: who handles which request, and what keeps their order.
+"""The session of one connection: what keeps the order of its requests, and begins each.
 
-A handler is a function of (session, request) that returns the response. Kafka promises that the
-requests of a connection are processed one after the other, and some clients count on it: a request
-begins when all before it are answered, as a task of its own. Only a produce need not wait for the
-produces before it: it is plain where its topics are loaded, batches go to storage in the order they
+Who answers which kind of request is told in `handlers.py`. Kafka promises that the requests of a
+connection are processed one after the other, and some clients count on it: a request begins when
+all before it are answered, as a task of its own. Only a produce need not wait for the produces
+before it: it is plain where its topics are loaded, batches go to storage in the order they
 came, and its response is packed when they are stored. While it has to load a topic, what comes
 behind it waits (`hold_for`). A fetch of what is at hand is plain, too, and answered at once.
 
@@ -15,65 +15,26 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.broker.access import ANYBODY, Conversation
-from magnetar.core.broker.publish_throttle import PublishThrottle
 from magnetar.core.kernel.errors import Unauthorized
-from magnetar.core.link.connection import Connection
 from magnetar.core.link.memory.pauses import PAUSE_LATER, PAUSE_PUBLISHES
 from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
 from magnetar.wire.kafka.codec.declare import Response
-from magnetar.wire.kafka.partition.inspectors import Account
-from magnetar.wire.kafka.session import rights, sasl, versions
-from magnetar.wire.kafka.session.configs import acls, configs
-from magnetar.wire.kafka.session.fetch import delete_records, fetch, list_offsets
-from magnetar.wire.kafka.session.fetch.wakeup import Wakeup
-from magnetar.wire.kafka.session.groups import classic, consumer, group_tools, offsets
+from magnetar.wire.kafka.session import rights
+from magnetar.wire.kafka.session.context import Caller, RequestContext
 from magnetar.wire.kafka.session.pending import Pending
 from magnetar.wire.kafka.session.produce import produce, single_batch
-from magnetar.wire.kafka.session.topics import log_dirs, metadata, quorum, topic_changes
-from magnetar.wire.kafka.session.transactions import promises, transaction_tools, transactions
 from magnetar.wire.kafka.wire import KafkaRequest, KafkaWire, RepeatedProduce
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.addresses import Endpoint
-    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.session.handlers import RequestHandlers
 
 log = logging.getLogger(__name__)
 
-Told = Response | list[bytes] | None
-"""A response, or the pieces of one that is encoded already."""
-Handler = Callable[["KafkaSession", KafkaRequest], Awaitable[Told]]
-
-HANDLERS: Final[Mapping[int, Handler]] = {
-    **versions.HANDLERS,
-    **metadata.HANDLERS,
-    **fetch.HANDLERS,
-    **list_offsets.HANDLERS,
-    **delete_records.HANDLERS,
-    **log_dirs.HANDLERS,
-    **classic.HANDLERS,
-    **offsets.HANDLERS,
-    **consumer.HANDLERS,
-    **group_tools.HANDLERS,
-    **topic_changes.HANDLERS,
-    **configs.HANDLERS,
-    **transactions.HANDLERS,
-    **promises.HANDLERS,
-    **transaction_tools.HANDLERS,
-    **acls.HANDLERS,
-    **quorum.HANDLERS,
-    **sasl.HANDLERS,
-}
-"""By the kind of request; each answers later. Produce is not among them.
-
-Most are called now and run later. One that is plain, and returns what is to be awaited, does
-something at once: so it can see to it that two of a kind are done in their order, whichever
-connections they came from.
-"""
+Reply = Response | list[bytes] | None
+"""A response, the pieces of one that is encoded already, or None for none."""
 
 IDLE_SECONDS: Final = 600.0
 """Clients close connections that they have not used for nine minutes themselves."""
@@ -106,48 +67,23 @@ class KafkaSession:
         "_acting",
         "_busy",
         "_busy_at",
+        "_handlers",
         "_later",
-        "_told_of_end",
+        "_produce",
         "_weight",
-        "address",
-        "broker",
+        "caller",
         "connection",
-        "debts",
-        "front",
-        "gone",
-        "inspected",
-        "listener",
-        "proof",
-        "who",
         "wire",
     )
 
-    def __init__(
-        self,
-        front: KafkaFront,
-        connection: Connection,
-        wire: KafkaWire,
-        address: Endpoint,
-        listener: str,
-    ) -> None:
-        self.front = front
-        self.broker = front.broker
-        self.connection = connection
+    def __init__(self, handlers: RequestHandlers, caller: Caller, wire: KafkaWire) -> None:
+        self._handlers = handlers
+        self.caller = caller
+        self.connection = caller.connection
         self.wire = wire
-        self.address = address
-        """What clients of this listener are told of where we are."""
-        self.listener = listener
-        self.inspected = Account()
-        self.gone = False
-        self.who = ANYBODY
-        self.proof: Conversation | None = None
-        """Who it is, in the course of being proved."""
-        self.debts = PublishThrottle(
-            front.broker.clock, front.broker.spawn, connection, self._still_here
-        )
+        self._produce = handlers.produce(caller, self)
         self._weight = [0, 0]
         """Of the large requests that are not answered, and of produces that wait: see `_weigh`."""
-        self._told_of_end: set[Wakeup] = set()
         self._busy = False
         """A task answers a request, or loads the topics of a produce: what comes later waits."""
         self._busy_at = -1
@@ -215,31 +151,41 @@ class KafkaSession:
 
     def _begin(self, asked: KafkaRequest) -> None:
         self._busy_at = asked.key
+        handlers, caller = self._handlers, self.caller
         try:
             if isinstance(asked, RepeatedProduce):
-                rights.check_named(self.broker.access, self.who, asked.key, asked.shape.asked_of)
-                if single_batch.begin(self, asked):
+                named = asked.shape.asked_of
+                rights.check_named(handlers.access, caller.principal, asked.key, named)
+                if single_batch.begin(self._produce, asked):
                     return
             else:
-                rights.check(self.broker.access, self.who, asked.key, asked.request)
+                rights.check(handlers.access, caller.principal, asked.key, asked.request)
         except Unauthorized as error:
             self.connection.end(str(error))
             return
-        if asked.key == FETCH and (response := fetch.at_once(self, asked)) is not None:
-            self.answer(asked, response)
-            return
         if asked.key == PRODUCE:
-            produce.on_produce(self, asked)
-        elif asked.key in HANDLERS:
-            self.hold_for(self._answer_with(asked, HANDLERS[asked.key](self, asked)))
+            produce.on_produce(self._produce, asked)
+        elif asked.key == FETCH and (response := self._handlers.fetch.at_once(caller, asked)):
+            self.answer(asked, response)
+        elif asked.key in handlers.by_key:
+            self.hold_for(self._answer_with(asked, self._handled(asked)))
         else:
             self.connection.complain("requests not served", f"closed: API {asked.key}")
             self.connection.end(f"API {asked.key} is not served")
 
+    def _handled(self, asked: KafkaRequest) -> Awaitable[Reply]:
+        """From here on its handler alone has the request, and lets it go when it likes."""
+        context = RequestContext(
+            asked.key, asked.version, asked.correlation_id, asked.client_id, self.caller
+        )
+        reply = self._handlers.by_key[asked.key](context, asked.request)
+        asked.let_go()
+        return reply
+
     def hold_for(self, work: Awaitable[None]) -> None:
         """What comes from now on waits until that is done."""
         self._busy = True
-        self.broker.spawn(self._done, work)
+        self._handlers.spawn(self._done, work)
 
     async def _done(self, work: Awaitable[None]) -> None:
         try:
@@ -251,7 +197,7 @@ class KafkaSession:
             self._busy = False
             self._act_on_later()
 
-    async def _answer_with(self, asked: KafkaRequest, response: Awaitable[Told]) -> None:
+    async def _answer_with(self, asked: KafkaRequest, response: Awaitable[Reply]) -> None:
         made = await response
         self.connection.begin()
         try:
@@ -279,9 +225,9 @@ class KafkaSession:
         self._later.clear()
         self.connection.end("this server failed")
 
-    def answer(self, asked: KafkaRequest, response: Told) -> None:
+    def answer(self, asked: KafkaRequest, response: Reply) -> None:
         """Pack the response, or that there is none."""
-        if not self.gone:
+        if not self.caller.gone:
             if asked.weight:
                 self._relieve(asked)
             self.wire.answer(asked, response)
@@ -289,7 +235,7 @@ class KafkaSession:
 
     def answer_packed(self, asked: KafkaRequest, packed: bytes) -> None:
         """Likewise, a response that is packed."""
-        if not self.gone:
+        if not self.caller.gone:
             if asked.weight:
                 self._relieve(asked)
             self.wire.answer_packed(asked, [packed])
@@ -308,9 +254,6 @@ class KafkaSession:
         if self.connection.paused & PAUSE_PUBLISHES and 2 * self.wire.waiting <= WAITING_MAX:
             self.connection.resume(PAUSE_PUBLISHES)
 
-    def _still_here(self, _now: float) -> bool:
-        return not self.gone
-
     # -- life ---------------------------------------------------------------------------------
 
     @property
@@ -322,28 +265,15 @@ class KafkaSession:
         """There is nothing to ask: the next look ends the connection."""
 
     def relieved(self) -> None:
-        """The client has taken what was sent: who held back looks again."""
-        for news in self._told_of_end:
-            news.wake()
+        """The client has taken what was sent."""
+        self.caller.relieved()
 
     def closed(self, reason: str) -> None:
         """The connection is gone."""
         del reason
-        self.gone = True
+        self.caller.closed()
         self.wire.close()
         self.wire.let_go()
         self._later.clear()
         self.connection.has_answered(self._weight[False])
         self.connection.stored(self._weight[True])
-        for news in self._told_of_end:
-            news.wake()
-
-    @contextmanager
-    def told_of_end(self) -> Iterator[Wakeup]:
-        """Somebody who waits, and need not any more when the connection is gone, or has room."""
-        news = Wakeup()
-        self._told_of_end.add(news)
-        try:
-            yield news
-        finally:
-            self._told_of_end.discard(news)

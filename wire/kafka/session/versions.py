@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import INVALID_REQUEST, NONE, UNSUPPORTED_VERSION
@@ -13,10 +13,7 @@ from magnetar.wire.kafka.messages.basics import (
     ApiVersionsResponse,
     SupportedApi,
 )
-
-if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 NAMED_VERSION: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII)
@@ -76,9 +73,11 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
 """What we say that we serve; nothing without a handler is among it."""
 
 
-async def on_api_versions(_session: KafkaSession, asked: KafkaRequest) -> ApiVersionsResponse:
+async def on_api_versions(
+    context: RequestContext, request: ApiVersionsRequest | None
+) -> ApiVersionsResponse:
     return ApiVersionsResponse(
-        error_code=_refusal(asked),
+        error_code=_refusal(context.version, request),
         api_keys=[
             SupportedApi(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in SERVED.items()
@@ -86,15 +85,13 @@ async def on_api_versions(_session: KafkaSession, asked: KafkaRequest) -> ApiVer
     )
 
 
-def _refusal(asked: KafkaRequest) -> int:
+def _refusal(version: int, request: ApiVersionsRequest | None) -> int:
     """A version that we do not know is answered all the same; from 3 on a client has a name."""
-    request = asked.request
     if request is None:
         return UNSUPPORTED_VERSION
-    assert isinstance(request, ApiVersionsRequest)
     said = (request.client_software_name, request.client_software_version)
-    named = asked.version < NAMED_VERSION or all(_NAME.fullmatch(name) for name in said)
+    named = version < NAMED_VERSION or all(_NAME.fullmatch(name) for name in said)
     return NONE if named else INVALID_REQUEST
 
 
-HANDLERS: Final[Mapping[int, Any]] = {ApiKey.API_VERSIONS: on_api_versions}
+HANDLERS: Final[Mapping[int, Handler]] = {ApiKey.API_VERSIONS: on_api_versions}

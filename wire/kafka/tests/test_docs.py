@@ -8,7 +8,6 @@ from pathlib import Path
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.configs import TOPIC
 from magnetar.wire.kafka.groups.configs import GROUP
-from magnetar.wire.kafka.session.session import HANDLERS
 from magnetar.wire.kafka.session.versions import SERVED
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "kafka.md").read_text(encoding="utf-8")
@@ -18,10 +17,6 @@ def test_the_table_of_apis_is_what_is_served() -> None:
     rows = re.findall(r"^\| (\d+) \| (\w+) \| (\d+)(?:-(\d+))? \|", PAGE, re.MULTILINE)
     said = {int(key): (name, int(low), int(high or low)) for key, name, low, high in rows}
     assert said == {key: (APIS[key].name, *versions) for key, versions in SERVED.items()}
-
-
-def test_what_is_served_has_a_handler_and_the_other_way_round() -> None:
-    assert {*HANDLERS, 0} == set(SERVED)
 
 
 def test_what_is_served_can_be_read() -> None:

@@ -27,7 +27,7 @@ async def test_a_client_is_told_what_its_listener_advertises(
     connection: Any = Line()
     async with running() as broker:
         _, session = KafkaFront(broker, options).listener("kafka")(connection)
-        assert session.address == told
+        assert session.caller.endpoint == told
 
 
 async def test_a_cluster_keeps_its_id() -> None:

@@ -7,7 +7,7 @@ their users that security is off. Not to serve these would end them in a trace o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import SECURITY_DISABLED
@@ -18,37 +18,37 @@ from magnetar.wire.kafka.messages.acls import (
     DeleteAclsFilterResult,
     DeleteAclsRequest,
     DeleteAclsResponse,
+    DescribeAclsRequest,
     DescribeAclsResponse,
 )
-
-if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 REASON: Final = "No Authorizer is configured."
 
 
-async def on_describe_acls(_session: KafkaSession, _asked: KafkaRequest) -> DescribeAclsResponse:
+async def on_describe_acls(
+    _context: RequestContext, _request: DescribeAclsRequest
+) -> DescribeAclsResponse:
     return DescribeAclsResponse(error_code=SECURITY_DISABLED, error_message=REASON, resources=[])
 
 
-async def on_create_acls(_session: KafkaSession, asked: KafkaRequest) -> CreateAclsResponse:
-    request = asked.request
-    assert isinstance(request, CreateAclsRequest)
+async def on_create_acls(
+    _context: RequestContext, request: CreateAclsRequest
+) -> CreateAclsResponse:
     refused = AclCreationResult(error_code=SECURITY_DISABLED, error_message=REASON)
     return CreateAclsResponse(results=[refused] * len(request.creations))
 
 
-async def on_delete_acls(_session: KafkaSession, asked: KafkaRequest) -> DeleteAclsResponse:
-    request = asked.request
-    assert isinstance(request, DeleteAclsRequest)
+async def on_delete_acls(
+    _context: RequestContext, request: DeleteAclsRequest
+) -> DeleteAclsResponse:
     refused = DeleteAclsFilterResult(
         error_code=SECURITY_DISABLED, error_message=REASON, matching_acls=[]
     )
     return DeleteAclsResponse(filter_results=[refused] * len(request.filters))
 
 
-HANDLERS: Final[Mapping[int, Any]] = {
+HANDLERS: Final[Mapping[int, Handler]] = {
     ApiKey.DESCRIBE_ACLS: on_describe_acls,
     ApiKey.CREATE_ACLS: on_create_acls,
     ApiKey.DELETE_ACLS: on_delete_acls,

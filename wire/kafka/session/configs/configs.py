@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from magnetar.core.kernel.cooperation import Cooperative
+
+from magnetar.core.kernel.cooperation import Cooperative, ListLock
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.api_keys import ApiKey
@@ -48,8 +49,8 @@ from magnetar.wire.kafka.messages.configs import (
 )
 from magnetar.wire.kafka.session.configs.resources import (
     FROM_DEFAULT,
-    RESOURCES,
     Change,
+    ConfigResources,
     Configs,
     Resource,
     Shown,
@@ -57,8 +58,7 @@ from magnetar.wire.kafka.session.configs.resources import (
 from magnetar.wire.kafka.session.long_lists import FEW, long_list
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""
@@ -69,67 +69,153 @@ KINDS_VERSION: Final = 1
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 
 
-def _resource(kind: int, place: int) -> Resource:
-    """What it is that stands there in a request."""
-    if place >= RESOURCES_MAX:
-        raise KafkaRefusal(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
-    found = RESOURCES.get(kind)
-    if found is None:
-        raise KafkaRefusal(INVALID_REQUEST, f"Unsupported resource type: {kind}")
-    return found
+class ConfigHandlers:
+    """DescribeConfigs, ListConfigResources, AlterConfigs and IncrementalAlterConfigs."""
 
+    def __init__(self, resources: ConfigResources, lists: ListLock) -> None:
+        self._resources = resources
+        self._lists = lists
 
-# -- showing --------------------------------------------------------------------------------------
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.DESCRIBE_CONFIGS: self.on_describe_configs,
+            ApiKey.ALTER_CONFIGS: self.on_alter_configs,
+            ApiKey.INCREMENTAL_ALTER_CONFIGS: self.on_incremental_alter_configs,
+            ApiKey.LIST_CONFIG_RESOURCES: self.on_list_config_resources,
+        }
 
+    def _resource(self, kind: int, place: int) -> Resource:
+        """What it is that stands there in a request."""
+        if place >= RESOURCES_MAX:
+            raise KafkaRefusal(INVALID_REQUEST, f"more than {RESOURCES_MAX} resources are too many")
+        found = self._resources.by_type.get(kind)
+        if found is None:
+            raise KafkaRefusal(INVALID_REQUEST, f"Unsupported resource type: {kind}")
+        return found
 
-async def on_describe_configs(session: KafkaSession, asked: KafkaRequest) -> list[bytes] | None:
-    request = asked.request
-    assert isinstance(request, DescribeConfigsRequest)
-    if len(request.resources) <= FEW:
-        return await _all_described(session, asked, request)
-    # A request of 150 KB is answered with 25 MB.
-    with session.told_of_end() as news:
-        return await session.front.lists.make(
-            session,
-            lambda: partial(news.wait, math.inf),
-            partial(_all_described, session, asked, request),
+    async def on_describe_configs(
+        self, context: RequestContext, request: DescribeConfigsRequest
+    ) -> list[bytes] | None:
+        if len(request.resources) <= FEW:
+            return await self._all_described(context, request)
+        # A request of 150 KB is answered with 25 MB.
+        with context.caller.wakeup() as news:
+            return await self._lists.make(
+                context.caller,
+                lambda: partial(news.wait, math.inf),
+                partial(self._all_described, context, request),
+            )
+
+    async def _all_described(
+        self, context: RequestContext, request: DescribeConfigsRequest
+    ) -> list[bytes]:
+        async def described(thing: tuple[int, DescribeResource]) -> DescribedResource:
+            return await self._described(context.caller, request, thing)
+
+        things = list(enumerate(request.resources))
+        return await long_list(context, DescribeConfigsResponse(results=[]), things, described)
+
+    async def _described(
+        self, caller: Caller, request: DescribeConfigsRequest, thing: tuple[int, DescribeResource]
+    ) -> DescribedResource:
+        place, resource = thing
+        told = DescribedResource(
+            error_code=NONE,
+            error_message=None,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=[],
+        )
+        keys = resource.configuration_keys
+        try:
+            known = self._resource(resource.resource_type, place)
+            found = await known.show(caller, resource.resource_name)
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.error_message = told_of(error)
+            return told
+        told.configs = [
+            _described_config(
+                request, one, known.table[one.name], read_only=one.name in known.fixed
+            )
+            for one in found
+            if not keys or one.name in keys
+        ]
+        return told
+
+    async def on_list_config_resources(
+        self, context: RequestContext, request: ListConfigResourcesRequest
+    ) -> ListConfigResourcesResponse:
+        known = {*self._resources.by_type, LOGGERS, CLIENT_METRICS}
+        kinds = set(request.resource_types) or known
+        if context.version < KINDS_VERSION:
+            kinds = {CLIENT_METRICS}
+        if not kinds <= known:
+            return ListConfigResourcesResponse(error_code=UNSUPPORTED_VERSION, config_resources=[])
+        try:
+            listed = [
+                ListedResource(resource_name=name, resource_type=kind)
+                for kind in sorted(kinds & set(self._resources.by_type))
+                for name in await self._resources.by_type[kind].names()
+            ]
+        except BrokerError as error:
+            return ListConfigResourcesResponse(error_code=code_of(error), config_resources=[])
+        return ListConfigResourcesResponse(error_code=NONE, config_resources=listed)
+
+    async def on_alter_configs(
+        self, context: RequestContext, request: AlterConfigsRequest
+    ) -> AlterConfigsResponse:
+        """All configs of something anew: what is not named goes back to its default."""
+
+        def anew(known: Resource, resource: AlterResource) -> Change:
+            said = resource.configs
+            _check_words([one.name for one in said], [one.value for one in said])
+            wanted = {one.name: one.value for one in said}
+            return lambda _: {name: _checked(known, name, value) for name, value in wanted.items()}
+
+        return AlterConfigsResponse(
+            responses=await self._altered(request.resources, anew, request.validate_only)
         )
 
+    async def on_incremental_alter_configs(
+        self, context: RequestContext, request: IncrementalAlterConfigsRequest
+    ) -> IncrementalAlterConfigsResponse:
+        """Some configs of something: the others stay."""
 
-async def _all_described(
-    session: KafkaSession, asked: KafkaRequest, request: DescribeConfigsRequest
-) -> list[bytes]:
-    async def described(thing: tuple[int, DescribeResource]) -> DescribedResource:
-        place, resource = thing
-        return await _described(session, request, resource, place)
+        def changed(known: Resource, resource: ChangeResource) -> Change:
+            return partial(_changed, known, resource.configs)
 
-    things = list(enumerate(request.resources))
-    return await long_list(asked, DescribeConfigsResponse(results=[]), things, described)
+        return IncrementalAlterConfigsResponse(
+            responses=await self._altered(request.resources, changed, request.validate_only)
+        )
 
-
-async def _described(
-    session: KafkaSession, request: DescribeConfigsRequest, resource: DescribeResource, place: int
-) -> DescribedResource:
-    told = DescribedResource(
-        error_code=NONE,
-        error_message=None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=[],
-    )
-    keys = resource.configuration_keys
-    try:
-        known = _resource(resource.resource_type, place)
-        found = await known.show(session, resource.resource_name)
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.error_message = told_of(error)
+    async def _altered(
+        self,
+        resources: Sequence[Any],
+        change_of: Callable[[Resource, Any], Change],
+        validate_only: bool,
+    ) -> list[AlteredResource]:
+        told = []
+        times = Counter((one.resource_type, one.resource_name) for one in resources)
+        async for place, resource in Cooperative(enumerate(resources)):
+            kind, name = resource.resource_type, resource.resource_name
+            code, message = NONE, None
+            try:
+                known = self._resource(kind, place)
+                if times[kind, name] > 1:
+                    raise KafkaRefusal(
+                        INVALID_REQUEST, f"{known.kind} {name} is named more than once"
+                    )
+                change = change_of(known, resource)
+                await known.change(name, change, not validate_only)
+            except (BrokerError, KafkaRefusal) as error:
+                code, message = told_of(error)
+            told.append(
+                AlteredResource(
+                    error_code=code, error_message=message, resource_type=kind, resource_name=name
+                )
+            )
         return told
-    told.configs = [
-        _described_config(request, one, known.table[one.name], read_only=one.name in known.fixed)
-        for one in found
-        if not keys or one.name in keys
-    ]
-    return told
 
 
 def _described_config(
@@ -151,92 +237,6 @@ def _described_config(
         config_type=config.kind,
         documentation=config.documentation if request.include_documentation else None,
     )
-
-
-# -- listing --------------------------------------------------------------------------------------
-
-
-async def on_list_config_resources(
-    session: KafkaSession, asked: KafkaRequest
-) -> ListConfigResourcesResponse:
-    request = asked.request
-    assert isinstance(request, ListConfigResourcesRequest)
-    known = {*RESOURCES, LOGGERS, CLIENT_METRICS}
-    kinds = set(request.resource_types) or known
-    if asked.version < KINDS_VERSION:
-        kinds = {CLIENT_METRICS}
-    if not kinds <= known:
-        return ListConfigResourcesResponse(error_code=UNSUPPORTED_VERSION, config_resources=[])
-    try:
-        listed = [
-            ListedResource(resource_name=name, resource_type=kind)
-            for kind in sorted(kinds & set(RESOURCES))
-            for name in await RESOURCES[kind].names(session)
-        ]
-    except BrokerError as error:
-        return ListConfigResourcesResponse(error_code=code_of(error), config_resources=[])
-    return ListConfigResourcesResponse(error_code=NONE, config_resources=listed)
-
-
-# -- changing -------------------------------------------------------------------------------------
-
-
-async def on_alter_configs(session: KafkaSession, asked: KafkaRequest) -> AlterConfigsResponse:
-    """All configs of something anew: what is not named goes back to its default."""
-    request = asked.request
-    assert isinstance(request, AlterConfigsRequest)
-
-    def anew(known: Resource, resource: AlterResource) -> Change:
-        said = resource.configs
-        _check_words([one.name for one in said], [one.value for one in said])
-        wanted = {one.name: one.value for one in said}
-        return lambda _: {name: _checked(known, name, value) for name, value in wanted.items()}
-
-    return AlterConfigsResponse(
-        responses=await _altered(session, request.resources, anew, request.validate_only)
-    )
-
-
-async def on_incremental_alter_configs(
-    session: KafkaSession, asked: KafkaRequest
-) -> IncrementalAlterConfigsResponse:
-    """Some configs of something: the others stay."""
-    request = asked.request
-    assert isinstance(request, IncrementalAlterConfigsRequest)
-
-    def changed(known: Resource, resource: ChangeResource) -> Change:
-        return partial(_changed, known, resource.configs)
-
-    return IncrementalAlterConfigsResponse(
-        responses=await _altered(session, request.resources, changed, request.validate_only)
-    )
-
-
-async def _altered(
-    session: KafkaSession,
-    resources: Sequence[Any],
-    change_of: Callable[[Resource, Any], Change],
-    validate_only: bool,
-) -> list[AlteredResource]:
-    told = []
-    times = Counter((one.resource_type, one.resource_name) for one in resources)
-    async for place, resource in Cooperative(enumerate(resources)):
-        kind, name = resource.resource_type, resource.resource_name
-        code, message = NONE, None
-        try:
-            known = _resource(kind, place)
-            if times[kind, name] > 1:
-                raise KafkaRefusal(INVALID_REQUEST, f"{known.kind} {name} is named more than once")
-            change = change_of(known, resource)
-            await known.change(session, name, change, not validate_only)
-        except (BrokerError, KafkaRefusal) as error:
-            code, message = told_of(error)
-        told.append(
-            AlteredResource(
-                error_code=code, error_message=message, resource_type=kind, resource_name=name
-            )
-        )
-    return told
 
 
 def _check_words(names: Sequence[str], values: Sequence[str | None]) -> None:
@@ -284,12 +284,3 @@ def _relisted(known: Resource, own: Configs, name: str, value: str, operation: i
     if operation == SUBTRACT:
         return ",".join(one for one in present if one not in told)
     return ",".join(present + [one for one in told if one not in present])
-
-
-Handler = Callable[["KafkaSession", "KafkaRequest"], Awaitable[Any]]
-HANDLERS: Final[Mapping[int, Handler]] = {
-    ApiKey.DESCRIBE_CONFIGS: on_describe_configs,
-    ApiKey.ALTER_CONFIGS: on_alter_configs,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: on_incremental_alter_configs,
-    ApiKey.LIST_CONFIG_RESOURCES: on_list_config_resources,
-}

@@ -25,8 +25,12 @@ from magnetar.wire.kafka.session.topics.creation import is_there
 from magnetar.wire.kafka.session.topics.metadata import all_names
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.front import KafkaFront
-    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.stored_configs import Configured
+    from magnetar.wire.kafka.session.context import Caller
 
 FROM_TOPIC: Final = 1
 FROM_SERVER: Final = 4
@@ -51,68 +55,159 @@ class Resource(NamedTuple):
 
     kind: str
     table: Mapping[str, Config]
-    show: Callable[[KafkaSession, str], Awaitable[list[Shown]]]
-    change: Callable[[KafkaSession, str, Change, bool], Awaitable[None]]
+    show: Callable[[Caller, str], Awaitable[list[Shown]]]
+    change: Callable[[str, Change, bool], Awaitable[None]]
     """The last argument says whether it is meant."""
-    names: Callable[[KafkaSession], Awaitable[list[str]]]
+    names: Callable[[], Awaitable[list[str]]]
     """What there is of the kind; of groups, those that were told something."""
     fixed: frozenset[str] = frozenset()
     """Configs that clients may only look at."""
 
 
-# -- topics ---------------------------------------------------------------------------------------
-
-
-def of_new_topic(front: KafkaFront, wanted: Mapping[str, str]) -> list[Shown]:
+def of_new_topic(defaults: Mapping[str, str], wanted: Mapping[str, str]) -> list[Shown]:
     """What a topic has that is made with these."""
     plain = {name: config.default for name, config in configs.TOPIC.items()}
-    return _shown_topic(front, wanted, {**plain, **front.defaults, **wanted})
+    return _shown_topic(defaults, wanted, {**plain, **defaults, **wanted})
 
 
 def _shown_topic(
-    front: KafkaFront, own: Mapping[str, str], found: Mapping[str, str]
+    defaults: Mapping[str, str], own: Mapping[str, str], found: Mapping[str, str]
 ) -> list[Shown]:
     def source(name: str) -> int:
         if name in own:
             return FROM_TOPIC
         usual = configs.TOPIC[name].default
-        return FROM_DEFAULT if front.defaults.get(name, usual) == usual else FROM_SERVER
+        return FROM_DEFAULT if defaults.get(name, usual) == usual else FROM_SERVER
 
     return [Shown(name, value, source(name)) for name, value in sorted(found.items())]
 
 
-async def _of_topic(session: KafkaSession, text: str) -> list[Shown]:
-    if internal.is_meant(text):
-        await internal.check_is_there(session)
-        return of_new_topic(session.front, internal.CONFIGS)
-    name = await _named(session, text)
-    effective = await session.broker.catalog.effective(name)
-    own = effective.configs
-    return _shown_topic(session.front, own, configs.shown(effective, session.front.defaults))
+class ConfigResources:
+    """Topics, this broker and groups: how their configs are shown and changed."""
 
+    def __init__(
+        self,
+        broker: Broker,
+        groups: GroupCoordinator,
+        records: Records,
+        configured: Configured,
+        options: KafkaOptions,
+        defaults: Mapping[str, str],
+    ) -> None:
+        self._broker = broker
+        self._groups = groups
+        self._records = records
+        self._configured = configured
+        self._options = options
+        self._defaults = defaults
+        topic, node, group = (
+            Resource("topic", configs.TOPIC, self._of_topic, self._change_topic, self._topics),
+            Resource("broker", BROKER, self._of_broker, self._change_broker, self._brokers, FIXED),
+            Resource("group", GROUP, self._of_group, self._change_group, self._configured_groups),
+        )
+        self.by_type: Mapping[int, Resource] = {
+            ConfigResourceType.TOPIC: topic,
+            ConfigResourceType.BROKER: node,
+            ConfigResourceType.GROUP: group,
+        }
 
-async def _named(session: KafkaSession, text: str) -> TopicName:
-    name = topic_of(text)
-    if not await is_there(session.broker, name):
-        raise TopicNotFound(f"topic {text} does not exist")
-    return name
+    async def _topics(self) -> list[str]:
+        return await all_names(self._broker, self._records)
 
+    async def _of_topic(self, _caller: Caller, text: str) -> list[Shown]:
+        if internal.is_meant(text):
+            await internal.check_is_there(self._records)
+            return of_new_topic(self._defaults, internal.CONFIGS)
+        name = await self._named(text)
+        effective = await self._broker.catalog.effective(name)
+        own = effective.configs
+        return _shown_topic(self._defaults, own, configs.shown(effective, self._defaults))
 
-async def _change_topic(session: KafkaSession, text: str, change: Change, for_real: bool) -> None:
-    internal.refuse_change(text)
-    name = await _named(session, text)
-    catalog = session.broker.catalog
-    async with catalog.changing(name.namespace):
-        decided: TopicPolicies = await catalog.topic_policies(name)
-        wanted = change(dict(decided.configs))
-        configs.check_together(wanted)
-        if for_real:
-            applied = configs.applied(decided, wanted, session.front.defaults)
-            await catalog.set_topic_policies(name, applied)
-    session.broker.policies_changed(name.namespace)
+    async def _named(self, text: str) -> TopicName:
+        name = topic_of(text)
+        if not await is_there(self._broker, name):
+            raise TopicNotFound(f"topic {text} does not exist")
+        return name
 
+    async def _change_topic(self, text: str, change: Change, for_real: bool) -> None:
+        internal.refuse_change(text)
+        name = await self._named(text)
+        catalog = self._broker.catalog
+        async with catalog.changing(name.namespace):
+            decided: TopicPolicies = await catalog.topic_policies(name)
+            wanted = change(dict(decided.configs))
+            configs.check_together(wanted)
+            if for_real:
+                applied = configs.applied(decided, wanted, self._defaults)
+                await catalog.set_topic_policies(name, applied)
+        self._broker.policies_changed(name.namespace)
 
-# -- the broker -----------------------------------------------------------------------------------
+    async def _of_broker(self, caller: Caller, name: str) -> list[Shown]:
+        self._check_broker(name)
+        options = self._options
+        host, port = caller.endpoint
+        creation = self._broker.settings.defaults.auto_topic_creation
+        values = {
+            "broker.id": str(options.node_id),
+            "advertised.listeners": f"PLAINTEXT://{host}:{port}",
+            "auto.create.topics.enable": str(creation.allowed).lower(),
+            "num.partitions": str(options.partitions),
+            "default.replication.factor": "1",
+            "min.insync.replicas": "1",
+            "message.max.bytes": self._defaults[configs.MAX_MESSAGE_BYTES],
+            "log.retention.ms": self._defaults[configs.RETENTION_MS],
+            "log.cleanup.policy": "delete",
+            "log.message.timestamp.type": configs.CREATE_TIME,
+            "delete.topic.enable": "true",
+            "log.dirs": options.data_dir,
+            "offsets.topic.num.partitions": str(internal.PARTITIONS),
+            "offsets.topic.replication.factor": "1",
+        }
+        known = [Shown(name, values[name], FROM_SERVER) for name in BROKER if name in values]
+        return known + [Shown(name, UNTHROTTLED, FROM_DEFAULT) for name in sorted(THROTTLES)]
+
+    async def _change_broker(self, name: str, change: Change, _for_real: bool) -> None:
+        """Throttles may be taken back, which they are; nothing can be set."""
+        self._check_broker(name)
+        before = dict.fromkeys(FIXED, "")
+        after = change(dict(before))
+        touched = sorted({one for one in {*before, *after} if before.get(one) != after.get(one)})
+        if touched:
+            raise KafkaRefusal(
+                INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(touched)}"
+            )
+
+    def _check_broker(self, name: str) -> None:
+        node = self._options.node_id
+        if name not in ("", str(node)):
+            raise KafkaRefusal(
+                INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
+            )
+
+    async def _brokers(self) -> list[str]:
+        return [str(self._options.node_id)]
+
+    async def _of_group(self, _caller: Caller, name: str) -> list[Shown]:
+        """A group need not be there to have configs; nothing waits here."""
+        _check_group(name)
+        configured = self._configured
+        own, common = configured.of(name), of_all(configured.options)
+
+        def shown(one: Config) -> Shown:
+            if one.name in own:
+                return Shown(one.name, own[one.name], FROM_GROUP)
+            value = common[one.name]
+            return Shown(one.name, value, FROM_DEFAULT if value == one.default else FROM_SERVER)
+
+        return sorted(map(shown, GROUP.values()))
+
+    async def _change_group(self, name: str, change: Change, for_real: bool) -> None:
+        _check_group(name)
+        await self._configured.change(name, change, for_real=for_real)
+        self._groups.retime(name)
+
+    async def _configured_groups(self) -> list[str]:
+        return self._configured.names()
 
 
 THROTTLES: Final = frozenset(
@@ -154,97 +249,8 @@ BROKER: Final[Mapping[str, Config]] = dict(
 FIXED: Final = frozenset(BROKER) - THROTTLES
 
 
-async def _of_broker(session: KafkaSession, name: str) -> list[Shown]:
-    _check_broker(session, name)
-    front, options = session.front, session.front.options
-    host, port = session.address
-    creation = session.broker.settings.defaults.auto_topic_creation
-    values = {
-        "broker.id": str(options.node_id),
-        "advertised.listeners": f"PLAINTEXT://{host}:{port}",
-        "auto.create.topics.enable": str(creation.allowed).lower(),
-        "num.partitions": str(options.partitions),
-        "default.replication.factor": "1",
-        "min.insync.replicas": "1",
-        "message.max.bytes": front.defaults[configs.MAX_MESSAGE_BYTES],
-        "log.retention.ms": front.defaults[configs.RETENTION_MS],
-        "log.cleanup.policy": "delete",
-        "log.message.timestamp.type": configs.CREATE_TIME,
-        "delete.topic.enable": "true",
-        "log.dirs": options.data_dir,
-        "offsets.topic.num.partitions": str(internal.PARTITIONS),
-        "offsets.topic.replication.factor": "1",
-    }
-    known = [Shown(name, values[name], FROM_SERVER) for name in BROKER if name in values]
-    return known + [Shown(name, UNTHROTTLED, FROM_DEFAULT) for name in sorted(THROTTLES)]
-
-
-async def _change_broker(session: KafkaSession, name: str, change: Change, _for_real: bool) -> None:
-    """Throttles may be taken back, which they are; nothing can be set."""
-    _check_broker(session, name)
-    before = dict.fromkeys(FIXED, "")
-    after = change(dict(before))
-    touched = sorted({one for one in {*before, *after} if before.get(one) != after.get(one)})
-    if touched:
-        raise KafkaRefusal(
-            INVALID_REQUEST, f"Cannot update these configs dynamically: {', '.join(touched)}"
-        )
-
-
-def _check_broker(session: KafkaSession, name: str) -> None:
-    node = session.front.options.node_id
-    if name not in ("", str(node)):
-        raise KafkaRefusal(
-            INVALID_REQUEST, f"Unexpected broker id, expected {node}, but received {name}"
-        )
-
-
-async def _brokers(session: KafkaSession) -> list[str]:
-    return [str(session.front.options.node_id)]
-
-
-# -- groups ---------------------------------------------------------------------------------------
-
-
-async def _of_group(session: KafkaSession, name: str) -> list[Shown]:
-    """A group need not be there to have configs; nothing waits here."""
-    _check_group(name)
-    configured = session.front.configured
-    own, common = configured.of(name), of_all(configured.options)
-
-    def shown(one: Config) -> Shown:
-        if one.name in own:
-            return Shown(one.name, own[one.name], FROM_GROUP)
-        value = common[one.name]
-        return Shown(one.name, value, FROM_DEFAULT if value == one.default else FROM_SERVER)
-
-    return sorted(map(shown, GROUP.values()))
-
-
-async def _change_group(session: KafkaSession, name: str, change: Change, for_real: bool) -> None:
-    _check_group(name)
-    await session.front.configured.change(name, change, for_real=for_real)
-    session.front.groups.retime(name)
-
-
 def _check_group(name: str) -> None:
     if not name:
         raise KafkaRefusal(
             INVALID_REQUEST, "a group has a name; there are no configs of all groups"
         )
-
-
-async def _configured_groups(session: KafkaSession) -> list[str]:
-    return session.front.configured.names()
-
-
-RESOURCES: Final[Mapping[int, Resource]] = {
-    ConfigResourceType.TOPIC: Resource("topic", configs.TOPIC, _of_topic, _change_topic, all_names),
-    ConfigResourceType.BROKER: Resource(
-        "broker", BROKER, _of_broker, _change_broker, _brokers, FIXED
-    ),
-    ConfigResourceType.GROUP: Resource(
-        "group", GROUP, _of_group, _change_group, _configured_groups
-    ),
-}
-"""By the number that requests have for it."""

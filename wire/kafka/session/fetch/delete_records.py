@@ -7,7 +7,7 @@ whole, so the first one may begin before the offset: clients leave out what is b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
@@ -30,45 +30,53 @@ from magnetar.wire.kafka.messages.records import (
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.partition.logs import PartitionLog
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.partition.logs import Logs, PartitionLog
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 ALL: Final = -1
 """Up to the end, wherever that is."""
 
 
-async def on_delete_records(session: KafkaSession, asked: KafkaRequest) -> DeleteRecordsResponse:
-    request = asked.request
-    assert isinstance(request, DeleteRecordsRequest)
-    return DeleteRecordsResponse(
-        topics=[
-            DeletedRecordsTopic(
-                name=topic.name,
-                partitions=[
-                    await _delete(session, topic.name, part)
-                    async for part in Cooperative(topic.partitions)
-                ],
-            )
-            async for topic in Cooperative(request.topics)
-        ]
-    )
+class DeleteRecordsHandlers:
+    """DeleteRecords."""
 
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
 
-async def _delete(
-    session: KafkaSession, name: str, part: DeleteRecordsPartition
-) -> DeletedRecordsPartition:
-    told = DeletedRecordsPartition(
-        partition_index=part.partition_index, low_watermark=-1, error_code=NONE
-    )
-    try:
-        internal.refuse_change(name)
-        log = await session.front.logs.get(name, part.partition_index)
-        await _delete_before(log, log.end if part.offset == ALL else part.offset)
-        told.low_watermark = log.start
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code = code_of(error)
-    return told
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.DELETE_RECORDS: self.on_delete_records,
+        }
+
+    async def on_delete_records(
+        self, context: RequestContext, request: DeleteRecordsRequest
+    ) -> DeleteRecordsResponse:
+        return DeleteRecordsResponse(
+            topics=[
+                DeletedRecordsTopic(
+                    name=topic.name,
+                    partitions=[
+                        await self._delete(topic.name, part)
+                        async for part in Cooperative(topic.partitions)
+                    ],
+                )
+                async for topic in Cooperative(request.topics)
+            ]
+        )
+
+    async def _delete(self, name: str, part: DeleteRecordsPartition) -> DeletedRecordsPartition:
+        told = DeletedRecordsPartition(
+            partition_index=part.partition_index, low_watermark=-1, error_code=NONE
+        )
+        try:
+            internal.refuse_change(name)
+            log = await self._logs.get(name, part.partition_index)
+            await _delete_before(log, log.end if part.offset == ALL else part.offset)
+            told.low_watermark = log.start
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code = code_of(error)
+        return told
 
 
 async def _delete_before(log: PartitionLog, offset: int) -> None:
@@ -78,6 +86,3 @@ async def _delete_before(log: PartitionLog, offset: int) -> None:
         raise KafkaRefusal(OFFSET_OUT_OF_RANGE, "there is no such offset yet")
     if offset > log.start:
         await begin_at(log.topic, offset, await log.places.find(offset))
-
-
-HANDLERS: Final[Mapping[int, Any]] = {ApiKey.DELETE_RECORDS: on_delete_records}

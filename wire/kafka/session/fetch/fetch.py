@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -43,7 +43,10 @@ from magnetar.wire.kafka.partition.logs import EPOCH, PartitionLog
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.core.kernel.clock import Clock
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
     from magnetar.wire.kafka.wire import KafkaRequest
 
 BYTES_MAX: Final = 55 * 1024 * 1024
@@ -172,90 +175,130 @@ def _aborted(log: PartitionLog, first: int, end: int) -> list[AbortedTransaction
 Everything = list[tuple[FetchTopic, list[PartitionFetch]]]
 
 
-def at_once(session: KafkaSession, asked: KafkaRequest) -> FetchResponse | None:
-    """The answer, if it is cached and large enough; None says nothing. Plain call."""
-    request, by_id = asked.request, asked.version >= BY_ID_VERSION
-    assert isinstance(request, FetchRequest)
-    if session.connection.congested or len(request.topics) > AT_ONCE_PARTITIONS_MAX:
-        return None
-    everything: Everything = []
-    logs, now_ms = session.front.logs, session.broker.clock.wall_ms()
-    left, first = min(request.max_bytes, BYTES_MAX, session.connection.share()), True
-    if not left:
-        return None
-    for topic in request.topics:
-        if len(topic.partitions) > AT_ONCE_PARTITIONS_MAX:
+class FetchHandlers:
+    """Fetch."""
+
+    def __init__(self, logs: Logs, records: Records, clock: Clock) -> None:
+        self._logs = logs
+        self._records = records
+        self._clock = clock
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.FETCH: self.on_fetch,
+        }
+
+    def at_once(self, caller: Caller, asked: KafkaRequest) -> FetchResponse | None:
+        """The answer, if it is cached and large enough; None says nothing. Plain call."""
+        request, by_id = asked.request, asked.version >= BY_ID_VERSION
+        assert isinstance(request, FetchRequest)
+        connection = caller.connection
+        if connection.congested or len(request.topics) > AT_ONCE_PARTITIONS_MAX:
             return None
-        found = []
-        for part in topic.partitions:
-            if by_id:
-                log = logs.by_id_at_once(topic.topic_id, part.partition)
-            else:
-                log = logs.at_once(topic.topic, part.partition)
-            if log is None:
+        everything: Everything = []
+        logs, now_ms = self._logs, self._clock.wall_ms()
+        left, first = min(request.max_bytes, BYTES_MAX, connection.share()), True
+        if not left:
+            return None
+        for topic in request.topics:
+            if len(topic.partitions) > AT_ONCE_PARTITIONS_MAX:
                 return None
-            log.topic.last_used_ms = now_ms
-            one = PartitionFetch(
-                part, log, NONE, committed=request.isolation_level == READ_COMMITTED
+            found = []
+            for part in topic.partitions:
+                if by_id:
+                    log = logs.by_id_at_once(topic.topic_id, part.partition)
+                else:
+                    log = logs.at_once(topic.topic, part.partition)
+                if log is None:
+                    return None
+                log.topic.last_used_ms = now_ms
+                one = PartitionFetch(
+                    part, log, NONE, committed=request.isolation_level == READ_COMMITTED
+                )
+                if (left > 0 or first) and not one.read_cached(left, one_at_least=first):
+                    return None
+                left -= one.size
+                first = first and not one.size
+                found.append(one)
+            everything.append((topic, found))
+        if first or sum(one.size for _, parts in everything for one in parts) < request.min_bytes:
+            return None
+        return _response(caller, everything)
+
+    async def on_fetch(self, context: RequestContext, request: FetchRequest) -> FetchResponse:
+        """Answer as soon as there is enough, or when the time is over.
+
+        Not while the client takes nothing: answers are large. What an answer may have in memory is
+        reserved while it is gathered, and counts from then on until it is sent.
+
+        That a place is damaged is said at the end of the time, for it stays so, and some clients
+        ask again at once, for ever: aiokafka did so 800 times a second.
+        """
+        caller = context.caller
+        everything: Everything = [
+            (
+                topic,
+                [
+                    await self._wanted(context.version, request.isolation_level, topic, part)
+                    for part in topic.partitions
+                ],
             )
-            if (left > 0 or first) and not one.read_cached(left, one_at_least=first):
-                return None
-            left -= one.size
-            first = first and not one.size
-            found.append(one)
-        everything.append((topic, found))
-    if first or sum(one.size for _, parts in everything for one in parts) < request.min_bytes:
-        return None
-    return _response(session, everything)
-
-
-async def on_fetch(session: KafkaSession, asked: KafkaRequest) -> FetchResponse:
-    """Answer as soon as there is enough, or when the time is over.
-
-    Not while the client takes nothing: answers are large. What an answer may have in memory is
-    reserved while it is gathered, and counts from then on until it is sent.
-
-    That a place is damaged is said at the end of the time, for it stays so, and some clients ask
-    again at once, for ever: aiokafka did so 800 times a second.
-    """
-    request = asked.request
-    assert isinstance(request, FetchRequest)
-    everything: Everything = [
-        (topic, [await _wanted(session, asked, topic, part) for part in topic.partitions])
-        for topic in request.topics
-    ]
-    every_one = [one for _, parts in everything for one in parts]
-    deadline = trio.current_time() + request.max_wait_ms / 1000
-    last = False
-    while share := await _share(session, request):
-        with session.connection.reserved(share):
-            await _read_all(every_one, share)
-            found = sum(one.size for one in every_one)
-            lacks = min(request.min_bytes, share) - found
-            urgent = any(one.error not in (NONE, CORRUPT_MESSAGE) for one in every_one)
-            if last or lacks <= 0 or urgent or session.gone:
+            for topic in request.topics
+        ]
+        every_one = [one for _, parts in everything for one in parts]
+        deadline = trio.current_time() + request.max_wait_ms / 1000
+        last = False
+        while share := await _share(caller, request):
+            with caller.connection.reserved(share):
+                await _read_all(every_one, share)
+                found = sum(one.size for one in every_one)
+                lacks = min(request.min_bytes, share) - found
+                urgent = any(one.error not in (NONE, CORRUPT_MESSAGE) for one in every_one)
+                if last or lacks <= 0 or urgent or caller.gone:
+                    break
+            for one in every_one:
+                one.forget()  # nobody counts it while it waits: it is read again
+            last = not await _news(caller, every_one, lacks, deadline)
+            if last and not found:
                 break
-        for one in every_one:
-            one.forget()  # nobody counts it while it waits: it is read again
-        last = not await _news(session, every_one, lacks, deadline)
-        if last and not found:
-            break
-    return _response(session, everything)
+        return _response(caller, everything)
+
+    async def _wanted(
+        self, version: int, isolation_level: int, topic: FetchTopic, part: FetchPartition
+    ) -> PartitionFetch:
+        logs, log, error = self._logs, None, NONE
+        try:
+            if internal.is_meant(topic.topic, topic.topic_id):
+                await internal.check_is_there(self._records, part.partition)
+                error = OFFSET_OUT_OF_RANGE if part.fetch_offset else NONE
+                one = PartitionFetch(part, None, error, committed=False)
+                one.is_view = True
+                return one
+            if version >= BY_ID_VERSION:
+                log = await logs.by_id(topic.topic_id, part.partition)
+            else:
+                log = await logs.get(topic.topic, part.partition)
+            log.topic.last_used_ms = self._clock.wall_ms()
+        except (BrokerError, KafkaRefusal) as refused:
+            error = code_of(refused)
+        committed = isolation_level == READ_COMMITTED
+        return PartitionFetch(part, log, error, committed=committed)
 
 
-async def _share(session: KafkaSession, request: FetchRequest) -> int:
+async def _share(caller: Caller, request: FetchRequest) -> int:
     """How large the answer may be, as soon as there is memory for one; 0 if nobody wants it."""
     wanted = max(min(request.max_bytes, BYTES_MAX), 1)
-    with session.told_of_end() as news:
-        while not session.gone:
-            if not session.connection.congested and (share := session.connection.share()):
+    with caller.wakeup() as news:
+        while not caller.gone:
+            if not caller.connection.congested and (share := caller.connection.share()):
                 return min(wanted, share)
             await news.wait(math.inf)
     return 0
 
 
-def _response(session: KafkaSession, everything: Everything) -> FetchResponse:
-    session.connection.packed(sum(one.size for _, parts in everything for one in parts))
+def _response(caller: Caller, everything: Everything) -> FetchResponse:
+    caller.connection.packed(sum(one.size for _, parts in everything for one in parts))
     return FetchResponse(
         responses=[
             FetchedTopic(
@@ -268,39 +311,15 @@ def _response(session: KafkaSession, everything: Everything) -> FetchResponse:
     )
 
 
-async def _wanted(
-    session: KafkaSession, asked: KafkaRequest, topic: FetchTopic, part: FetchPartition
-) -> PartitionFetch:
-    request, logs = asked.request, session.front.logs
-    assert isinstance(request, FetchRequest)
-    log, error = None, NONE
-    try:
-        if internal.is_meant(topic.topic, topic.topic_id):
-            await internal.check_is_there(session, part.partition)
-            error = OFFSET_OUT_OF_RANGE if part.fetch_offset else NONE
-            one = PartitionFetch(part, None, error, committed=False)
-            one.is_view = True
-            return one
-        if asked.version >= BY_ID_VERSION:
-            log = await logs.by_id(topic.topic_id, part.partition)
-        else:
-            log = await logs.get(topic.topic, part.partition)
-        log.topic.last_used_ms = session.broker.clock.wall_ms()
-    except (BrokerError, KafkaRefusal) as refused:
-        error = code_of(refused)
-    committed = request.isolation_level == READ_COMMITTED
-    return PartitionFetch(part, log, error, committed=committed)
-
-
 async def _news(
-    session: KafkaSession, every_one: list[PartitionFetch], lacks: int, deadline: float
+    caller: Caller, every_one: list[PartitionFetch], lacks: int, deadline: float
 ) -> bool:
     """Wait until it is worth looking again; False if there is nothing new when the time is over."""
     with ExitStack() as watching:
-        news = watching.enter_context(session.told_of_end())
+        news = watching.enter_context(caller.wakeup())
         for log in {one.log for one in every_one if one.log is not None}:
             watching.enter_context(log.watched(news.wake))
-        while not session.gone:
+        while not caller.gone:
             coming = [one.comes() for one in every_one]
             if sum(size for _, size in coming) >= lacks:
                 return True
@@ -341,6 +360,3 @@ def _worth_sending(pieces: list[bytes | memoryview], size: int) -> list[bytes | 
     if size < len(pieces) * PIECE_BYTES_MIN:
         return [b"".join(pieces)]
     return pieces
-
-
-HANDLERS: Final[Mapping[int, Any]] = {ApiKey.FETCH: on_fetch}

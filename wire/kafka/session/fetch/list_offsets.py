@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
@@ -25,8 +25,9 @@ from magnetar.wire.kafka.partition.logs import EPOCH, PartitionLog
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 READ_COMMITTED: Final = 1
 LATEST: Final = -1
@@ -46,51 +47,100 @@ SINCE: Final[Mapping[int, int]] = {
 """In which version clients may first ask for what is no time."""
 
 
-async def on_list_offsets(session: KafkaSession, asked: KafkaRequest) -> ListOffsetsResponse:
-    request = asked.request
-    assert isinstance(request, ListOffsetsRequest)
-    return ListOffsetsResponse(
-        topics=[
-            ListedOffsetsTopic(
-                name=topic.name,
-                partitions=[
-                    await _find(session, topic.name, part, asked)
-                    async for part in Cooperative(topic.partitions)
-                ],
-            )
-            async for topic in Cooperative(request.topics)
-        ]
-    )
+class ListOffsetsHandlers:
+    """ListOffsets and OffsetForLeaderEpoch."""
 
+    def __init__(self, logs: Logs, records: Records) -> None:
+        self._logs = logs
+        self._records = records
 
-async def _find(
-    session: KafkaSession, name: str, part: ListOffsetsPartition, asked: KafkaRequest
-) -> ListedOffsetsPartition:
-    request = asked.request
-    told = ListedOffsetsPartition(partition_index=part.partition_index, error_code=NONE)
-    assert isinstance(request, ListOffsetsRequest)
-    if part.timestamp < 0 and asked.version < SINCE.get(part.timestamp, asked.version + 1):
-        told.error_code = UNSUPPORTED_VERSION
-        return told
-    try:
-        if internal.is_meant(name):
-            await internal.check_is_there(session, part.partition_index)
-            if part.timestamp in (LATEST, EARLIEST, EARLIEST_HERE):
-                told.offset, told.leader_epoch = 0, EPOCH
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.LIST_OFFSETS: self.on_list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: self.on_offset_for_leader_epoch,
+        }
+
+    async def on_list_offsets(
+        self, context: RequestContext, request: ListOffsetsRequest
+    ) -> ListOffsetsResponse:
+        return ListOffsetsResponse(
+            topics=[
+                ListedOffsetsTopic(
+                    name=topic.name,
+                    partitions=[
+                        await self._find(
+                            topic.name, part, (context.version, request.isolation_level)
+                        )
+                        async for part in Cooperative(topic.partitions)
+                    ],
+                )
+                async for topic in Cooperative(request.topics)
+            ]
+        )
+
+    async def _find(
+        self, name: str, part: ListOffsetsPartition, how: tuple[int, int]
+    ) -> ListedOffsetsPartition:
+        """`how` is the version of the request, and its isolation level."""
+        version, isolation = how
+        told = ListedOffsetsPartition(partition_index=part.partition_index, error_code=NONE)
+        if part.timestamp < 0 and version < SINCE.get(part.timestamp, version + 1):
+            told.error_code = UNSUPPORTED_VERSION
             return told
-        log = await session.front.logs.get(name, part.partition_index)
-        end = log.stable if request.isolation_level == READ_COMMITTED else log.end
+        try:
+            if internal.is_meant(name):
+                await internal.check_is_there(self._records, part.partition_index)
+                if part.timestamp in (LATEST, EARLIEST, EARLIEST_HERE):
+                    told.offset, told.leader_epoch = 0, EPOCH
+                return told
+            log = await self._logs.get(name, part.partition_index)
+            end = log.stable if isolation == READ_COMMITTED else log.end
+            if part.current_leader_epoch > EPOCH:
+                told.error_code = UNKNOWN_LEADER_EPOCH
+            elif part.timestamp == LATEST:
+                told.offset, told.leader_epoch = end, EPOCH
+            elif part.timestamp in (EARLIEST, EARLIEST_HERE):
+                told.offset, told.leader_epoch = log.start, EPOCH
+            elif part.timestamp != LATEST_ELSEWHERE:
+                await _find_by_time(log, part.timestamp, end, told)
+        except BrokerError as error:
+            told.error_code = code_of(error)
+        return told
+
+    async def on_offset_for_leader_epoch(
+        self, context: RequestContext, request: OffsetForLeaderEpochRequest
+    ) -> OffsetForLeaderEpochResponse:
+        """No epoch ever ends here: nothing is cut off a log at its end."""
+        return OffsetForLeaderEpochResponse(
+            topics=[
+                EndedEpochTopic(
+                    topic=topic.topic,
+                    partitions=[
+                        await self._epoch(topic.topic, part)
+                        async for part in Cooperative(topic.partitions)
+                    ],
+                )
+                async for topic in Cooperative(request.topics)
+            ]
+        )
+
+    async def _epoch(self, name: str, part: EndEpochPartition) -> EndedEpochPartition:
+        told = EndedEpochPartition(partition=part.partition, error_code=NONE)
+        try:
+            if internal.is_meant(name):
+                await internal.check_is_there(self._records, part.partition)
+                end = 0
+            else:
+                end = (await self._logs.get(name, part.partition)).end
+        except BrokerError as error:
+            told.error_code = code_of(error)
+            return told
         if part.current_leader_epoch > EPOCH:
             told.error_code = UNKNOWN_LEADER_EPOCH
-        elif part.timestamp == LATEST:
-            told.offset, told.leader_epoch = end, EPOCH
-        elif part.timestamp in (EARLIEST, EARLIEST_HERE):
-            told.offset, told.leader_epoch = log.start, EPOCH
-        elif part.timestamp != LATEST_ELSEWHERE:
-            await _find_by_time(log, part.timestamp, end, told)
-    except BrokerError as error:
-        told.error_code = code_of(error)
-    return told
+        elif part.leader_epoch >= EPOCH:
+            told.leader_epoch, told.end_offset = EPOCH, end
+        return told
 
 
 async def _find_by_time(
@@ -102,47 +152,3 @@ async def _find_by_time(
     if found is not None and found.index < end:
         told.offset, told.timestamp = found.index, found.time_ms
         told.leader_epoch = EPOCH
-
-
-async def on_offset_for_leader_epoch(
-    session: KafkaSession, asked: KafkaRequest
-) -> OffsetForLeaderEpochResponse:
-    """No epoch ever ends here: nothing is cut off a log at its end."""
-    request = asked.request
-    assert isinstance(request, OffsetForLeaderEpochRequest)
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            EndedEpochTopic(
-                topic=topic.topic,
-                partitions=[
-                    await _epoch(session, topic.topic, part)
-                    async for part in Cooperative(topic.partitions)
-                ],
-            )
-            async for topic in Cooperative(request.topics)
-        ]
-    )
-
-
-async def _epoch(session: KafkaSession, name: str, part: EndEpochPartition) -> EndedEpochPartition:
-    told = EndedEpochPartition(partition=part.partition, error_code=NONE)
-    try:
-        if internal.is_meant(name):
-            await internal.check_is_there(session, part.partition)
-            end = 0
-        else:
-            end = (await session.front.logs.get(name, part.partition)).end
-    except BrokerError as error:
-        told.error_code = code_of(error)
-        return told
-    if part.current_leader_epoch > EPOCH:
-        told.error_code = UNKNOWN_LEADER_EPOCH
-    elif part.leader_epoch >= EPOCH:
-        told.leader_epoch, told.end_offset = EPOCH, end
-    return told
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.LIST_OFFSETS: on_list_offsets,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: on_offset_for_leader_epoch,
-}

@@ -10,7 +10,7 @@ in `groups/consumer/classic.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.cooperation import Cooperative
@@ -46,11 +46,13 @@ from magnetar.wire.kafka.messages.groups import (
     SyncGroupResponse,
 )
 from magnetar.wire.kafka.session.groups import classic_members
-from magnetar.wire.kafka.session.topics import brokers
+from magnetar.wire.kafka.session.topics.brokers import NOBODY, Brokers, ready
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.groups.consumer.lookups import Lookups
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.options import GroupOptions
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
 
 ID_REQUIRED_VERSION: Final = 4
 """From here on a newcomer comes again with the id it is given."""
@@ -65,43 +67,164 @@ NAMES_MAX: Final = 10_000
 """Coordinators, or members that leave, in one request."""
 
 
-async def on_find_coordinator(
-    session: KafkaSession, asked: KafkaRequest
-) -> FindCoordinatorResponse:
-    request = asked.request
-    assert isinstance(request, FindCoordinatorRequest)
-    code, message, keys = NONE, None, request.coordinator_keys
-    if len(keys) > NAMES_MAX:
-        code, message, keys = INVALID_REQUEST, "these are too many", keys[:1]
-    elif request.key_type not in (GROUP, TRANSACTION):
-        code, message = INVALID_REQUEST, f"nothing of type {request.key_type} is coordinated here"
-    if asked.version < KEYS_VERSION:
-        keys = [request.key]
-    found = [await _coordinator(session, request.key_type, key) async for key in Cooperative(keys)]
-    for one in found if code != NONE else ():
-        one.error_code, one.error_message = code, message
-    first = found[0] if found else _told("", brokers.here(session))
-    return FindCoordinatorResponse(
-        error_code=first.error_code or code,
-        error_message=first.error_message or message,
-        node_id=first.node_id,
-        host=first.host,
-        port=first.port,
-        coordinators=found if asked.version >= KEYS_VERSION else [],
-    )
+class ClassicGroupHandlers:
+    """FindCoordinator, JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
+    def __init__(
+        self, brokers: Brokers, groups: GroupCoordinator, lookups: Lookups, options: GroupOptions
+    ) -> None:
+        self._brokers = brokers
+        self._groups = groups
+        self._lookups = lookups
+        self._options = options
 
-async def _coordinator(session: KafkaSession, key_type: int, key: str) -> FoundCoordinator:
-    ownership = session.broker.ownership
-    owner = await (ownership.transaction if key_type == TRANSACTION else ownership.group)(key)
-    return _told(key, brokers.reached(session, owner))
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.FIND_COORDINATOR: self.on_find_coordinator,
+            ApiKey.JOIN_GROUP: self.on_join_group,
+            ApiKey.HEARTBEAT: self.on_heartbeat,
+            ApiKey.LEAVE_GROUP: self.on_leave_group,
+            ApiKey.SYNC_GROUP: self.on_sync_group,
+        }
+
+    async def on_find_coordinator(
+        self, context: RequestContext, request: FindCoordinatorRequest
+    ) -> FindCoordinatorResponse:
+        code, message, keys = NONE, None, request.coordinator_keys
+        if len(keys) > NAMES_MAX:
+            code, message, keys = INVALID_REQUEST, "these are too many", keys[:1]
+        elif request.key_type not in (GROUP, TRANSACTION):
+            code, message = (
+                INVALID_REQUEST,
+                f"nothing of type {request.key_type} is coordinated here",
+            )
+        if context.version < KEYS_VERSION:
+            keys = [request.key]
+        found = [
+            await self._coordinator(context.caller, request.key_type, key)
+            async for key in Cooperative(keys)
+        ]
+        for one in found if code != NONE else ():
+            one.error_code, one.error_message = code, message
+        first = found[0] if found else _told("", self._brokers.here(context.caller))
+        return FindCoordinatorResponse(
+            error_code=first.error_code or code,
+            error_message=first.error_message or message,
+            node_id=first.node_id,
+            host=first.host,
+            port=first.port,
+            coordinators=found if context.version >= KEYS_VERSION else [],
+        )
+
+    async def _coordinator(self, caller: Caller, key_type: int, key: str) -> FoundCoordinator:
+        of_transactions = key_type == TRANSACTION
+        return _told(
+            key, await self._brokers.coordinator(caller, key, of_transactions=of_transactions)
+        )
+
+    async def on_join_group(
+        self, context: RequestContext, request: JoinGroupRequest
+    ) -> JoinGroupResponse:
+        options = self._options
+        code = NONE
+        if not request.group_id:
+            code = INVALID_GROUP_ID
+        elif not options.session_ms_min <= request.session_timeout_ms <= options.session_ms_max:
+            code = INVALID_SESSION_TIMEOUT
+        else:
+            code = await ready(self._groups, request.group_id)
+        if code != NONE:
+            return _joined(Joined(error_code=code, member_id=request.member_id))
+        groups, joining = self._groups, _joining(context, request)
+        while newer := groups.read_newer(request.group_id):
+            joined = await classic_members.join(self._groups, self._lookups, newer, joining)
+            if joined is not None:
+                return _joined(joined)
+        waiting = Completion[Joined]()
+        groups.join(request.group_id, joining, waiting.done)
+        return _joined(await waiting.result())
+
+    async def on_sync_group(
+        self, context: RequestContext, request: SyncGroupRequest
+    ) -> SyncGroupResponse:
+        code = await ready(self._groups, request.group_id)
+        if code != NONE:
+            return SyncGroupResponse(error_code=code, assignment=b"")
+        groups = self._groups
+        newer = groups.consumer(request.group_id)
+        if newer is not None:
+            return _synced(classic.sync(newer, _syncing(request), groups.now()))
+        code, group = self._found(request.group_id)
+        if group is None:
+            return SyncGroupResponse(error_code=code, assignment=b"")
+        waiting = Completion[Synced]()
+        group.sync(_syncing(request), groups.now(), waiting.done)
+        # what a follower sends along means nothing, and is not kept while it waits
+        del request
+        return _synced(await waiting.result())
+
+    def _found(self, group_id: str) -> tuple[int, Group | None]:
+        """A group that somebody may be in, or why there is none."""
+        group = self._groups.find(group_id)
+        if group is None:
+            return (UNKNOWN_MEMBER_ID if group_id else INVALID_GROUP_ID), None
+        return NONE, group
+
+    async def on_heartbeat(
+        self, context: RequestContext, request: HeartbeatRequest
+    ) -> HeartbeatResponse:
+        code = await ready(self._groups, request.group_id)
+        if code != NONE:
+            return HeartbeatResponse(error_code=code)
+        groups = self._groups
+        said = (request.member_id, request.generation_id, request.group_instance_id, groups.now())
+        newer = groups.consumer(request.group_id)
+        if newer is not None:
+            return HeartbeatResponse(error_code=classic.heartbeat(newer, *said))
+        code, group = self._found(request.group_id)
+        return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
+
+    async def on_leave_group(
+        self, context: RequestContext, request: LeaveGroupRequest
+    ) -> LeaveGroupResponse:
+        if not request.group_id:
+            return LeaveGroupResponse(error_code=INVALID_GROUP_ID)
+        if len(request.members) > NAMES_MAX:
+            return LeaveGroupResponse(error_code=INVALID_REQUEST)
+        code = await ready(self._groups, request.group_id)
+        if code != NONE:
+            return LeaveGroupResponse(error_code=code)
+        many = context.version >= MANY_VERSION
+        leaving = request.members if many else [LeaveMember(member_id=request.member_id)]
+        left = [
+            LeftMember(
+                member_id=one.member_id,
+                group_instance_id=one.group_instance_id,
+                error_code=self._leave(request.group_id, one),
+            )
+            for one in leaving
+        ]
+        if many:
+            return LeaveGroupResponse(error_code=NONE, members=left)
+        return LeaveGroupResponse(error_code=left[0].error_code)
+
+    def _leave(self, group_id: str, member: LeaveMember) -> int:
+        groups = self._groups
+        newer = groups.consumer(group_id)
+        if newer is not None:
+            return classic.leave(newer, member.member_id, member.group_instance_id)
+        code, group = self._found(group_id)
+        if group is None:
+            return code
+        return group.leave(member.member_id, member.group_instance_id, groups.now())
 
 
 def _told(key: str, broker: FoundBroker | None) -> FoundCoordinator:
     if broker is None:
         return FoundCoordinator(
             key=key,
-            node_id=brokers.NOBODY,
+            node_id=NOBODY,
             host="",
             port=-1,
             error_code=COORDINATOR_NOT_AVAILABLE,
@@ -117,42 +240,19 @@ def _told(key: str, broker: FoundBroker | None) -> FoundCoordinator:
     )
 
 
-async def on_join_group(session: KafkaSession, asked: KafkaRequest) -> JoinGroupResponse:
-    request = asked.request
-    assert isinstance(request, JoinGroupRequest)
-    options = session.front.options.groups
-    code = NONE
-    if not request.group_id:
-        code = INVALID_GROUP_ID
-    elif not options.session_ms_min <= request.session_timeout_ms <= options.session_ms_max:
-        code = INVALID_SESSION_TIMEOUT
-    else:
-        code = await brokers.ready(session, request.group_id)
-    if code != NONE:
-        return _joined(Joined(error_code=code, member_id=request.member_id))
-    groups, joining = session.front.groups, _joining(session, asked, request)
-    while newer := groups.read_newer(request.group_id):
-        joined = await classic_members.join(session.front, newer, joining)
-        if joined is not None:
-            return _joined(joined)
-    waiting = Completion[Joined]()
-    groups.join(request.group_id, joining, waiting.done)
-    return _joined(await waiting.result())
-
-
-def _joining(session: KafkaSession, asked: KafkaRequest, request: JoinGroupRequest) -> Joining:
+def _joining(context: RequestContext, request: JoinGroupRequest) -> Joining:
     rebalance_ms = request.rebalance_timeout_ms
     return Joining(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        client_id=asked.client_id,
-        host=f"/{session.connection.host}",
+        client_id=context.client_id,
+        host=f"/{context.caller.host}",
         session_seconds=request.session_timeout_ms / 1000,
         rebalance_seconds=(rebalance_ms if rebalance_ms > 0 else request.session_timeout_ms) / 1000,
         protocol_type=request.protocol_type,
         protocols=tuple((one.name, one.metadata) for one in request.protocols),
-        id_required=asked.version >= ID_REQUIRED_VERSION,
-        may_skip=asked.version >= SKIP_VERSION,
+        id_required=context.version >= ID_REQUIRED_VERSION,
+        may_skip=context.version >= SKIP_VERSION,
     )
 
 
@@ -170,27 +270,6 @@ def _joined(result: Joined) -> JoinGroupResponse:
             for member_id, instance, metadata in result.members
         ],
     )
-
-
-async def on_sync_group(session: KafkaSession, asked: KafkaRequest) -> SyncGroupResponse:
-    request = asked.request
-    assert isinstance(request, SyncGroupRequest)
-    code = await brokers.ready(session, request.group_id)
-    if code != NONE:
-        return SyncGroupResponse(error_code=code, assignment=b"")
-    groups = session.front.groups
-    newer = groups.consumer(request.group_id)
-    if newer is not None:
-        return _synced(classic.sync(newer, _syncing(request), groups.now()))
-    code, group = _found(session, request.group_id)
-    if group is None:
-        return SyncGroupResponse(error_code=code, assignment=b"")
-    waiting = Completion[Synced]()
-    group.sync(_syncing(request), groups.now(), waiting.done)
-    # what a follower sends along means nothing, and is not kept while it waits
-    asked.let_go()
-    del request
-    return _synced(await waiting.result())
 
 
 def _synced(result: Synced) -> SyncGroupResponse:
@@ -211,71 +290,3 @@ def _syncing(request: SyncGroupRequest) -> Syncing:
         protocol=request.protocol_name,
         assignments={one.member_id: one.assignment for one in request.assignments},
     )
-
-
-def _found(session: KafkaSession, group_id: str) -> tuple[int, Group | None]:
-    """A group that somebody may be in, or why there is none."""
-    group = session.front.groups.find(group_id)
-    if group is None:
-        return (UNKNOWN_MEMBER_ID if group_id else INVALID_GROUP_ID), None
-    return NONE, group
-
-
-async def on_heartbeat(session: KafkaSession, asked: KafkaRequest) -> HeartbeatResponse:
-    request = asked.request
-    assert isinstance(request, HeartbeatRequest)
-    code = await brokers.ready(session, request.group_id)
-    if code != NONE:
-        return HeartbeatResponse(error_code=code)
-    groups = session.front.groups
-    said = (request.member_id, request.generation_id, request.group_instance_id, groups.now())
-    newer = groups.consumer(request.group_id)
-    if newer is not None:
-        return HeartbeatResponse(error_code=classic.heartbeat(newer, *said))
-    code, group = _found(session, request.group_id)
-    return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
-
-
-async def on_leave_group(session: KafkaSession, asked: KafkaRequest) -> LeaveGroupResponse:
-    request = asked.request
-    assert isinstance(request, LeaveGroupRequest)
-    if not request.group_id:
-        return LeaveGroupResponse(error_code=INVALID_GROUP_ID)
-    if len(request.members) > NAMES_MAX:
-        return LeaveGroupResponse(error_code=INVALID_REQUEST)
-    code = await brokers.ready(session, request.group_id)
-    if code != NONE:
-        return LeaveGroupResponse(error_code=code)
-    many = asked.version >= MANY_VERSION
-    leaving = request.members if many else [LeaveMember(member_id=request.member_id)]
-    left = [
-        LeftMember(
-            member_id=one.member_id,
-            group_instance_id=one.group_instance_id,
-            error_code=_leave(session, request.group_id, one),
-        )
-        for one in leaving
-    ]
-    if many:
-        return LeaveGroupResponse(error_code=NONE, members=left)
-    return LeaveGroupResponse(error_code=left[0].error_code)
-
-
-def _leave(session: KafkaSession, group_id: str, member: LeaveMember) -> int:
-    groups = session.front.groups
-    newer = groups.consumer(group_id)
-    if newer is not None:
-        return classic.leave(newer, member.member_id, member.group_instance_id)
-    code, group = _found(session, group_id)
-    if group is None:
-        return code
-    return group.leave(member.member_id, member.group_instance_id, groups.now())
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.FIND_COORDINATOR: on_find_coordinator,
-    ApiKey.JOIN_GROUP: on_join_group,
-    ApiKey.HEARTBEAT: on_heartbeat,
-    ApiKey.LEAVE_GROUP: on_leave_group,
-    ApiKey.SYNC_GROUP: on_sync_group,
-}

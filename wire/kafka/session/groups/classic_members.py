@@ -18,22 +18,25 @@ from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.session.groups.consumer import NAMES_MAX, looked
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.front import KafkaFront
+    from magnetar.wire.kafka.groups.consumer.lookups import Lookups
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 
 PROTOCOLS_MAX: Final = 16
 
 
-async def join(front: KafkaFront, group: ConsumerGroup, request: Joining) -> Joined | None:
+async def join(
+    groups: GroupCoordinator, lookups: Lookups, group: ConsumerGroup, request: Joining
+) -> Joined | None:
     """Into that group; None if it is over meanwhile: whoever asks looks for another."""
     said = classic.subscription_of(request)
     try:
         if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
             raise KafkaRefusal(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
         wish = Beat(request.member_id, 0, names=frozenset(said.topics))
-        if not await looked(front, group, wish) or not group.in_use:
+        if not await looked(groups, lookups, group, wish) or not group.in_use:
             return None
-        joined = classic.join(group, request, said, new_id, front.groups.now())
-        await front.groups.keep(group)
+        joined = classic.join(group, request, said, new_id, groups.now())
+        await groups.keep(group)
     except KafkaRefusal as error:
         return Joined(error_code=error.code, member_id=request.member_id)
     except BrokerError as error:

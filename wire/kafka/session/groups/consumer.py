@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.api_keys import ApiKey
@@ -46,9 +46,10 @@ from magnetar.wire.kafka.session.groups.group_tools import described
 from magnetar.wire.kafka.session.topics.brokers import ready
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.front import KafkaFront
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.groups.consumer.lookups import Lookups
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 OWN_ID_VERSION: Final = 1
 """From here on members choose their ids themselves."""
@@ -63,37 +64,154 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 """The type of a member."""
 
 
-# -- heartbeats -----------------------------------------------------------------------------------
+class ConsumerGroupHandlers:
+    """ConsumerGroupHeartbeat and ConsumerGroupDescribe."""
 
+    def __init__(self, groups: GroupCoordinator, lookups: Lookups, records: Records) -> None:
+        self._groups = groups
+        self._lookups = lookups
+        self._records = records
 
-async def on_consumer_group_heartbeat(
-    session: KafkaSession, asked: KafkaRequest
-) -> ConsumerGroupHeartbeatResponse:
-    request = asked.request
-    assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    try:
-        _check(request, asked.version)
-        told = await _beaten(session, asked, request)
-    except KafkaRefusal as error:
-        told = Beaten(error.code, str(error), request.member_id)
-    except BrokerError as error:
-        told = Beaten(commit_code(error), str(error), request.member_id)
-    held = None
-    if told.assigned is not None:
-        held = HeldAssignment(
-            topic_partitions=[
-                TopicIdPartitions(topic_id=topic, partitions=numbers)
-                for topic, numbers in by_topic(told.assigned).items()
-            ]
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.CONSUMER_GROUP_HEARTBEAT: self.on_consumer_group_heartbeat,
+            ApiKey.CONSUMER_GROUP_DESCRIBE: self.on_consumer_group_describe,
+        }
+
+    async def on_consumer_group_heartbeat(
+        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    ) -> ConsumerGroupHeartbeatResponse:
+        try:
+            _check(request, context.version)
+            told = await self._beaten(context, request)
+        except KafkaRefusal as error:
+            told = Beaten(error.code, str(error), request.member_id)
+        except BrokerError as error:
+            told = Beaten(commit_code(error), str(error), request.member_id)
+        held = None
+        if told.assigned is not None:
+            held = HeldAssignment(
+                topic_partitions=[
+                    TopicIdPartitions(topic_id=topic, partitions=numbers)
+                    for topic, numbers in by_topic(told.assigned).items()
+                ]
+            )
+        return ConsumerGroupHeartbeatResponse(
+            error_code=told.error_code,
+            error_message=told.message or None,
+            member_id=told.member_id,
+            member_epoch=told.epoch,
+            heartbeat_interval_ms=round(told.again_seconds * 1000),
+            assignment=held,
         )
-    return ConsumerGroupHeartbeatResponse(
-        error_code=told.error_code,
-        error_message=told.message or None,
-        member_id=told.member_id,
-        member_epoch=told.epoch,
-        heartbeat_interval_ms=round(told.again_seconds * 1000),
-        assignment=held,
-    )
+
+    async def _beaten(
+        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
+    ) -> Beaten:
+        groups, beat = self._groups, _beat(context, request)
+        await groups.ready(request.group_id)
+        if beat.epoch == JOIN:
+            with groups.expecting(request.group_id):
+                group = await self._entered(request.group_id, beat)
+                told = group.heartbeat(beat, groups.now())
+        else:
+            group = self._found(request.group_id)
+            await looked(self._groups, self._lookups, group, beat)
+            told = group.heartbeat(beat, groups.now())
+        if not groups.move_back(group):
+            await groups.keep(group)
+        return told
+
+    def _found(self, group_id: str) -> ConsumerGroup:
+        """The group of somebody who says that he is in."""
+        group = self._groups.consumer(group_id)
+        if group is None:
+            if self._groups.in_use(group_id):
+                raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
+            raise KafkaRefusal(
+                UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any"
+            )
+        return group
+
+    async def _entered(self, group_id: str, beat: Beat) -> ConsumerGroup:
+        """The group that somebody is about to join, made if it has to be, and knowing its topics.
+
+        It may change its kind while topics are looked up, as others come and go: then once more.
+        Who joins is expected all that time, so a group that has gone over for him does not go back.
+        """
+        groups = self._groups
+        for _ in range(ENTER_TRIES_MAX):
+            group = groups.consumer(group_id)
+            if group is None:
+                await self._made_ready(group_id, beat)
+                group = groups.consumer(group_id)
+                if group is None:
+                    if groups.in_use(group_id):
+                        continue  # classic members have come meanwhile
+                    group = groups.made_consumer(group_id)
+            if await looked(self._groups, self._lookups, group, beat):
+                return group
+        raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
+
+    async def _made_ready(self, group_id: str, beat: Beat) -> None:
+        """The first member of the newer protocol is about to join; whoever is in a classic group of
+        that name goes on in the new one.
+        """
+        groups = self._groups
+        older = groups.find(group_id)
+        if older is None or not older.in_use:
+            await groups.expect_consumers(group_id)
+            return
+        names = groups.topics_wanted(group_id)
+        if names is None:
+            raise KafkaRefusal(
+                GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
+            )
+        topics = await self._lookups.find(names | (beat.names or set()), set())
+        await groups.expect_consumers(group_id)
+        if groups.find(group_id) is older and older.in_use:
+            groups.move_over(older, topics)
+
+    async def on_consumer_group_describe(
+        self, context: RequestContext, request: ConsumerGroupDescribeRequest
+    ) -> ConsumerGroupDescribeResponse:
+        groups = await described(
+            request.group_ids,
+            partial(self._described),
+            with_operations=request.include_authorized_operations,
+        )
+        return ConsumerGroupDescribeResponse(groups=groups)
+
+    async def _described(self, group_id: str) -> DescribedConsumerGroup:
+        told = DescribedConsumerGroup(
+            error_code=NONE,
+            group_id=group_id,
+            group_state=ConsumerState.EMPTY.value,
+            group_epoch=0,
+            assignment_epoch=0,
+            assignor_name="",
+            members=[],
+        )
+        told.error_code = await ready(self._groups, group_id)
+        if told.error_code != NONE:
+            return told
+        group = self._groups.consumer(group_id)
+        if group is not None:
+            told.group_state, told.assignor_name = group.state.value, group.assignor
+            told.group_epoch = told.assignment_epoch = group.epoch
+            names = group.topics.names
+            told.members = [_member(group, one, names) for one in group.members.values()]
+            return told
+        try:
+            record = await self._records.find(group_id)
+        except BrokerError as error:
+            told.error_code = commit_code(error)
+            return told
+        if record is None or record.kind != CONSUMER or self._groups.in_use(group_id):
+            told.group_state, told.error_code = ConsumerState.DEAD.value, GROUP_ID_NOT_FOUND
+            told.error_message = f"{group_id} is no group of the newer protocol"
+        return told
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
@@ -130,92 +248,22 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
         raise KafkaRefusal(INVALID_REGULAR_EXPRESSION, str(error)) from error
 
 
-async def _beaten(
-    session: KafkaSession, asked: KafkaRequest, request: ConsumerGroupHeartbeatRequest
-) -> Beaten:
-    front, beat = session.front, _beat(session, asked, request)
-    groups = front.groups
-    await groups.ready(request.group_id)
-    if beat.epoch == JOIN:
-        with groups.expecting(request.group_id):
-            group = await _entered(front, request.group_id, beat)
-            told = group.heartbeat(beat, groups.now())
-    else:
-        group = _found(front, request.group_id)
-        await looked(front, group, beat)
-        told = group.heartbeat(beat, groups.now())
-    if not groups.move_back(group):
-        await groups.keep(group)
-    return told
-
-
-def _found(front: KafkaFront, group_id: str) -> ConsumerGroup:
-    """The group of somebody who says that he is in."""
-    group = front.groups.consumer(group_id)
-    if group is None:
-        if front.groups.in_use(group_id):
-            raise KafkaRefusal(GROUP_ID_NOT_FOUND, "the group is one of the older protocol")
-        raise KafkaRefusal(UNKNOWN_MEMBER_ID, "the group has forgotten its members, if it had any")
-    return group
-
-
-async def _entered(front: KafkaFront, group_id: str, beat: Beat) -> ConsumerGroup:
-    """The group that somebody is about to join, made if it has to be, and knowing its topics.
-
-    It may change its kind while topics are looked up, as others come and go: then once more. Who
-    joins is expected all that time, so a group that has gone over for him does not go back.
-    """
-    groups = front.groups
-    for _ in range(ENTER_TRIES_MAX):
-        group = groups.consumer(group_id)
-        if group is None:
-            await _made_ready(front, group_id, beat)
-            group = groups.consumer(group_id)
-            if group is None:
-                if groups.in_use(group_id):
-                    continue  # classic members have come meanwhile
-                group = groups.made_consumer(group_id)
-        if await looked(front, group, beat):
-            return group
-    raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
-
-
-async def _made_ready(front: KafkaFront, group_id: str, beat: Beat) -> None:
-    """The first member of the newer protocol is about to join; whoever is in a classic group of
-    that name goes on in the new one.
-    """
-    groups = front.groups
-    older = groups.find(group_id)
-    if older is None or not older.in_use:
-        await groups.expect_consumers(group_id)
-        return
-    names = groups.topics_wanted(group_id)
-    if names is None:
-        raise KafkaRefusal(
-            GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
-        )
-    topics = await front.lookups.find(names | (beat.names or set()), set())
-    await groups.expect_consumers(group_id)
-    if groups.find(group_id) is older and older.in_use:
-        groups.move_over(older, topics)
-
-
-async def looked(front: KafkaFront, group: ConsumerGroup, beat: Beat) -> bool:
+async def looked(
+    groups: GroupCoordinator, lookups: Lookups, group: ConsumerGroup, beat: Beat
+) -> bool:
     """Have the group see which topics there are, if it has to; False if it is over meanwhile."""
     while not group.is_dead:
         names, patterns = _wanted(group, beat)
-        if not _is_to_look(group, beat, front.groups.now()):
+        if not _is_to_look(group, beat, groups.now()):
             return True
-        topics = await front.lookups.find(names, patterns)
+        topics = await lookups.find(names, patterns)
         if _wanted(group, beat) == (names, patterns) and not group.is_dead:
-            group.look(topics, front.groups.now())  # nobody else wants others now
+            group.look(topics, groups.now())  # nobody else wants others now
             return True
     return False
 
 
-def _beat(
-    session: KafkaSession, asked: KafkaRequest, request: ConsumerGroupHeartbeatRequest
-) -> Beat:
+def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Beat:
     names, owned = request.subscribed_topic_names, request.topic_partitions
     waits_ms = request.rebalance_timeout_ms
     return Beat(
@@ -230,8 +278,8 @@ def _beat(
         owned=None
         if owned is None
         else frozenset((one.topic_id, number) for one in owned for number in one.partitions),
-        client_id=asked.client_id,
-        host=f"/{session.connection.host}",
+        client_id=context.client_id,
+        host=f"/{context.caller.host}",
     )
 
 
@@ -246,54 +294,6 @@ def _is_to_look(group: ConsumerGroup, beat: Beat, now: float) -> bool:
         return False
     says = beat.names is not None or bool(beat.pattern)
     return says or now >= group.looked + LOOK_SECONDS
-
-
-# -- describing -----------------------------------------------------------------------------------
-
-
-async def on_consumer_group_describe(
-    session: KafkaSession, asked: KafkaRequest
-) -> ConsumerGroupDescribeResponse:
-    request = asked.request
-    assert isinstance(request, ConsumerGroupDescribeRequest)
-    groups = await described(
-        request.group_ids,
-        partial(_described, session),
-        with_operations=request.include_authorized_operations,
-    )
-    return ConsumerGroupDescribeResponse(groups=groups)
-
-
-async def _described(session: KafkaSession, group_id: str) -> DescribedConsumerGroup:
-    told = DescribedConsumerGroup(
-        error_code=NONE,
-        group_id=group_id,
-        group_state=ConsumerState.EMPTY.value,
-        group_epoch=0,
-        assignment_epoch=0,
-        assignor_name="",
-        members=[],
-    )
-    front = session.front
-    told.error_code = await ready(session, group_id)
-    if told.error_code != NONE:
-        return told
-    group = front.groups.consumer(group_id)
-    if group is not None:
-        told.group_state, told.assignor_name = group.state.value, group.assignor
-        told.group_epoch = told.assignment_epoch = group.epoch
-        names = group.topics.names
-        told.members = [_member(group, one, names) for one in group.members.values()]
-        return told
-    try:
-        record = await front.records.find(group_id)
-    except BrokerError as error:
-        told.error_code = commit_code(error)
-        return told
-    if record is None or record.kind != CONSUMER or front.groups.in_use(group_id):
-        told.group_state, told.error_code = ConsumerState.DEAD.value, GROUP_ID_NOT_FOUND
-        told.error_message = f"{group_id} is no group of the newer protocol"
-    return told
 
 
 def _member(
@@ -323,9 +323,3 @@ def _assignment(partitions: Iterable[Partition], names: Mapping[bytes, str]) -> 
             for topic, numbers in by_topic(partitions).items()
         ]
     )
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: on_consumer_group_heartbeat,
-    ApiKey.CONSUMER_GROUP_DESCRIBE: on_consumer_group_describe,
-}

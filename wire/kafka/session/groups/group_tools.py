@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
@@ -25,7 +25,6 @@ from magnetar.wire.kafka.groups.classic.embedded import CONSUMER
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.coordinator import kind_of
-from magnetar.wire.kafka.groups.expiry import forget_if_unused
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.records import CLASSIC
 from magnetar.wire.kafka.groups.records import CONSUMER as NEWER
@@ -49,8 +48,12 @@ from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, Topi
 from magnetar.wire.kafka.session.topics.brokers import ready
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.groups.classic.store import MemberStore
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.offsets import Offsets
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.subscriptions import Subscriptions
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
 """Before it, a group that nobody knows is described as a dead one."""
@@ -62,18 +65,212 @@ OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
 Told = TypeVar("Told", DescribedGroup, DescribedConsumerGroup)
 
 
-# -- describing -----------------------------------------------------------------------------------
+class GroupToolHandlers:
+    """DescribeGroups, ListGroups, DeleteGroups and OffsetDelete."""
 
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        offsets: Offsets,
+        subscriptions: Subscriptions,
+        records: Records,
+        keeper: MemberStore,
+        forget_if_unused: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._subscriptions = subscriptions
+        self._records = records
+        self._keeper = keeper
+        self._forget_if_unused = forget_if_unused
 
-async def on_describe_groups(session: KafkaSession, asked: KafkaRequest) -> DescribeGroupsResponse:
-    request = asked.request
-    assert isinstance(request, DescribeGroupsRequest)
-    groups = await described(
-        request.groups,
-        partial(_described, session, asked.version),
-        with_operations=request.include_authorized_operations,
-    )
-    return DescribeGroupsResponse(groups=groups)
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.DESCRIBE_GROUPS: self.on_describe_groups,
+            ApiKey.LIST_GROUPS: self.on_list_groups,
+            ApiKey.DELETE_GROUPS: self.on_delete_groups,
+            ApiKey.OFFSET_DELETE: self.on_offset_delete,
+        }
+
+    async def on_describe_groups(
+        self, context: RequestContext, request: DescribeGroupsRequest
+    ) -> DescribeGroupsResponse:
+        groups = await described(
+            request.groups,
+            partial(self._described, context.version),
+            with_operations=request.include_authorized_operations,
+        )
+        return DescribeGroupsResponse(groups=groups)
+
+    async def _described(self, version: int, group_id: str) -> DescribedGroup:
+        code = await ready(self._groups, group_id)
+        group = self._groups.find(group_id) if code == NONE else None
+        told = DescribedGroup(
+            error_code=code,
+            group_id=group_id,
+            group_state=ClassicGroupState.EMPTY.value,
+            protocol_type="",
+            protocol_data="",
+            members=[],
+        )
+        if code != NONE:
+            return told
+        try:
+            if group is not None and group.in_use:
+                told.group_state = group.state.value
+                told.protocol_type = group.protocol_type or ""
+                told.protocol_data = (
+                    (group.protocol or "") if group.state is ClassicGroupState.STABLE else ""
+                )
+                told.members = _members(group)
+            elif not await self._describe_stored(told):
+                told.group_state = ClassicGroupState.DEAD.value
+                if version >= UNKNOWN_IS_AN_ERROR_VERSION:
+                    told.error_code = GROUP_ID_NOT_FOUND
+                    told.error_message = f"there is no group {group_id}"
+        except BrokerError as error:
+            told.error_code = commit_code(error)
+        return told
+
+    async def _describe_stored(self, told: DescribedGroup) -> bool:
+        """A group that nobody is in as a group: subscriptions may have consumers of Pulsar's.
+
+        One of the newer protocol is not described here: clients ask for it by other words.
+        """
+        record = await self._records.find(told.group_id)
+        if record is not None:
+            if record.kind == NEWER:
+                return False
+            told.protocol_type = record.protocol_type
+        members = await self._subscriptions.attached(told.group_id)
+        if members:
+            told.group_state, told.protocol_type = ClassicGroupState.STABLE.value, CONSUMER
+            told.members = [_pulsars(consumer, where) for where, consumer in members]
+        return bool(record or members or await self._subscriptions.topics(told.group_id))
+
+    async def on_list_groups(
+        self, context: RequestContext, request: ListGroupsRequest
+    ) -> ListGroupsResponse:
+        try:
+            found = await self._listed()
+        except BrokerError as error:
+            return ListGroupsResponse(error_code=commit_code(error), groups=[])
+        states = {state.lower() for state in request.states_filter}
+        types = {kind.lower() for kind in request.types_filter}
+        return ListGroupsResponse(
+            error_code=NONE,
+            groups=[
+                one
+                for one in found
+                if (not states or one.group_state.lower() in states)
+                and (not types or one.group_type in types)
+            ],
+        )
+
+    async def _listed(self) -> list[ListedGroup]:
+        """Groups that somebody is in, those that have committed, and subscriptions."""
+        stored = set(await self._records.names())
+        found: dict[str, ListedGroup] = {}
+        async for group_id in Cooperative({*stored, *await self._subscriptions.names()}):
+            record = await self._records.find(group_id) if group_id in stored else None
+            attached = bool(await self._subscriptions.attached(group_id))
+            found[group_id] = ListedGroup(
+                group_id=group_id,
+                protocol_type=CONSUMER if attached else record.protocol_type if record else "",
+                group_state=(
+                    ClassicGroupState.STABLE if attached else ClassicGroupState.EMPTY
+                ).value,
+                group_type=record.kind if record else CLASSIC,
+            )
+        for group in self._groups.all():
+            if group.in_use:
+                kind, protocol_type = kind_of(group)
+                found[group.id] = ListedGroup(
+                    group_id=group.id,
+                    protocol_type=protocol_type,
+                    group_state=group.state.value,
+                    group_type=kind,
+                )
+        return [found[group_id] for group_id in sorted(found)]
+
+    async def on_delete_groups(
+        self, context: RequestContext, request: DeleteGroupsRequest
+    ) -> DeleteGroupsResponse:
+        names = request.groups_names if len(request.groups_names) <= NAMES_MAX else []
+        return DeleteGroupsResponse(
+            results=[
+                DeletedGroup(group_id=group_id, error_code=await self._delete(group_id))
+                for group_id in names
+            ]
+        )
+
+    async def _delete(self, group_id: str) -> int:
+        """Only where nobody is in it; offsets first, so that a try that fails can be repeated.
+
+        A subscription that only Pulsar's clients have used is theirs to delete.
+        """
+        code = await ready(self._groups, group_id)
+        if code != NONE:
+            return code
+        if self._groups.in_use(group_id):
+            return NON_EMPTY_GROUP
+        try:
+            record = await self._records.find(group_id)
+            partitions = await self._subscriptions.partitions(group_id)
+            if record is None and self._groups.find(group_id) is None:
+                return POLICY_VIOLATION if partitions else GROUP_ID_NOT_FOUND
+            for partition in partitions:
+                if self._groups.in_use(group_id):
+                    return NON_EMPTY_GROUP
+                code = await self._offsets.forget(group_id, partition)
+                if code != NONE:
+                    return code
+            if not self._groups.in_use(group_id):
+                await self._keeper.forget(group_id)
+                await self._records.delete(group_id)
+        except BrokerError as error:
+            return commit_code(error)
+        if not self._groups.in_use(group_id):
+            self._groups.forget(group_id)
+        return NONE
+
+    async def on_offset_delete(
+        self, context: RequestContext, request: OffsetDeleteRequest
+    ) -> OffsetDeleteResponse:
+        if sum(len(topic.partitions) for topic in request.topics) > NAMES_MAX:
+            return OffsetDeleteResponse(error_code=INVALID_REQUEST, topics=[])
+        try:
+            await self._groups.ready(request.group_id)
+            wanted = await self._wanted(request.group_id)
+        except KafkaRefusal as error:
+            return OffsetDeleteResponse(error_code=error.code, topics=[])
+        except BrokerError as error:
+            return OffsetDeleteResponse(error_code=commit_code(error), topics=[])
+        topics = []
+        for topic in request.topics:
+            parts = []
+            for part in topic.partitions:
+                where = (topic.name, part.partition_index)
+                code = GROUP_SUBSCRIBED_TO_TOPIC
+                if topic.name not in wanted:
+                    code = await self._offsets.forget(request.group_id, where)
+                parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
+            topics.append(TopicErrors(name=topic.name, partitions=parts))
+        with suppress(BrokerError):  # then it is looked at again when offsets expire
+            await self._forget_if_unused(request.group_id)
+        return OffsetDeleteResponse(error_code=NONE, topics=topics)
+
+    async def _wanted(self, group_id: str) -> set[str]:
+        """Topics that members of a group want; `KafkaRefusal` if it has none, or does not say."""
+        if self._groups.in_use(group_id):
+            wanted = self._groups.topics_wanted(group_id)
+            if wanted is None:
+                raise KafkaRefusal(NON_EMPTY_GROUP)
+            return wanted
+        if await self._records.find(group_id) is None:
+            raise KafkaRefusal(GROUP_ID_NOT_FOUND)
+        return set()
 
 
 async def described(
@@ -86,37 +283,6 @@ async def described(
         for one in found:
             one.authorized_operations = OPERATIONS
     return found
-
-
-async def _described(session: KafkaSession, version: int, group_id: str) -> DescribedGroup:
-    code = await ready(session, group_id)
-    group = session.front.groups.find(group_id) if code == NONE else None
-    told = DescribedGroup(
-        error_code=code,
-        group_id=group_id,
-        group_state=ClassicGroupState.EMPTY.value,
-        protocol_type="",
-        protocol_data="",
-        members=[],
-    )
-    if code != NONE:
-        return told
-    try:
-        if group is not None and group.in_use:
-            told.group_state = group.state.value
-            told.protocol_type = group.protocol_type or ""
-            told.protocol_data = (
-                (group.protocol or "") if group.state is ClassicGroupState.STABLE else ""
-            )
-            told.members = _members(group)
-        elif not await _describe_stored(session, told):
-            told.group_state = ClassicGroupState.DEAD.value
-            if version >= UNKNOWN_IS_AN_ERROR_VERSION:
-                told.error_code = GROUP_ID_NOT_FOUND
-                told.error_message = f"there is no group {group_id}"
-    except BrokerError as error:
-        told.error_code = commit_code(error)
-    return told
 
 
 def _members(group: Group) -> list[DescribedMember]:
@@ -134,24 +300,6 @@ def _members(group: Group) -> list[DescribedMember]:
     ]
 
 
-async def _describe_stored(session: KafkaSession, told: DescribedGroup) -> bool:
-    """A group that nobody is in as a group: subscriptions may have consumers of Pulsar's.
-
-    One of the newer protocol is not described here: clients ask for it by other words.
-    """
-    front = session.front
-    record = await front.records.find(told.group_id)
-    if record is not None:
-        if record.kind == NEWER:
-            return False
-        told.protocol_type = record.protocol_type
-    members = await front.subscriptions.attached(told.group_id)
-    if members:
-        told.group_state, told.protocol_type = ClassicGroupState.STABLE.value, CONSUMER
-        told.members = [_pulsars(consumer, where) for where, consumer in members]
-    return bool(record or members or await front.subscriptions.topics(told.group_id))
-
-
 def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
     """One of Pulsar's consumers, as a member that has the one partition it is attached to."""
     assigned = ConsumerAssignment(
@@ -165,147 +313,3 @@ def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
         member_metadata=b"\0\0" + b"".join(encoder(ConsumerSubscription, 0, False)(wanted)),
         member_assignment=b"\0\0" + b"".join(encoder(ConsumerAssignment, 0, False)(assigned)),
     )
-
-
-# -- listing --------------------------------------------------------------------------------------
-
-
-async def on_list_groups(session: KafkaSession, asked: KafkaRequest) -> ListGroupsResponse:
-    request = asked.request
-    assert isinstance(request, ListGroupsRequest)
-    try:
-        found = await _listed(session)
-    except BrokerError as error:
-        return ListGroupsResponse(error_code=commit_code(error), groups=[])
-    states = {state.lower() for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
-    return ListGroupsResponse(
-        error_code=NONE,
-        groups=[
-            one
-            for one in found
-            if (not states or one.group_state.lower() in states)
-            and (not types or one.group_type in types)
-        ],
-    )
-
-
-async def _listed(session: KafkaSession) -> list[ListedGroup]:
-    """Groups that somebody is in, those that have committed, and subscriptions."""
-    front = session.front
-    stored = set(await front.records.names())
-    found: dict[str, ListedGroup] = {}
-    async for group_id in Cooperative({*stored, *await front.subscriptions.names()}):
-        record = await front.records.find(group_id) if group_id in stored else None
-        attached = bool(await front.subscriptions.attached(group_id))
-        found[group_id] = ListedGroup(
-            group_id=group_id,
-            protocol_type=CONSUMER if attached else record.protocol_type if record else "",
-            group_state=(ClassicGroupState.STABLE if attached else ClassicGroupState.EMPTY).value,
-            group_type=record.kind if record else CLASSIC,
-        )
-    for group in front.groups.all():
-        if group.in_use:
-            kind, protocol_type = kind_of(group)
-            found[group.id] = ListedGroup(
-                group_id=group.id,
-                protocol_type=protocol_type,
-                group_state=group.state.value,
-                group_type=kind,
-            )
-    return [found[group_id] for group_id in sorted(found)]
-
-
-# -- deleting -------------------------------------------------------------------------------------
-
-
-async def on_delete_groups(session: KafkaSession, asked: KafkaRequest) -> DeleteGroupsResponse:
-    request = asked.request
-    assert isinstance(request, DeleteGroupsRequest)
-    names = request.groups_names if len(request.groups_names) <= NAMES_MAX else []
-    return DeleteGroupsResponse(
-        results=[
-            DeletedGroup(group_id=group_id, error_code=await _delete(session, group_id))
-            for group_id in names
-        ]
-    )
-
-
-async def _delete(session: KafkaSession, group_id: str) -> int:
-    """Only where nobody is in it; offsets first, so that a try that fails can be repeated.
-
-    A subscription that only Pulsar's clients have used is theirs to delete.
-    """
-    front = session.front
-    code = await ready(session, group_id)
-    if code != NONE:
-        return code
-    if front.groups.in_use(group_id):
-        return NON_EMPTY_GROUP
-    try:
-        record = await front.records.find(group_id)
-        partitions = await front.subscriptions.partitions(group_id)
-        if record is None and front.groups.find(group_id) is None:
-            return POLICY_VIOLATION if partitions else GROUP_ID_NOT_FOUND
-        for partition in partitions:
-            if front.groups.in_use(group_id):
-                return NON_EMPTY_GROUP
-            code = await front.offsets.forget(group_id, partition)
-            if code != NONE:
-                return code
-        if not front.groups.in_use(group_id):
-            await front.keeper.forget(group_id)
-            await front.records.delete(group_id)
-    except BrokerError as error:
-        return commit_code(error)
-    if not front.groups.in_use(group_id):
-        front.groups.forget(group_id)
-    return NONE
-
-
-async def on_offset_delete(session: KafkaSession, asked: KafkaRequest) -> OffsetDeleteResponse:
-    request = asked.request
-    assert isinstance(request, OffsetDeleteRequest)
-    if sum(len(topic.partitions) for topic in request.topics) > NAMES_MAX:
-        return OffsetDeleteResponse(error_code=INVALID_REQUEST, topics=[])
-    try:
-        await session.front.groups.ready(request.group_id)
-        wanted = await _wanted(session, request.group_id)
-    except KafkaRefusal as error:
-        return OffsetDeleteResponse(error_code=error.code, topics=[])
-    except BrokerError as error:
-        return OffsetDeleteResponse(error_code=commit_code(error), topics=[])
-    topics = []
-    for topic in request.topics:
-        parts = []
-        for part in topic.partitions:
-            where = (topic.name, part.partition_index)
-            code = GROUP_SUBSCRIBED_TO_TOPIC
-            if topic.name not in wanted:
-                code = await session.front.offsets.forget(request.group_id, where)
-            parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
-        topics.append(TopicErrors(name=topic.name, partitions=parts))
-    with suppress(BrokerError):  # then it is looked at again when offsets expire
-        await forget_if_unused(session.front, request.group_id)
-    return OffsetDeleteResponse(error_code=NONE, topics=topics)
-
-
-async def _wanted(session: KafkaSession, group_id: str) -> set[str]:
-    """Topics that members of a group want; `KafkaRefusal` if it has none, or does not say."""
-    front = session.front
-    if front.groups.in_use(group_id):
-        wanted = front.groups.topics_wanted(group_id)
-        if wanted is None:
-            raise KafkaRefusal(NON_EMPTY_GROUP)
-        return wanted
-    if await front.records.find(group_id) is None:
-        raise KafkaRefusal(GROUP_ID_NOT_FOUND)
-    return set()
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.DESCRIBE_GROUPS: on_describe_groups,
-    ApiKey.LIST_GROUPS: on_list_groups,
-    ApiKey.DELETE_GROUPS: on_delete_groups,
-    ApiKey.OFFSET_DELETE: on_offset_delete,
-}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
@@ -29,6 +29,7 @@ from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.task_order import TaskOrder
 from magnetar.wire.kafka.groups.transactional_offsets import unstable
 from magnetar.wire.kafka.messages.offsets import (
     CommitPartition,
@@ -49,9 +50,13 @@ from magnetar.wire.kafka.names import topic_of
 from magnetar.wire.kafka.session.topics.brokers import ready
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.front import KafkaFront
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.broker.broker import Broker
+    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.offsets import Offsets
+    from magnetar.wire.kafka.groups.subscriptions import Subscriptions
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 NOTE_BYTES_MAX: Final = 4096
 PARTITIONS_MAX: Final = 50_000
@@ -67,99 +72,246 @@ IDS_VERSION: Final = 10
 Turn = AbstractAsyncContextManager[None]
 
 
-# -- committing -----------------------------------------------------------------------------------
+class OffsetHandlers:
+    """OffsetCommit and OffsetFetch."""
 
+    def __init__(
+        self,
+        broker: Broker,
+        groups: GroupCoordinator,
+        offsets: Offsets,
+        subscriptions: Subscriptions,
+        logs: Logs,
+        coordinator: Coordinator,
+    ) -> None:
+        self._broker = broker
+        self._groups = groups
+        self._offsets = offsets
+        self._subscriptions = subscriptions
+        self._logs = logs
+        self._coordinator = coordinator
+        self._turns = TaskOrder()
 
-def on_offset_commit(session: KafkaSession, asked: KafkaRequest) -> Awaitable[OffsetCommitResponse]:
-    """Plain, to take a turn before anything else is handled; the rest happens later."""
-    request = asked.request
-    assert isinstance(request, OffsetCommitRequest)
-    turn = session.front.commit_turns.take((session, request.group_id))
-    return _committed(session, request, asked.version, turn)
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.OFFSET_COMMIT: self.on_offset_commit,
+            ApiKey.OFFSET_FETCH: self.on_offset_fetch,
+        }
 
+    def on_offset_commit(
+        self, context: RequestContext, request: OffsetCommitRequest
+    ) -> Awaitable[OffsetCommitResponse]:
+        """Plain, to take a turn before anything else is handled; the rest happens later."""
+        turn = self._turns.take((context.caller, request.group_id))
+        return self._committed(request, context.version, turn)
 
-async def _committed(
-    session: KafkaSession, request: OffsetCommitRequest, version: int, turn: Turn
-) -> OffsetCommitResponse:
-    wanted: dict[Partition, CommittedPosition] = {}
-    count = sum(len(topic.partitions) for topic in request.topics)
-    refusal = INVALID_REQUEST if count > PARTITIONS_MAX else await ready(session, request.group_id)
-    refusal = refusal or _refusal(session, request, version)
-    now_ms = session.broker.clock.wall_ms()
-    named = []
-    for topic in request.topics:
-        code, name = refusal, topic.name
-        if code == NONE and version >= IDS_VERSION:
-            code, name = await _named(session, topic.topic_id)
-        named.append((code, name))
-        for part in topic.partitions:
-            if (code or note_refusal(part)) == NONE:
-                commit = commit_of(part, now_ms, request.retention_time_ms)
-                wanted[name, part.partition_index] = commit
-    codes = await kept(session.front, request.group_id, wanted, turn)
-    return OffsetCommitResponse(
-        topics=[
-            CommittedTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    PartitionError(
-                        partition_index=part.partition_index,
-                        error_code=code
-                        or note_refusal(part)
-                        or codes.get((name, part.partition_index), NONE),
+    async def _committed(
+        self, request: OffsetCommitRequest, version: int, turn: Turn
+    ) -> OffsetCommitResponse:
+        wanted: dict[Partition, CommittedPosition] = {}
+        count = sum(len(topic.partitions) for topic in request.topics)
+        refusal = (
+            INVALID_REQUEST
+            if count > PARTITIONS_MAX
+            else await ready(self._groups, request.group_id)
+        )
+        refusal = refusal or self._refusal(request, version)
+        now_ms = self._broker.clock.wall_ms()
+        named = []
+        for topic in request.topics:
+            code, name = refusal, topic.name
+            if code == NONE and version >= IDS_VERSION:
+                code, name = await self._named(topic.topic_id)
+            named.append((code, name))
+            for part in topic.partitions:
+                if (code or note_refusal(part)) == NONE:
+                    commit = commit_of(part, now_ms, request.retention_time_ms)
+                    wanted[name, part.partition_index] = commit
+        codes = await kept(self._groups, self._offsets, request.group_id, wanted, turn)
+        return OffsetCommitResponse(
+            topics=[
+                CommittedTopic(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partitions=[
+                        PartitionError(
+                            partition_index=part.partition_index,
+                            error_code=code
+                            or note_refusal(part)
+                            or codes.get((name, part.partition_index), NONE),
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic, (code, name) in zip(request.topics, named, strict=True)
+            ]
+        )
+
+    async def _named(self, topic_id: bytes) -> tuple[int, str]:
+        """The name of a topic that is called by its id, or why there is none."""
+        try:
+            return NONE, await self._logs.name_of(topic_id)
+        except (BrokerError, KafkaRefusal) as error:
+            return commit_code(error), ""
+
+    def _refusal(self, request: OffsetCommitRequest, version: int) -> int:
+        """Whether whoever commits may: a member of this generation, or anybody if nobody is in,
+        under whatever id; librdkafka's consumers of the newer protocol make themselves one and
+        never join.
+        """
+        groups = self._groups
+        if request.generation_id_or_member_epoch < 0 and not groups.in_use(request.group_id):
+            return NONE
+        newer = groups.consumer(request.group_id)
+        if newer is not None:
+            member = newer.members.get(request.member_id)
+            if version < EPOCHS_VERSION and member is not None and member.classic is None:
+                return UNSUPPORTED_VERSION
+            return newer.check_commit(request.member_id, request.generation_id_or_member_epoch)
+        group = groups.find(request.group_id)
+        if group is None:
+            return UNKNOWN_MEMBER_ID
+        return group.may_commit(
+            request.member_id,
+            request.generation_id_or_member_epoch,
+            request.group_instance_id,
+            groups.now(),
+        )
+
+    async def on_offset_fetch(
+        self, context: RequestContext, request: OffsetFetchRequest
+    ) -> OffsetFetchResponse:
+        wanted = request.groups
+        if context.version < MANY_GROUPS_VERSION:
+            wanted = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
+        groups = [await self._of_group(one, context.version) for one in wanted]
+        if request.require_stable:
+            for group in groups:
+                self._refuse_unstable(group)
+        if context.version >= MANY_GROUPS_VERSION:
+            return OffsetFetchResponse(groups=groups)
+        (found,) = groups
+        return OffsetFetchResponse(topics=found.topics, error_code=found.error_code)
+
+    def _refuse_unstable(self, group: FetchedOffsetsGroup) -> None:
+        """Where a transaction is about to change an offset, it is to be waited for (KIP-447)."""
+        waiting = unstable(self._coordinator.all(), group.group_id)
+        for topic in group.topics if waiting else ():
+            name = topic.name or self._logs.name_at_once(topic.topic_id)
+            for part in topic.partitions:
+                if (name, part.partition_index) in waiting:
+                    part.error_code, part.committed_offset = UNSTABLE_OFFSET_COMMIT, -1
+
+    async def _of_group(self, wanted: FetchOffsetsGroup, version: int) -> FetchedOffsetsGroup:
+        """Of the topics that are named, or of all; nothing committed is no error."""
+        told = FetchedOffsetsGroup(group_id=wanted.group_id, error_code=NONE, topics=[])
+        count = sum(len(topic.partition_indexes) for topic in wanted.topics or ())
+        code = (
+            INVALID_REQUEST
+            if count > PARTITIONS_MAX
+            else await ready(self._groups, wanted.group_id)
+        )
+        told.error_code = code or self._stale(wanted)
+        if told.error_code != NONE:
+            return told
+        try:
+            topics = wanted.topics
+            if topics is None:
+                topics = await self._committed_to(wanted.group_id, version)
+        except BrokerError as error:
+            told.error_code = commit_code(error)
+            return told
+        async for topic in Cooperative(topics):
+            found = await self._of_topic(wanted.group_id, topic, version)
+            told.topics.append(found)
+            # clients try a group again, but take most errors of one partition for the end
+            codes = (part.error_code for part in found.partitions)
+            again = (code for code in codes if code in TRIED_AGAIN)
+            told.error_code = next(again, told.error_code)
+        return told
+
+    def _stale(self, wanted: FetchOffsetsGroup) -> int:
+        """Whether a member that says its epoch is one, and up to date, in a group where that
+        counts.
+
+        Classic members say their generation here, as current Go clients do, and nobody judges it
+        (`ClassicGroup.validateOffsetFetch` of 4.3); nor is anybody judged by a group that is not
+        there, which hears at its next heartbeat that it is none.
+        """
+        if wanted.member_id is None and wanted.member_epoch < 0:
+            return NONE
+        group = self._groups.consumer(wanted.group_id)
+        return (
+            NONE
+            if group is None
+            else group.check_commit(wanted.member_id or "", wanted.member_epoch)
+        )
+
+    async def _of_topic(
+        self, group_id: str, topic: FetchOffsetsTopic, version: int
+    ) -> FetchedOffsetsTopic:
+        code, name = NONE, topic.name
+        if version >= IDS_VERSION:
+            code, name = await self._named(topic.topic_id)
+        parts = []
+        async for index in Cooperative(topic.partition_indexes):
+            if code == NONE:
+                parts.append(await self._fetched(group_id, (name, index)))
+            else:
+                parts.append(
+                    FetchedOffsetsPartition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=code
                     )
-                    for part in topic.partitions
-                ],
+                )
+        return FetchedOffsetsTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
+
+    async def _committed_to(self, group: str, version: int) -> list[FetchOffsetsTopic]:
+        """All partitions of which the group has committed something."""
+        found: dict[str, list[int]] = {}
+        for name, index in sorted(await self._subscriptions.partitions(group)):
+            found.setdefault(name, []).append(index)
+        ids = self._broker.topic_ids
+        return [
+            FetchOffsetsTopic(
+                name=name,
+                topic_id=await ids.of(topic_of(name)) if version >= IDS_VERSION else NO_UUID,
+                partition_indexes=indexes,
             )
-            for topic, (code, name) in zip(request.topics, named, strict=True)
+            for name, indexes in found.items()
         ]
-    )
 
-
-async def _named(session: KafkaSession, topic_id: bytes) -> tuple[int, str]:
-    """The name of a topic that is called by its id, or why there is none."""
-    try:
-        return NONE, await session.front.logs.name_of(topic_id)
-    except (BrokerError, KafkaRefusal) as error:
-        return commit_code(error), ""
+    async def _fetched(self, group: str, where: Partition) -> FetchedOffsetsPartition:
+        """What was committed; -1 for nothing, which is no error."""
+        told = FetchedOffsetsPartition(
+            partition_index=where[1], committed_offset=-1, metadata="", error_code=NONE
+        )
+        try:
+            found = await self._offsets.fetch(group, where)
+        except BrokerError as error:
+            told.error_code = commit_code(error)
+            return told
+        if found is not None:
+            told.committed_offset, told.metadata = found.offset, found.note
+            told.committed_leader_epoch = found.epoch
+        return told
 
 
 async def kept(
-    front: KafkaFront, group_id: str, commits: Mapping[Partition, CommittedPosition], turn: Turn
+    groups: GroupCoordinator,
+    offsets: Offsets,
+    group_id: str,
+    commits: Mapping[Partition, CommittedPosition],
+    turn: Turn,
 ) -> dict[Partition, int]:
     """Keep what whoever may has committed; returns an error code for each."""
-    record = front.groups.record_of(group_id)
+    record = groups.record_of(group_id)
     if any(commit.expires_ms != NEVER_MS for commit in commits.values()):
         record = GroupRecord(record.kind, record.protocol_type, ages_early=True)
     if not commits:
         async with turn:
             return {}
-    return await front.offsets.commit(group_id, commits, turn, record)
-
-
-def _refusal(session: KafkaSession, request: OffsetCommitRequest, version: int) -> int:
-    """Whether whoever commits may: a member of this generation, or anybody if nobody is in, under
-    whatever id; librdkafka's consumers of the newer protocol make themselves one and never join.
-    """
-    groups = session.front.groups
-    if request.generation_id_or_member_epoch < 0 and not groups.in_use(request.group_id):
-        return NONE
-    newer = groups.consumer(request.group_id)
-    if newer is not None:
-        member = newer.members.get(request.member_id)
-        if version < EPOCHS_VERSION and member is not None and member.classic is None:
-            return UNSUPPORTED_VERSION
-        return newer.check_commit(request.member_id, request.generation_id_or_member_epoch)
-    group = groups.find(request.group_id)
-    if group is None:
-        return UNKNOWN_MEMBER_ID
-    return group.may_commit(
-        request.member_id,
-        request.generation_id_or_member_epoch,
-        request.group_instance_id,
-        groups.now(),
-    )
+    return await offsets.commit(group_id, commits, turn, record)
 
 
 def note_refusal(part: CommitPartition | TxnCommitPartition) -> int:
@@ -181,129 +333,3 @@ def commit_of(
         committed_ms=now_ms,
         expires_ms=NEVER_MS if retention_ms < 0 else now_ms + retention_ms,
     )
-
-
-# -- asking ---------------------------------------------------------------------------------------
-
-
-async def on_offset_fetch(session: KafkaSession, asked: KafkaRequest) -> OffsetFetchResponse:
-    request = asked.request
-    assert isinstance(request, OffsetFetchRequest)
-    wanted = request.groups
-    if asked.version < MANY_GROUPS_VERSION:
-        wanted = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
-    groups = [await _of_group(session, one, asked.version) for one in wanted]
-    if request.require_stable:
-        for group in groups:
-            _refuse_unstable(session, group)
-    if asked.version >= MANY_GROUPS_VERSION:
-        return OffsetFetchResponse(groups=groups)
-    (found,) = groups
-    return OffsetFetchResponse(topics=found.topics, error_code=found.error_code)
-
-
-def _refuse_unstable(session: KafkaSession, group: FetchedOffsetsGroup) -> None:
-    """Where a transaction that is not done has promised another offset, it is to be waited for."""
-    waiting = unstable(session.front.coordinator.all(), group.group_id)
-    for topic in group.topics if waiting else ():
-        name = topic.name or session.front.logs.name_at_once(topic.topic_id)
-        for part in topic.partitions:
-            if (name, part.partition_index) in waiting:
-                part.error_code, part.committed_offset = UNSTABLE_OFFSET_COMMIT, -1
-
-
-async def _of_group(
-    session: KafkaSession, asked: FetchOffsetsGroup, version: int
-) -> FetchedOffsetsGroup:
-    """Of the topics that are named, or of all; nothing committed is no error."""
-    told = FetchedOffsetsGroup(group_id=asked.group_id, error_code=NONE, topics=[])
-    count = sum(len(topic.partition_indexes) for topic in asked.topics or ())
-    code = INVALID_REQUEST if count > PARTITIONS_MAX else await ready(session, asked.group_id)
-    told.error_code = code or _stale(session, asked)
-    if told.error_code != NONE:
-        return told
-    try:
-        topics = asked.topics
-        if topics is None:
-            topics = await _committed_to(session, asked.group_id, version)
-    except BrokerError as error:
-        told.error_code = commit_code(error)
-        return told
-    async for topic in Cooperative(topics):
-        found = await _of_topic(session, asked.group_id, topic, version)
-        told.topics.append(found)
-        # clients try a group again, but take most errors of one partition for the end
-        codes = (part.error_code for part in found.partitions)
-        again = (code for code in codes if code in TRIED_AGAIN)
-        told.error_code = next(again, told.error_code)
-    return told
-
-
-def _stale(session: KafkaSession, asked: FetchOffsetsGroup) -> int:
-    """Whether a member that says its epoch is one, and up to date, in a group where that counts.
-
-    Classic members say their generation here, as current Go clients do, and nobody judges it
-    (`ClassicGroup.validateOffsetFetch` of 4.3); nor is anybody judged by a group that is not there,
-    which hears at its next heartbeat that it is none.
-    """
-    if asked.member_id is None and asked.member_epoch < 0:
-        return NONE
-    group = session.front.groups.consumer(asked.group_id)
-    return NONE if group is None else group.check_commit(asked.member_id or "", asked.member_epoch)
-
-
-async def _of_topic(
-    session: KafkaSession, group_id: str, topic: FetchOffsetsTopic, version: int
-) -> FetchedOffsetsTopic:
-    code, name = NONE, topic.name
-    if version >= IDS_VERSION:
-        code, name = await _named(session, topic.topic_id)
-    parts = []
-    async for index in Cooperative(topic.partition_indexes):
-        if code == NONE:
-            parts.append(await _fetched(session, group_id, (name, index)))
-        else:
-            parts.append(
-                FetchedOffsetsPartition(
-                    partition_index=index, committed_offset=-1, metadata="", error_code=code
-                )
-            )
-    return FetchedOffsetsTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
-
-
-async def _committed_to(session: KafkaSession, group: str, version: int) -> list[FetchOffsetsTopic]:
-    """All partitions of which the group has committed something."""
-    found: dict[str, list[int]] = {}
-    for name, index in sorted(await session.front.subscriptions.partitions(group)):
-        found.setdefault(name, []).append(index)
-    ids = session.broker.topic_ids
-    return [
-        FetchOffsetsTopic(
-            name=name,
-            topic_id=await ids.of(topic_of(name)) if version >= IDS_VERSION else NO_UUID,
-            partition_indexes=indexes,
-        )
-        for name, indexes in found.items()
-    ]
-
-
-async def _fetched(session: KafkaSession, group: str, where: Partition) -> FetchedOffsetsPartition:
-    """What was committed; -1 for nothing, which is no error."""
-    told = FetchedOffsetsPartition(
-        partition_index=where[1], committed_offset=-1, metadata="", error_code=NONE
-    )
-    try:
-        found = await session.front.offsets.fetch(group, where)
-    except BrokerError as error:
-        told.error_code = commit_code(error)
-        return told
-    if found is not None:
-        told.committed_offset, told.metadata = found.offset, found.note
-        told.committed_leader_epoch = found.epoch
-    return told
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.OFFSET_COMMIT: on_offset_commit,
-    ApiKey.OFFSET_FETCH: on_offset_fetch,
-}

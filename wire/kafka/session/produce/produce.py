@@ -45,7 +45,7 @@ from magnetar.wire.kafka.session.produce.storing import Storing, check_transacti
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.session.produce.handler import ProduceHandler
     from magnetar.wire.kafka.wire import KafkaRequest
 
 ZSTD: Final = 4
@@ -57,18 +57,18 @@ AT_ONCE_MAX: Final = 500
 UNKNOWN: Final = (NOT_LEADER, KafkaRefusal(NOT_LEADER))
 
 
-def on_produce(session: KafkaSession, asked: KafkaRequest) -> None:
+def on_produce(handler: ProduceHandler, asked: KafkaRequest) -> None:
     """Store what can be stored at once; where a topic has to be loaded first, or a batch takes its
     time, later ones wait.
     """
-    session.connection.will_write()
+    handler.connection.will_write()
     request = asked.request
     assert isinstance(request, ProduceRequest)
-    producing = Producing(session, asked, request)
+    producing = Producing(handler, asked, request)
     if request.acks in ACKS and not producing.look():
-        if not asked.weight and not session.weigh(asked):
+        if not asked.weight and not handler.replies.weigh(asked):
             return
-        session.hold_for(_load(producing))
+        handler.replies.hold_for(_load(producing))
     else:
         producing.begin()
 
@@ -102,17 +102,19 @@ class Producing:
         "_asked",
         "_by_id",
         "_found",
+        "_handler",
         "_judged",
         "_left",
         "_now_ms",
         "_request",
         "_response",
-        "_session",
         "_size",
     )
 
-    def __init__(self, session: KafkaSession, asked: KafkaRequest, request: ProduceRequest) -> None:
-        self._session = session
+    def __init__(
+        self, handler: ProduceHandler, asked: KafkaRequest, request: ProduceRequest
+    ) -> None:
+        self._handler = handler
         self._asked = asked
         self._request = request
         self._by_id = asked.version >= BY_ID_VERSION
@@ -134,10 +136,10 @@ class Producing:
         """
         if sum(len(topic.partition_data) for topic in self._request.topic_data) > AT_ONCE_MAX:
             return False
-        logs = self._session.front.logs
+        logs = self._handler.logs
         self._found.clear()
         self._judged.clear()
-        self._now_ms = self._session.broker.clock.wall_ms()
+        self._now_ms = self._handler.clock.wall_ms()
         for topic in self._request.topic_data:
             for part in topic.partition_data:
                 if self._by_id:
@@ -155,7 +157,7 @@ class Producing:
 
     async def load(self) -> None:
         """Load what is not loaded."""
-        logs = self._session.front.logs
+        logs = self._handler.logs
         self._found.clear()
         async for topic in Cooperative(self._request.topic_data):
             async for part in Cooperative(topic.partition_data):
@@ -175,7 +177,7 @@ class Producing:
         to have.
         """
         self._judged.clear()
-        self._now_ms = self._session.broker.clock.wall_ms()
+        self._now_ms = self._handler.clock.wall_ms()
         async for log, part in Cooperative(zip(self._found, self._parts(), strict=True)):
             if isinstance(log, int):
                 self._judged.append(KafkaRefusal(log))
@@ -201,8 +203,8 @@ class Producing:
             return _bare(refused)
 
     async def _in_time(self, log: PartitionLog, batch: bytes | memoryview) -> Judged | KafkaRefusal:
-        rules, session = log.rules(), self._session
-        run, account = session.front.inspectors.run, session.inspected
+        rules, handler = log.rules(), self._handler
+        run, account = handler.inspectors.run, handler.inspected
         try:
             found = await run(account, len(batch), prepared, batch, rules, self._now_ms)
         except KafkaRefusal as refused:
@@ -218,9 +220,9 @@ class Producing:
             self._response.responses.append(told)
             for part in topic.partition_data:
                 told.partition_responses.append(self._store(part, *next(found, UNKNOWN)))
-        self._session.connection.storing(self._size)
+        self._handler.connection.storing(self._size)
         if self._request.acks == 0:
-            self._session.answer(self._asked, None)
+            self._handler.replies.answer(self._asked, None)
         self.one_less()
 
     def _store(
@@ -265,7 +267,7 @@ class Producing:
         if header.attributes & CODEC == ZSTD and self._asked.version < ZSTD_VERSION:
             raise KafkaRefusal(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
         if header.producer_id >= 0:
-            check_transaction(self._session, log, header)
+            check_transaction(self._handler.coordinator, log, header)
         return batch, header
 
     def _append(
@@ -289,24 +291,24 @@ class Producing:
             told.log_append_time_ms = self._now_ms
         self._left += 1
         self._size += len(batch)
-        part.begin(self._session, batch)
+        part.begin(self._handler, batch)
 
     def one_less(self) -> None:
         """One batch fewer is not told of; after the last of them, answer."""
         self._left -= 1
         if self._left:
             return
-        self._session.connection.stored(self._size)
+        self._handler.connection.stored(self._size)
         if self._request.acks != 0:
             # it is not read for so long: who knows it does not wonder
-            self._response.throttle_time_ms = round(self._session.debts.wait_seconds * 1000)
-            self._session.answer(self._asked, self._response)
+            self._response.throttle_time_ms = round(self._handler.debts.wait_seconds * 1000)
+            self._handler.replies.answer(self._asked, self._response)
         elif any(
             part.error_code
             for topic in self._response.responses
             for part in topic.partition_responses
         ):
-            self._session.connection.end("a batch that wants no answer was not stored")
+            self._handler.connection.end("a batch that wants no answer was not stored")
 
 
 class Part(Storing):

@@ -19,16 +19,16 @@ from magnetar.wire.kafka.partition.logs import PartitionLog
 from magnetar.wire.kafka.session.produce.storing import Storing, check_transaction
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.session.produce.handler import ProduceHandler
     from magnetar.wire.kafka.wire import RepeatedProduce
 
 WAITING_ACKS: Final = (-1, 1)
 
 
-def begin(session: KafkaSession, asked: RepeatedProduce) -> bool:
+def begin(handler: ProduceHandler, asked: RepeatedProduce) -> bool:
     """Store it, if nothing is out of the ordinary; whether it was."""
     shape, batch = asked.shape, asked.records
-    logs = session.front.logs
+    logs = handler.logs
     if shape.name:
         log = logs.at_once(shape.name, shape.partition)
     else:
@@ -38,22 +38,22 @@ def begin(session: KafkaSession, asked: RepeatedProduce) -> bool:
     rules = log.rules()
     if not rules.plain or not for_the_loop(batch):
         return False
-    now_ms = session.broker.clock.wall_ms()
+    now_ms = handler.clock.wall_ms()
     try:
         log.topic.check_producer()
         taken, header = checked(batch, rules, now_ms)
         if taken is not batch:
             return False
-        single = Single(session, asked, log, header, now_ms)
+        single = Single(handler, asked, log, header, now_ms)
         if header.producer_id >= 0:
-            check_transaction(session, log, header)
+            check_transaction(handler.coordinator, log, header)
             single.remembered, before = log.producers.admit(header, now_ms)
             if before:
                 return False
     except (BrokerError, KafkaRefusal):
         return False  # it is said the long way, which finds the same
-    session.connection.storing(single.size)
-    single.begin(session, batch)
+    handler.connection.storing(single.size)
+    single.begin(handler, batch)
     asked.let_go()
     return True
 
@@ -61,18 +61,18 @@ def begin(session: KafkaSession, asked: RepeatedProduce) -> bool:
 class Single(Storing):
     """And its answer."""
 
-    __slots__ = ("asked", "session", "size")
+    __slots__ = ("asked", "handler", "size")
 
     def __init__(
         self,
-        session: KafkaSession,
+        handler: ProduceHandler,
         asked: RepeatedProduce,
         log: PartitionLog,
         header: BatchHeader,
         now_ms: int,
     ) -> None:
         super().__init__(log, header, now_ms)
-        self.session = session
+        self.handler = handler
         self.asked = asked
         self.size = len(asked.records)
 
@@ -85,12 +85,12 @@ class Single(Storing):
         return super().wrapped(batch, offsets)
 
     def tell(self, code: int, offset: int) -> None:
-        session, asked, shape = self.session, self.asked, self.asked.shape
-        session.connection.stored(self.size)
-        if code == NONE and not session.debts.owing:
+        handler, asked, shape = self.handler, self.asked, self.asked.shape
+        handler.connection.stored(self.size)
+        if code == NONE and not handler.debts.owing:
             words, start, rest = shape.answer_words, self.log.start, shape.rest
             number = asked.correlation_id
-            session.answer_packed(asked, answer(number, words, offset, start, rest))
+            handler.replies.answer_packed(asked, answer(number, words, offset, start, rest))
             return
         told = ProducedPartition(
             index=shape.partition,
@@ -99,5 +99,5 @@ class Single(Storing):
             log_start_offset=self.log.start,
         )
         topic = ProducedTopic(name=shape.name, topic_id=shape.topic_id, partition_responses=[told])
-        owes_ms = round(session.debts.wait_seconds * 1000)
-        session.answer(asked, ProduceResponse(responses=[topic], throttle_time_ms=owes_ms))
+        owes_ms = round(handler.debts.wait_seconds * 1000)
+        handler.replies.answer(asked, ProduceResponse(responses=[topic], throttle_time_ms=owes_ms))

@@ -23,12 +23,13 @@ from magnetar.wire.kafka.partition.logs import PartitionLog
 from magnetar.wire.kafka.partition.producer_states import BatchMetadata
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.wire.kafka.session.produce.handler import ProduceHandler
 
 
-def check_transaction(session: KafkaSession, log: PartitionLog, header: BatchHeader) -> None:
+def check_transaction(coordinator: Coordinator, log: PartitionLog, header: BatchHeader) -> None:
     """Whether a batch of one is, and a batch of none is not, in one that goes on."""
-    coordinator, number = session.front.coordinator, header.producer_id
+    number = header.producer_id
     if header.attributes & TRANSACTIONAL:
         if coordinator.admits(number, header.producer_epoch, log.topic.name.full):
             return
@@ -56,11 +57,11 @@ class Storing:
         """An error code, and the offset if there is none."""
         raise NotImplementedError
 
-    def begin(self, session: KafkaSession, batch: bytes | memoryview) -> None:
+    def begin(self, handler: ProduceHandler, batch: bytes | memoryview) -> None:
         topic, offsets, now_ms = self.log.topic, self.header.last_delta + 1, self.now_ms
-        of_topic, of_broker = topic.publish_throttle, session.broker.publish_throttle
+        of_topic, of_broker = topic.publish_throttle, handler.broker.publish_throttle
         if of_topic is not None or of_broker is not None:
-            session.debts.pay((of_topic, of_broker), offsets, len(batch))
+            handler.debts.pay((of_topic, of_broker), offsets, len(batch))
         topic.last_used_ms = now_ms
         topic.publish([self.wrapped(batch, offsets)], [offsets], self._stored)
 

@@ -38,10 +38,10 @@ async def test_a_mechanism_is_carried_to_its_end(stage: Stage) -> None:
     client = await stage.client()
     assert (await client.hears(SaslHandshakeRequest(mechanism="WORD"))).error_code == 0
     assert (await client.hears(SaslAuthenticateRequest(auth_bytes=b""))).auth_bytes == b"word?"
-    assert client.session.who == ""
+    assert client.session.caller.principal == ""
     heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
     assert (heard.error_code, heard.auth_bytes) == (0, b"welcome")
-    assert client.session.who == "ali"
+    assert client.session.caller.principal == "ali"
 
 
 async def test_a_proof_that_fails(stage: Stage) -> None:
@@ -52,6 +52,6 @@ async def test_a_proof_that_fails(stage: Stage) -> None:
     heard = await client.hears(SaslAuthenticateRequest(auth_bytes=b"open"))
     assert heard.error_code == errors.SASL_AUTHENTICATION_FAILED
     assert heard.error_message == "that is not the word"
-    assert client.session.who == ""
+    assert client.session.caller.principal == ""
     again = await client.hears(SaslAuthenticateRequest(auth_bytes=b"sesame"))
     assert again.error_code == errors.ILLEGAL_SASL_STATE

@@ -10,9 +10,9 @@ NOT_COORDINATOR: clients then ask Metadata or FindCoordinator again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from magnetar.core.cluster.ownership import Peer
+from magnetar.core.cluster.ownership import Ownership, Peer
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.kafka.addresses import parsed
@@ -21,56 +21,73 @@ from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.messages.basics import FoundBroker, FoundPartition
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.session.context import Caller
 
-NOBODY = -1
+NOBODY: Final = -1
 """The id of a leader that cannot be named."""
 
 
-def here(session: KafkaSession) -> FoundBroker:
-    """Tell where we are."""
-    host, port = session.address
-    return FoundBroker(node_id=session.front.options.node_id, host=host, port=port)
+class Brokers:
+    """The brokers of the cluster, as they are shown to a caller."""
+
+    def __init__(self, node_id: int, cluster_id: str, ownership: Ownership) -> None:
+        self.node_id = node_id
+        """Of this one."""
+        self.cluster_id = cluster_id
+        self._ownership = ownership
+
+    def here(self, caller: Caller) -> FoundBroker:
+        """The one that the client is connected to."""
+        host, port = caller.endpoint
+        return FoundBroker(node_id=self.node_id, host=host, port=port)
+
+    def reached(self, caller: Caller, peer: Peer | None) -> FoundBroker | None:
+        """The broker that a client of this listener goes to; None if it cannot get there."""
+        if peer is None:
+            return self.here(caller)
+        text = peer.addresses.get(caller.listener)
+        if text is None:
+            return None
+        host, port = parsed(text)
+        return FoundBroker(node_id=peer.node_id, host=host, port=port)
+
+    def all(self, caller: Caller) -> list[FoundBroker]:
+        """Those that a client of this listener can reach."""
+        found = (self.reached(caller, peer) for peer in self._ownership.peers())
+        return [self.here(caller), *(one for one in found if one is not None)]
+
+    async def partition(
+        self, caller: Caller, name: TopicName, index: int, leader_epoch: int
+    ) -> FoundPartition:
+        """Who leads the partition: the owner of its topic (`name`). There is one copy, the
+        leader's.
+        """
+        leader = self.reached(caller, await self._ownership.topic(name))
+        node = NOBODY if leader is None else leader.node_id
+        nodes = [] if leader is None else [node]
+        return FoundPartition(
+            error_code=LISTENER_NOT_FOUND if leader is None else NONE,
+            partition_index=index,
+            leader_id=node,
+            leader_epoch=leader_epoch,
+            replica_nodes=nodes,
+            isr_nodes=nodes,
+        )
+
+    async def coordinator(
+        self, caller: Caller, key: str, *, of_transactions: bool
+    ) -> FoundBroker | None:
+        """Who coordinates a group, or a transactional id; None if the client cannot get there."""
+        ownership = self._ownership
+        owner = await (ownership.transaction if of_transactions else ownership.group)(key)
+        return self.reached(caller, owner)
 
 
-def reached(session: KafkaSession, peer: Peer | None) -> FoundBroker | None:
-    """The broker that a client of this listener goes to; None if it cannot get there."""
-    if peer is None:
-        return here(session)
-    text = peer.addresses.get(session.listener)
-    if text is None:
-        return None
-    host, port = parsed(text)
-    return FoundBroker(node_id=peer.node_id, host=host, port=port)
-
-
-def all_brokers(session: KafkaSession) -> list[FoundBroker]:
-    """Those that a client of this listener can reach."""
-    found = (reached(session, peer) for peer in session.broker.ownership.peers())
-    return [here(session), *(one for one in found if one is not None)]
-
-
-async def partition(
-    session: KafkaSession, name: TopicName, index: int, leader_epoch: int
-) -> FoundPartition:
-    """Who leads the partition: the owner of its topic (`name`). There is one copy, the leader's."""
-    leader = reached(session, await session.broker.ownership.topic(name))
-    node = NOBODY if leader is None else leader.node_id
-    nodes = [] if leader is None else [node]
-    return FoundPartition(
-        error_code=LISTENER_NOT_FOUND if leader is None else NONE,
-        partition_index=index,
-        leader_id=node,
-        leader_epoch=leader_epoch,
-        replica_nodes=nodes,
-        isr_nodes=nodes,
-    )
-
-
-async def ready(session: KafkaSession, group_id: str) -> int:
+async def ready(groups: GroupCoordinator, group_id: str) -> int:
     """Have the group loaded if it is ours; NOT_COORDINATOR if it is another broker's."""
     try:
-        await session.front.groups.ready(group_id)
+        await groups.ready(group_id)
     except BrokerError as error:
         return commit_code(error)
     return NONE

@@ -23,7 +23,6 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.wire.kafka.front import KafkaFront
 
 
 async def is_there(broker: Broker, name: TopicName) -> bool:
@@ -31,21 +30,24 @@ async def is_there(broker: Broker, name: TopicName) -> bool:
     return bool(await broker.catalog.partitions(name)) or await broker.exists(name)
 
 
-async def check_is_new(front: KafkaFront, name: TopicName) -> None:
+async def check_is_new(broker: Broker, name: TopicName) -> None:
     """`AlreadyExists` for a topic that is there, or is the server's to show."""
-    if called(name) == internal.OFFSETS or await is_there(front.broker, name):
+    if called(name) == internal.OFFSETS or await is_there(broker, name):
         raise AlreadyExists(f"Topic '{called(name)}' already exists.")
 
 
 async def create(
-    front: KafkaFront, name: TopicName, partitions: int, wanted: Mapping[str, str]
+    broker: Broker,
+    defaults: Mapping[str, str],
+    name: TopicName,
+    partitions: int,
+    wanted: Mapping[str, str],
 ) -> None:
-    """A topic of so many partitions, with configs that are checked."""
-    broker = front.broker
+    """A topic of so many partitions, with configs that are checked; `defaults` are the server's."""
     async with broker.catalog.changing(name.namespace):
-        await check_is_new(front, name)
+        await check_is_new(broker, name)
         await broker.catalog.policies(name.namespace)
-        decided = configs.applied(TopicPolicies(), wanted, front.defaults)
+        decided = configs.applied(TopicPolicies(), wanted, defaults)
         kept = InactiveTopics(delete_while_inactive=False)
         await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=kept))
     await administration.create_partitioned(broker, name, partitions)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, TopicNotFound
@@ -41,6 +41,7 @@ from magnetar.wire.kafka.messages.places import (
     ElectedTopic,
     ElectLeadersRequest,
     ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     ReassignedPartition,
     ReassignmentPartition,
@@ -50,200 +51,190 @@ from magnetar.wire.kafka.names import topic_of
 from magnetar.wire.kafka.session.topics.metadata import all_names
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 
-async def on_describe_log_dirs(
-    session: KafkaSession, asked: KafkaRequest
-) -> DescribeLogDirsResponse:
-    """Sizes of partitions, those that are not loaded as they are stored; unknown ones are not."""
-    request = asked.request
-    assert isinstance(request, DescribeLogDirsRequest)
-    options = session.front.options
-    total, usable = options.room()
-    return DescribeLogDirsResponse(
-        results=[
-            DescribedLogDir(
-                error_code=NONE,
-                log_dir=options.data_dir,
-                topics=[
-                    DescribedLogDirTopic(name=name, partitions=parts)
-                    async for name, wanted in Cooperative(await _wanted(session, request.topics))
-                    if (parts := await _sizes(session, name, wanted))
-                ],
-                total_bytes=total,
-                usable_bytes=usable,
-            )
-        ]
-    )
+class LogDirHandlers:
+    """Log directories, leaders and reassignments."""
 
+    def __init__(self, broker: Broker, records: Records, options: KafkaOptions) -> None:
+        self._broker = broker
+        self._records = records
+        self._options = options
 
-async def _wanted(
-    session: KafkaSession, topics: list[TopicPartitions] | None
-) -> list[tuple[str, Iterable[int] | None]]:
-    """Topics and their partitions; None stands for all of either."""
-    if topics is None:
-        return [(name, None) for name in await all_names(session)]
-    return [(topic.topic, topic.partitions) for topic in topics]
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.ALTER_REPLICA_LOG_DIRS: self.on_alter_log_dirs,
+            ApiKey.DESCRIBE_LOG_DIRS: self.on_describe_log_dirs,
+            ApiKey.ELECT_LEADERS: self.on_elect_leaders,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS: self.on_alter_reassignments,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS: self.on_list_reassignments,
+        }
 
-
-async def _sizes(
-    session: KafkaSession, name: str, wanted: Iterable[int] | None
-) -> list[DescribedLogDirPartition]:
-    found: list[DescribedLogDirPartition] = []
-    with suppress(BrokerError):  # what is not there, or not any more, takes no room
-        base = topic_of(name)
-        count = await _count(session, base)
-        async for index in Cooperative(range(count or 1) if wanted is None else wanted):
-            with suppress(TopicNotFound):
-                size = await _size(session, base, index, count)
-                found.append(
-                    DescribedLogDirPartition(
-                        partition_index=index,
-                        partition_size=size,
-                        offset_lag=0,
-                        is_future_key=False,
-                    )
+    async def on_describe_log_dirs(
+        self, context: RequestContext, request: DescribeLogDirsRequest
+    ) -> DescribeLogDirsResponse:
+        """Sizes of partitions; of those that are not loaded, as they are stored."""
+        options = self._options
+        total, usable = options.room()
+        return DescribeLogDirsResponse(
+            results=[
+                DescribedLogDir(
+                    error_code=NONE,
+                    log_dir=options.data_dir,
+                    topics=[
+                        DescribedLogDirTopic(name=name, partitions=parts)
+                        async for name, wanted in Cooperative(await self._wanted(request.topics))
+                        if (parts := await self._sizes(name, wanted))
+                    ],
+                    total_bytes=total,
+                    usable_bytes=usable,
                 )
-    return found
+            ]
+        )
 
+    async def _wanted(
+        self, topics: list[TopicPartitions] | None
+    ) -> list[tuple[str, Iterable[int] | None]]:
+        """Topics and their partitions; None stands for all of either."""
+        if topics is None:
+            return [(name, None) for name in await all_names(self._broker, self._records)]
+        return [(topic.topic, topic.partitions) for topic in topics]
 
-async def _count(session: KafkaSession, base: TopicName) -> int:
-    """How many partitions it has, 0 if it has none; `TopicNotFound` if it is not there."""
-    count = await session.broker.catalog.partitions(base)
-    if not count and not await session.broker.exists(base):
-        raise TopicNotFound(f"there is no topic {base}")
-    return count
+    async def _sizes(
+        self, name: str, wanted: Iterable[int] | None
+    ) -> list[DescribedLogDirPartition]:
+        found: list[DescribedLogDirPartition] = []
+        with suppress(BrokerError):  # what is not there, or not any more, takes no room
+            base = topic_of(name)
+            count = await self._count(base)
+            async for index in Cooperative(range(count or 1) if wanted is None else wanted):
+                with suppress(TopicNotFound):
+                    size = await self._size(base, index, count)
+                    found.append(
+                        DescribedLogDirPartition(
+                            partition_index=index,
+                            partition_size=size,
+                            offset_lag=0,
+                            is_future_key=False,
+                        )
+                    )
+        return found
 
+    async def _count(self, base: TopicName) -> int:
+        """How many partitions it has, 0 if it has none; `TopicNotFound` if it is not there."""
+        count = await self._broker.catalog.partitions(base)
+        if not count and not await self._broker.exists(base):
+            raise TopicNotFound(f"there is no topic {base}")
+        return count
 
-async def _size(session: KafkaSession, base: TopicName, index: int, count: int) -> int:
-    if not 0 <= index < max(count, 1):
-        raise TopicNotFound(f"{base} has no partition {index}")
-    name = base.partition(index) if count else base
-    topic = session.broker.topics.get(name.full)
-    if topic is not None:
-        return topic.storage_size
-    stored = await session.broker.metadata.get(f"/managed-ledgers/{name.managed_ledger}")
-    return ledger_list_record.size_of(stored.value) if stored is not None else 0
+    async def _size(self, base: TopicName, index: int, count: int) -> int:
+        if not 0 <= index < max(count, 1):
+            raise TopicNotFound(f"{base} has no partition {index}")
+        name = base.partition(index) if count else base
+        topic = self._broker.topics.get(name.full)
+        if topic is not None:
+            return topic.storage_size
+        stored = await self._broker.metadata.get(f"/managed-ledgers/{name.managed_ledger}")
+        return ledger_list_record.size_of(stored.value) if stored is not None else 0
 
+    async def on_list_reassignments(
+        self, _context: RequestContext, _request: ListPartitionReassignmentsRequest
+    ) -> ListPartitionReassignmentsResponse:
+        """None is ever on its way."""
+        return ListPartitionReassignmentsResponse(error_code=NONE, error_message=None, topics=[])
 
-async def on_list_reassignments(
-    session: KafkaSession, asked: KafkaRequest
-) -> ListPartitionReassignmentsResponse:
-    """None is ever on its way."""
-    del session, asked
-    return ListPartitionReassignmentsResponse(error_code=NONE, error_message=None, topics=[])
+    async def on_elect_leaders(
+        self, context: RequestContext, request: ElectLeadersRequest
+    ) -> ElectLeadersResponse:
+        """The leaders stay; who asks for all partitions is told of none."""
+        return ElectLeadersResponse(
+            replica_election_results=[
+                ElectedTopic(
+                    topic=topic.topic,
+                    partition_result=[
+                        await self._elected(topic.topic, index)
+                        async for index in Cooperative(topic.partitions)
+                    ],
+                )
+                async for topic in Cooperative(request.topic_partitions or ())
+            ]
+        )
 
+    async def on_alter_reassignments(
+        self, context: RequestContext, request: AlterPartitionReassignmentsRequest
+    ) -> AlterPartitionReassignmentsResponse:
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            error_code=NONE,
+            error_message=None,
+            responses=[
+                ReassignmentTopic(
+                    name=topic.name,
+                    partitions=[
+                        await self._moved(topic.name, part)
+                        async for part in Cooperative(topic.partitions)
+                    ],
+                )
+                async for topic in Cooperative(request.topics)
+            ],
+        )
 
-async def on_elect_leaders(session: KafkaSession, asked: KafkaRequest) -> ElectLeadersResponse:
-    """Whoever leads stays; for all partitions, there are none of which something is to be told."""
-    request = asked.request
-    assert isinstance(request, ElectLeadersRequest)
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ElectedTopic(
-                topic=topic.topic,
-                partition_result=[
-                    await _elected(session, topic.topic, index)
-                    async for index in Cooperative(topic.partitions)
-                ],
-            )
-            async for topic in Cooperative(request.topic_partitions or ())
-        ]
-    )
+    async def _moved(self, name: str, part: ReassignedPartition) -> ReassignmentPartition:
+        told = ReassignmentPartition(partition_index=part.partition_index, error_code=NONE)
+        here = self._options.node_id
+        try:
+            await self._check_is_there(name, part.partition_index)
+            if part.replicas is None:
+                raise KafkaRefusal(
+                    NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+                )
+            if part.replicas != [here]:
+                raise KafkaRefusal(
+                    INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is"
+                )
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.error_message = told_of(error)
+        return told
 
+    async def on_alter_log_dirs(
+        self, context: RequestContext, request: AlterReplicaLogDirsRequest
+    ) -> AlterReplicaLogDirsResponse:
+        return AlterReplicaLogDirsResponse(
+            results=[
+                AlteredDirResult(
+                    topic_name=topic.name,
+                    partitions=[
+                        await self._put(wanted.path, topic.name, index)
+                        async for index in Cooperative(topic.partitions)
+                    ],
+                )
+                async for wanted in Cooperative(request.dirs)
+                async for topic in Cooperative(wanted.topics)
+            ]
+        )
 
-async def on_alter_reassignments(
-    session: KafkaSession, asked: KafkaRequest
-) -> AlterPartitionReassignmentsResponse:
-    request = asked.request
-    assert isinstance(request, AlterPartitionReassignmentsRequest)
-    return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        error_code=NONE,
-        error_message=None,
-        responses=[
-            ReassignmentTopic(
-                name=topic.name,
-                partitions=[
-                    await _moved(session, topic.name, part)
-                    async for part in Cooperative(topic.partitions)
-                ],
-            )
-            async for topic in Cooperative(request.topics)
-        ],
-    )
+    async def _put(self, path: str, name: str, index: int) -> PartitionError:
+        code = NONE if path == self._options.data_dir else LOG_DIR_NOT_FOUND
+        try:
+            await self._check_is_there(name, index)
+        except BrokerError as error:
+            code = code_of(error)
+        return PartitionError(partition_index=index, error_code=code)
 
+    async def _elected(self, name: str, index: int) -> ElectedPartition:
+        code, said = ELECTION_NOT_NEEDED, "The partition has its leader."
+        try:
+            await self._check_is_there(name, index)
+        except BrokerError as error:
+            code, said = told_of(error)
+        return ElectedPartition(partition_id=index, error_code=code, error_message=said)
 
-async def _moved(
-    session: KafkaSession, name: str, part: ReassignedPartition
-) -> ReassignmentPartition:
-    told = ReassignmentPartition(partition_index=part.partition_index, error_code=NONE)
-    here = session.front.options.node_id
-    try:
-        await _check_is_there(session, name, part.partition_index)
-        if part.replicas is None:
-            raise KafkaRefusal(
-                NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
-            )
-        if part.replicas != [here]:
-            raise KafkaRefusal(
-                INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is"
-            )
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.error_message = told_of(error)
-    return told
-
-
-async def on_alter_log_dirs(
-    session: KafkaSession, asked: KafkaRequest
-) -> AlterReplicaLogDirsResponse:
-    request = asked.request
-    assert isinstance(request, AlterReplicaLogDirsRequest)
-    return AlterReplicaLogDirsResponse(
-        results=[
-            AlteredDirResult(
-                topic_name=topic.name,
-                partitions=[
-                    await _put(session, wanted.path, topic.name, index)
-                    async for index in Cooperative(topic.partitions)
-                ],
-            )
-            async for wanted in Cooperative(request.dirs)
-            async for topic in Cooperative(wanted.topics)
-        ]
-    )
-
-
-async def _put(session: KafkaSession, path: str, name: str, index: int) -> PartitionError:
-    code = NONE if path == session.front.options.data_dir else LOG_DIR_NOT_FOUND
-    try:
-        await _check_is_there(session, name, index)
-    except BrokerError as error:
-        code = code_of(error)
-    return PartitionError(partition_index=index, error_code=code)
-
-
-async def _elected(session: KafkaSession, name: str, index: int) -> ElectedPartition:
-    code, said = ELECTION_NOT_NEEDED, "The partition has its leader."
-    try:
-        await _check_is_there(session, name, index)
-    except BrokerError as error:
-        code, said = told_of(error)
-    return ElectedPartition(partition_id=index, error_code=code, error_message=said)
-
-
-async def _check_is_there(session: KafkaSession, name: str, index: int) -> None:
-    """`BrokerError` if there is no such partition."""
-    base = topic_of(name)
-    await _size(session, base, index, await _count(session, base))
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.ALTER_REPLICA_LOG_DIRS: on_alter_log_dirs,
-    ApiKey.DESCRIBE_LOG_DIRS: on_describe_log_dirs,
-    ApiKey.ELECT_LEADERS: on_elect_leaders,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: on_alter_reassignments,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: on_list_reassignments,
-}
+    async def _check_is_there(self, name: str, index: int) -> None:
+        """`BrokerError` if there is no such partition."""
+        base = topic_of(name)
+        await self._size(base, index, await self._count(base))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from magnetar.core.broker import topic_list
 from magnetar.core.kernel.cooperation import Cooperative
@@ -29,11 +29,15 @@ from magnetar.wire.kafka.messages.basics import (
 )
 from magnetar.wire.kafka.names import called, new_topic_of, topic_of
 from magnetar.wire.kafka.partition.logs import EPOCH
-from magnetar.wire.kafka.session.topics import brokers, creation, internal
+from magnetar.wire.kafka.session.topics import creation, internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
+    from magnetar.wire.kafka.session.topics.brokers import Brokers
 
 IDS_VERSION: Final = 12
 """Of Metadata: the first in which a topic may be asked for by its id."""
@@ -46,31 +50,197 @@ PARTITIONS_MAX: Final = 2_000
 """Of one DescribeTopicPartitions."""
 
 
-async def on_metadata(session: KafkaSession, asked: KafkaRequest) -> MetadataResponse:
-    request = asked.request
-    assert isinstance(request, MetadataRequest)
-    if asked.version < IDS_VERSION and any(
-        one.name is None or one.topic_id != NO_UUID for one in request.topics or []
-    ):
-        return _asked_by_id_too_early(request)
-    everything = request.topics is None or (asked.version == 0 and not request.topics)
-    wanted = request.topics or []
-    if everything:
-        wanted = [FindTopic(name=name) for name in await all_names(session)]
-    create = request.allow_auto_topic_creation and not everything
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    return MetadataResponse(
-        brokers=brokers.all_brokers(session),
-        cluster_id=session.front.cluster_id,
-        controller_id=session.front.options.node_id,
-        topics=[
-            await _found(session, topic, operations, create=create)
-            async for topic in Cooperative(wanted)
-        ],
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
-    )
+class MetadataHandlers:
+    """Metadata, DescribeTopicPartitions and DescribeCluster."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        brokers: Brokers,
+        logs: Logs,
+        records: Records,
+        options: KafkaOptions,
+        defaults: Mapping[str, str],
+    ) -> None:
+        self._broker = broker
+        self._brokers = brokers
+        self._logs = logs
+        self._records = records
+        self._options = options
+        self._defaults = defaults
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.METADATA: self.on_metadata,
+            ApiKey.DESCRIBE_CLUSTER: self.on_describe_cluster,
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: self.on_describe_topic_partitions,
+        }
+
+    async def on_metadata(
+        self, context: RequestContext, request: MetadataRequest
+    ) -> MetadataResponse:
+        if context.version < IDS_VERSION and any(
+            one.name is None or one.topic_id != NO_UUID for one in request.topics or []
+        ):
+            return _asked_by_id_too_early(request)
+        everything = request.topics is None or (context.version == 0 and not request.topics)
+        wanted = request.topics or []
+        if everything:
+            wanted = [FindTopic(name=name) for name in await all_names(self._broker, self._records)]
+        create = request.allow_auto_topic_creation and not everything
+        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        return MetadataResponse(
+            brokers=self._brokers.all(context.caller),
+            cluster_id=self._brokers.cluster_id,
+            controller_id=self._options.node_id,
+            topics=[
+                await self._found(context.caller, topic, operations, create=create)
+                async for topic in Cooperative(wanted)
+            ],
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
+        )
+
+    async def _found(
+        self, caller: Caller, wanted: FindTopic, operations: int, *, create: bool
+    ) -> FoundTopic:
+        told = FoundTopic(
+            error_code=NONE,
+            name=wanted.name,
+            topic_id=wanted.topic_id,
+            partitions=[],
+            topic_authorized_operations=operations,
+        )
+        try:
+            if internal.is_meant(wanted.name, wanted.topic_id):
+                await internal.check_is_there(self._records)
+                told.name, told.topic_id, count = (
+                    internal.OFFSETS,
+                    internal.TOPIC_ID,
+                    internal.PARTITIONS,
+                )
+                told.is_internal = True
+            else:
+                count = await self._find(told, create=create)
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code = code_of(error)
+            return told
+        assert told.name is not None
+        told.partitions = [
+            await self._brokers.partition(caller, name, index, EPOCH)
+            async for index, name in Cooperative(
+                enumerate(await self._full_names(told.name, count))
+            )
+        ]
+        return told
+
+    async def _full_names(self, text: str, count: int) -> list[TopicName]:
+        """The topics of ours that the partitions are."""
+        name = topic_of(text)
+        if await self._broker.catalog.partitions(name):
+            return [name.partition(index) for index in range(count)]
+        return [name] * count
+
+    async def _find(self, told: FoundTopic, *, create: bool) -> int:
+        """How many partitions it has; what it is called and its id are told."""
+        if told.name is None:
+            told.name = await self._logs.name_of(told.topic_id)
+        name = topic_of(told.name)
+        count = await self._partitions(name)
+        if not count:
+            await self._make(told.name, create=create)
+        told.topic_id = await self._broker.topic_ids.of(name)
+        return count
+
+    async def _partitions(self, name: TopicName) -> int:
+        """How many partitions a topic has for Kafka's clients; 0 if it is not there."""
+        broker = self._broker
+        return await broker.catalog.partitions(name) or int(await broker.exists(name))
+
+    async def _make(self, text: str, *, create: bool) -> NoReturn:
+        """A topic may be made by being asked for, if it may be called so. Whoever asked is not told
+        of it yet, as by Kafka, whose controller makes it meanwhile: clients ask again.
+        """
+        name = new_topic_of(text)
+        policies = await self._broker.catalog.effective(name)
+        if not create or not policies.auto_topic_creation.allowed:
+            raise TopicNotFound(f"topic {called(name)} does not exist")
+        with suppress(AlreadyExists):
+            await creation.create(self._broker, self._defaults, name, self._options.partitions, {})
+        raise TopicNotFound(f"topic {called(name)} is about to be made")
+
+    async def on_describe_topic_partitions(
+        self, context: RequestContext, request: DescribeTopicPartitionsRequest
+    ) -> DescribeTopicPartitionsResponse:
+        """Topics by name, so many partitions at a time; who wants more goes on from a cursor."""
+        names = sorted({topic.name for topic in request.topics}) or await all_names(
+            self._broker, self._records
+        )
+        first = 0
+        if request.cursor is not None:
+            names = [name for name in names if name >= request.cursor.topic_name]
+            if names and names[0] == request.cursor.topic_name:
+                first = max(request.cursor.partition_index, 0)
+        left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
+        response = DescribeTopicPartitionsResponse(topics=[])
+        async for name in Cooperative(names):
+            if left <= 0:
+                response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
+                break
+            told = await self._described(context.caller, name)
+            count = len(told.partitions)
+            told.partitions = told.partitions[first : first + left]
+            response.topics.append(told)
+            if first + left < count:
+                response.next_cursor = TopicCursor(topic_name=name, partition_index=first + left)
+                break
+            left -= len(told.partitions)
+            first = 0
+        return response
+
+    async def _described(self, caller: Caller, name: str) -> DescribedTopic:
+        wanted = FindTopic(name=name)
+        found = await self._found(caller, wanted, TOPIC_OPERATIONS, create=False)
+        return DescribedTopic(
+            error_code=found.error_code,
+            name=name,
+            topic_id=found.topic_id if found.error_code == NONE else NO_UUID,
+            partitions=[
+                DescribedPartition(
+                    error_code=part.error_code,
+                    partition_index=part.partition_index,
+                    leader_id=part.leader_id,
+                    leader_epoch=EPOCH,
+                    replica_nodes=part.replica_nodes,
+                    isr_nodes=part.isr_nodes,
+                    eligible_leader_replicas=[],
+                    last_known_elr=[],
+                    offline_replicas=[],
+                )
+                for part in found.partitions
+            ],
+            topic_authorized_operations=found.topic_authorized_operations,
+            is_internal=found.is_internal,
+        )
+
+    async def on_describe_cluster(
+        self, context: RequestContext, request: DescribeClusterRequest
+    ) -> DescribeClusterResponse:
+        return DescribeClusterResponse(
+            error_code=NONE,
+            endpoint_type=request.endpoint_type,
+            cluster_id=self._brokers.cluster_id,
+            controller_id=self._options.node_id,
+            brokers=[
+                DescribedBroker(broker_id=one.node_id, host=one.host, port=one.port)
+                for one in self._brokers.all(context.caller)
+            ],
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
+        )
 
 
 def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
@@ -90,165 +260,9 @@ def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-async def all_names(session: KafkaSession) -> list[str]:
+async def all_names(broker: Broker, records: Records) -> list[str]:
     """Topics of the namespace that needs no prefix, partitions as one."""
-    names = await topic_list.topics_of(session.broker, NamespaceName.parse(DEFAULT_NAMESPACE))
+    names = await topic_list.topics_of(broker, NamespaceName.parse(DEFAULT_NAMESPACE))
     parsed = (TopicName.parse(name) for name in names)
     found = {called(name.base) for name in parsed if name.persistent}
-    return sorted({*found, *await internal.names(session)})
-
-
-async def _found(
-    session: KafkaSession, wanted: FindTopic, operations: int, *, create: bool
-) -> FoundTopic:
-    told = FoundTopic(
-        error_code=NONE,
-        name=wanted.name,
-        topic_id=wanted.topic_id,
-        partitions=[],
-        topic_authorized_operations=operations,
-    )
-    try:
-        if internal.is_meant(wanted.name, wanted.topic_id):
-            await internal.check_is_there(session)
-            told.name, told.topic_id, count = (
-                internal.OFFSETS,
-                internal.TOPIC_ID,
-                internal.PARTITIONS,
-            )
-            told.is_internal = True
-        else:
-            count = await _find(session, told, create=create)
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code = code_of(error)
-        return told
-    assert told.name is not None
-    told.partitions = [
-        await brokers.partition(session, name, index, EPOCH)
-        async for index, name in Cooperative(
-            enumerate(await _full_names(session, told.name, count))
-        )
-    ]
-    return told
-
-
-async def _full_names(session: KafkaSession, text: str, count: int) -> list[TopicName]:
-    """The topics of ours that the partitions are."""
-    name = topic_of(text)
-    if await session.broker.catalog.partitions(name):
-        return [name.partition(index) for index in range(count)]
-    return [name] * count
-
-
-async def _find(session: KafkaSession, told: FoundTopic, *, create: bool) -> int:
-    """How many partitions it has; what it is called and its id are told."""
-    if told.name is None:
-        told.name = await session.front.logs.name_of(told.topic_id)
-    name = topic_of(told.name)
-    count = await _partitions(session, name)
-    if not count:
-        await _make(session, told.name, create=create)
-    told.topic_id = await session.broker.topic_ids.of(name)
-    return count
-
-
-async def _partitions(session: KafkaSession, name: TopicName) -> int:
-    """How many partitions a topic has for Kafka's clients; 0 if it is not there."""
-    broker = session.broker
-    return await broker.catalog.partitions(name) or int(await broker.exists(name))
-
-
-async def _make(session: KafkaSession, text: str, *, create: bool) -> NoReturn:
-    """A topic may be made by being asked for, if it may be called so. Whoever asked is not told of
-    it yet, as by Kafka, whose controller makes it meanwhile: clients ask again.
-    """
-    name = new_topic_of(text)
-    policies = await session.broker.catalog.effective(name)
-    if not create or not policies.auto_topic_creation.allowed:
-        raise TopicNotFound(f"topic {called(name)} does not exist")
-    with suppress(AlreadyExists):
-        await creation.create(session.front, name, session.front.options.partitions, {})
-    raise TopicNotFound(f"topic {called(name)} is about to be made")
-
-
-async def on_describe_topic_partitions(
-    session: KafkaSession, asked: KafkaRequest
-) -> DescribeTopicPartitionsResponse:
-    """Topics by name, so many partitions at a time; who wants more goes on from a cursor."""
-    request = asked.request
-    assert isinstance(request, DescribeTopicPartitionsRequest)
-    names = sorted({topic.name for topic in request.topics}) or await all_names(session)
-    first = 0
-    if request.cursor is not None:
-        names = [name for name in names if name >= request.cursor.topic_name]
-        if names and names[0] == request.cursor.topic_name:
-            first = max(request.cursor.partition_index, 0)
-    left = min(max(request.response_partition_limit, 1), PARTITIONS_MAX)
-    response = DescribeTopicPartitionsResponse(topics=[])
-    async for name in Cooperative(names):
-        if left <= 0:
-            response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
-            break
-        told = await _described(session, name)
-        count = len(told.partitions)
-        told.partitions = told.partitions[first : first + left]
-        response.topics.append(told)
-        if first + left < count:
-            response.next_cursor = TopicCursor(topic_name=name, partition_index=first + left)
-            break
-        left -= len(told.partitions)
-        first = 0
-    return response
-
-
-async def _described(session: KafkaSession, name: str) -> DescribedTopic:
-    wanted = FindTopic(name=name)
-    found = await _found(session, wanted, TOPIC_OPERATIONS, create=False)
-    return DescribedTopic(
-        error_code=found.error_code,
-        name=name,
-        topic_id=found.topic_id if found.error_code == NONE else NO_UUID,
-        partitions=[
-            DescribedPartition(
-                error_code=part.error_code,
-                partition_index=part.partition_index,
-                leader_id=part.leader_id,
-                leader_epoch=EPOCH,
-                replica_nodes=part.replica_nodes,
-                isr_nodes=part.isr_nodes,
-                eligible_leader_replicas=[],
-                last_known_elr=[],
-                offline_replicas=[],
-            )
-            for part in found.partitions
-        ],
-        topic_authorized_operations=found.topic_authorized_operations,
-        is_internal=found.is_internal,
-    )
-
-
-async def on_describe_cluster(
-    session: KafkaSession, asked: KafkaRequest
-) -> DescribeClusterResponse:
-    request = asked.request
-    assert isinstance(request, DescribeClusterRequest)
-    return DescribeClusterResponse(
-        error_code=NONE,
-        endpoint_type=request.endpoint_type,
-        cluster_id=session.front.cluster_id,
-        controller_id=session.front.options.node_id,
-        brokers=[
-            DescribedBroker(broker_id=one.node_id, host=one.host, port=one.port)
-            for one in brokers.all_brokers(session)
-        ],
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
-    )
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.METADATA: on_metadata,
-    ApiKey.DESCRIBE_CLUSTER: on_describe_cluster,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: on_describe_topic_partitions,
-}
+    return sorted({*found, *await internal.names(records)})

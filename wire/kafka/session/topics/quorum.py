@@ -7,7 +7,7 @@ is no log of metadata with offsets: its end is told as 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.wire.kafka.api_keys import ApiKey
@@ -25,61 +25,71 @@ from magnetar.wire.kafka.messages.quorum import (
 from magnetar.wire.kafka.partition.logs import EPOCH
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.kernel.clock import Clock
+    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 LOG: Final = "__cluster_metadata"
 END: Final = 0
 
 
-async def on_describe_quorum(session: KafkaSession, asked: KafkaRequest) -> DescribeQuorumResponse:
-    request = asked.request
-    assert isinstance(request, DescribeQuorumRequest)
-    host, port = session.address
-    reached = QuorumListener(name="PLAINTEXT", host=host, port=port)
-    return DescribeQuorumResponse(
-        error_code=NONE,
-        topics=[
-            QuorumTopic(
-                topic_name=topic.topic_name,
-                partitions=[
-                    _partition(session, topic, part.partition_index)
-                    async for part in Cooperative(topic.partitions)
-                ],
+class QuorumHandlers:
+    """DescribeQuorum."""
+
+    def __init__(self, options: KafkaOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.DESCRIBE_QUORUM: self.on_describe_quorum,
+        }
+
+    async def on_describe_quorum(
+        self, context: RequestContext, request: DescribeQuorumRequest
+    ) -> DescribeQuorumResponse:
+        host, port = context.caller.endpoint
+        reached = QuorumListener(name="PLAINTEXT", host=host, port=port)
+        return DescribeQuorumResponse(
+            error_code=NONE,
+            topics=[
+                QuorumTopic(
+                    topic_name=topic.topic_name,
+                    partitions=[
+                        self._partition(topic, part.partition_index)
+                        async for part in Cooperative(topic.partitions)
+                    ],
+                )
+                async for topic in Cooperative(request.topics)
+            ],
+            nodes=[QuorumNode(node_id=self._options.node_id, listeners=[reached])],
+        )
+
+    def _partition(self, topic: AskedQuorumTopic, index: int) -> QuorumPartition:
+        if (topic.topic_name, index) != (LOG, 0):
+            return QuorumPartition(
+                partition_index=index,
+                error_code=UNKNOWN_TOPIC,
+                leader_id=-1,
+                leader_epoch=-1,
+                high_watermark=-1,
+                current_voters=[],
+                observers=[],
             )
-            async for topic in Cooperative(request.topics)
-        ],
-        nodes=[QuorumNode(node_id=session.front.options.node_id, listeners=[reached])],
-    )
-
-
-def _partition(session: KafkaSession, topic: AskedQuorumTopic, index: int) -> QuorumPartition:
-    if (topic.topic_name, index) != (LOG, 0):
+        node, now_ms = self._options.node_id, self._clock.wall_ms()
+        itself = QuorumReplica(
+            replica_id=node,
+            log_end_offset=END,
+            last_fetch_timestamp=now_ms,
+            last_caught_up_timestamp=now_ms,
+        )
         return QuorumPartition(
             partition_index=index,
-            error_code=UNKNOWN_TOPIC,
-            leader_id=-1,
-            leader_epoch=-1,
-            high_watermark=-1,
-            current_voters=[],
+            error_code=NONE,
+            leader_id=node,
+            leader_epoch=EPOCH,
+            high_watermark=END,
+            current_voters=[itself],
             observers=[],
         )
-    node, now_ms = session.front.options.node_id, session.broker.clock.wall_ms()
-    itself = QuorumReplica(
-        replica_id=node,
-        log_end_offset=END,
-        last_fetch_timestamp=now_ms,
-        last_caught_up_timestamp=now_ms,
-    )
-    return QuorumPartition(
-        partition_index=index,
-        error_code=NONE,
-        leader_id=node,
-        leader_epoch=EPOCH,
-        high_watermark=END,
-        current_voters=[itself],
-        observers=[],
-    )
-
-
-HANDLERS: Final[Mapping[int, Any]] = {ApiKey.DESCRIBE_QUORUM: on_describe_quorum}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.broker import administration
 from magnetar.core.kernel.cooperation import Cooperative
@@ -44,182 +44,191 @@ from magnetar.wire.kafka.session.configs import resources
 from magnetar.wire.kafka.session.topics import creation, internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.broker.broker import Broker
+    from magnetar.wire.kafka.front import KafkaOptions
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 DEFAULT: Final = -1
 PARTITIONS_MAX: Final = 10_000
 """Of one topic."""
 
 
-async def on_create_topics(session: KafkaSession, asked: KafkaRequest) -> CreateTopicsResponse:
-    request = asked.request
-    assert isinstance(request, CreateTopicsRequest)
-    times = Counter(topic.name for topic in request.topics)
-    told = [
-        await _created(session, topic, for_real=not request.validate_only)
-        async for topic in Cooperative(request.topics)
-        if times[topic.name] == 1
-    ]
-    told += [
-        CreatedTopic(
-            name=name, error_code=INVALID_REQUEST, error_message="Duplicate topic in request."
-        )
-        for name, count in times.items()
-        if count > 1
-    ]
-    return CreateTopicsResponse(topics=told)
+class TopicChangeHandlers:
+    """CreateTopics, DeleteTopics and CreatePartitions."""
 
+    def __init__(
+        self, broker: Broker, logs: Logs, options: KafkaOptions, defaults: Mapping[str, str]
+    ) -> None:
+        self._broker = broker
+        self._logs = logs
+        self._options = options
+        self._defaults = defaults
 
-async def _created(session: KafkaSession, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
-    told = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
-    front = session.front
-    try:
-        name = new_topic_of(topic.name)
-        partitions = _checked(session, topic)
-        wanted = {one.name: configs.check(one.name, one.value) for one in topic.configs}
-        configs.check_together(wanted)
-        await creation.check_is_new(front, name)
-        await session.broker.catalog.policies(name.namespace)
-        if for_real:
-            await creation.create(front, name, partitions, wanted)
-            told.topic_id = await session.broker.topic_ids.of(name)
-        told.num_partitions, told.replication_factor = partitions, 1
-        told.configs = [
-            CreatedConfig(
-                name=one.name,
-                value=one.value,
-                read_only=False,
-                config_source=one.source,
-                is_sensitive=False,
-            )
-            for one in resources.of_new_topic(front, wanted)
-        ]
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.error_message = told_of(error)
-    return told
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.CREATE_TOPICS: self.on_create_topics,
+            ApiKey.DELETE_TOPICS: self.on_delete_topics,
+            ApiKey.CREATE_PARTITIONS: self.on_create_partitions,
+        }
 
-
-def _checked(session: KafkaSession, topic: CreateTopic) -> int:
-    """How many partitions it gets, if it may be made."""
-    wanted = topic.num_partitions
-    if topic.assignments:
-        if wanted != DEFAULT or topic.replication_factor != DEFAULT:
-            raise KafkaRefusal(
-                INVALID_REQUEST, "assignments stand in place of numbers, not beside them"
-            )
-        return _assigned(
-            session, {one.partition_index: one.broker_ids for one in topic.assignments}
-        )
-    if topic.replication_factor not in (DEFAULT, 1):
-        factor = topic.replication_factor
-        raise KafkaRefusal(
-            INVALID_REPLICATION_FACTOR,
-            f"Replication factor: {factor} larger than available brokers: 1."
-            if factor > 1
-            else "Replication factor must be larger than 0, or -1 to use the default value.",
-        )
-    if wanted == DEFAULT:
-        wanted = session.front.options.partitions
-    if not 1 <= wanted <= PARTITIONS_MAX:
-        raise KafkaRefusal(
-            INVALID_PARTITIONS, f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {wanted}"
-        )
-    return wanted
-
-
-def _assigned(session: KafkaSession, brokers: Mapping[int, list[int]]) -> int:
-    """Partitions that a client puts on brokers itself: there is one to put them on."""
-    if sorted(brokers) != list(range(len(brokers))):
-        raise KafkaRefusal(
-            INVALID_REPLICA_ASSIGNMENT, "partitions are counted from 0 without a gap"
-        )
-    if any(ids != [session.front.options.node_id] for ids in brokers.values()):
-        raise KafkaRefusal(INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on")
-    return len(brokers)
-
-
-async def on_delete_topics(session: KafkaSession, asked: KafkaRequest) -> DeleteTopicsResponse:
-    request = asked.request
-    assert isinstance(request, DeleteTopicsRequest)
-    wanted = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
-    return DeleteTopicsResponse(
-        responses=[
-            await _deleted(session, topic) async for topic in Cooperative(wanted + request.topics)
-        ]
-    )
-
-
-async def _deleted(session: KafkaSession, topic: DeleteTopic) -> DeletedTopic:
-    """With all that hangs on it, as Kafka's clients expect."""
-    told = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
-    broker = session.broker
-    try:
-        internal.refuse_change(topic.name, topic.topic_id)
-        if topic.name is None:
-            told.name = await session.front.logs.name_of(topic.topic_id)
-        elif topic.topic_id != NO_UUID:
-            raise KafkaRefusal(INVALID_REQUEST, "a topic is named, or has its id told, not both")
-        name = topic_of(told.name or "")
-        if topic.name is not None and await creation.is_there(broker, name):
-            told.topic_id = await broker.topic_ids.of(name)
-        if await broker.catalog.partitions(name):
-            await administration.delete_partitioned(broker, name, force=True)
-        else:
-            await administration.delete_topic(broker, name, force=True)
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.error_message = told_of(error)
-    return told
-
-
-async def on_create_partitions(
-    session: KafkaSession, asked: KafkaRequest
-) -> CreatePartitionsResponse:
-    request = asked.request
-    assert isinstance(request, CreatePartitionsRequest)
-    return CreatePartitionsResponse(
-        results=[
-            await _enlarged(session, topic, for_real=not request.validate_only)
+    async def on_create_topics(
+        self, context: RequestContext, request: CreateTopicsRequest
+    ) -> CreateTopicsResponse:
+        times = Counter(topic.name for topic in request.topics)
+        told = [
+            await self._created(topic, for_real=not request.validate_only)
             async for topic in Cooperative(request.topics)
+            if times[topic.name] == 1
         ]
-    )
+        told += [
+            CreatedTopic(
+                name=name, error_code=INVALID_REQUEST, error_message="Duplicate topic in request."
+            )
+            for name, count in times.items()
+            if count > 1
+        ]
+        return CreateTopicsResponse(topics=told)
 
+    async def _created(self, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
+        told = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
+        try:
+            name = new_topic_of(topic.name)
+            partitions = self._checked(topic)
+            wanted = {one.name: configs.check(one.name, one.value) for one in topic.configs}
+            configs.check_together(wanted)
+            await creation.check_is_new(self._broker, name)
+            await self._broker.catalog.policies(name.namespace)
+            if for_real:
+                await creation.create(self._broker, self._defaults, name, partitions, wanted)
+                told.topic_id = await self._broker.topic_ids.of(name)
+            told.num_partitions, told.replication_factor = partitions, 1
+            told.configs = [
+                CreatedConfig(
+                    name=one.name,
+                    value=one.value,
+                    read_only=False,
+                    config_source=one.source,
+                    is_sensitive=False,
+                )
+                for one in resources.of_new_topic(self._defaults, wanted)
+            ]
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.error_message = told_of(error)
+        return told
 
-async def _enlarged(
-    session: KafkaSession, topic: CreatePartitionsTopic, *, for_real: bool
-) -> CreatedPartitionsTopic:
-    told = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
-    broker = session.broker
-    try:
-        internal.refuse_change(topic.name)
-        name = topic_of(topic.name)
-        present = len(await administration.partitions_of(broker, name))
-        if topic.count <= present or topic.count > PARTITIONS_MAX:
+    def _checked(self, topic: CreateTopic) -> int:
+        """How many partitions it gets, if it may be made."""
+        wanted = topic.num_partitions
+        if topic.assignments:
+            if wanted != DEFAULT or topic.replication_factor != DEFAULT:
+                raise KafkaRefusal(
+                    INVALID_REQUEST, "assignments stand in place of numbers, not beside them"
+                )
+            return self._assigned(
+                {one.partition_index: one.broker_ids for one in topic.assignments}
+            )
+        if topic.replication_factor not in (DEFAULT, 1):
+            factor = topic.replication_factor
+            raise KafkaRefusal(
+                INVALID_REPLICATION_FACTOR,
+                f"Replication factor: {factor} larger than available brokers: 1."
+                if factor > 1
+                else "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if wanted == DEFAULT:
+            wanted = self._options.partitions
+        if not 1 <= wanted <= PARTITIONS_MAX:
             raise KafkaRefusal(
                 INVALID_PARTITIONS,
-                f"Topic currently has {present} partitions, which is higher than the requested "
-                f"{topic.count}."
-                if topic.count < present
-                else f"Topic already has {present} partitions."
-                if topic.count == present
-                else f"a topic has {PARTITIONS_MAX} partitions at most",
+                f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {wanted}",
             )
-        if topic.assignments is not None:
-            new = [one.broker_ids for one in topic.assignments]
-            if len(new) != topic.count - present:
+        return wanted
+
+    def _assigned(self, brokers: Mapping[int, list[int]]) -> int:
+        """Partitions that a client puts on brokers itself: there is one to put them on."""
+        if sorted(brokers) != list(range(len(brokers))):
+            raise KafkaRefusal(
+                INVALID_REPLICA_ASSIGNMENT, "partitions are counted from 0 without a gap"
+            )
+        if any(ids != [self._options.node_id] for ids in brokers.values()):
+            raise KafkaRefusal(
+                INVALID_REPLICA_ASSIGNMENT, "there is one broker to put partitions on"
+            )
+        return len(brokers)
+
+    async def on_delete_topics(
+        self, context: RequestContext, request: DeleteTopicsRequest
+    ) -> DeleteTopicsResponse:
+        wanted = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
+        return DeleteTopicsResponse(
+            responses=[
+                await self._deleted(topic) async for topic in Cooperative(wanted + request.topics)
+            ]
+        )
+
+    async def _deleted(self, topic: DeleteTopic) -> DeletedTopic:
+        """With all that hangs on it, as Kafka's clients expect."""
+        told = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
+        broker = self._broker
+        try:
+            internal.refuse_change(topic.name, topic.topic_id)
+            if topic.name is None:
+                told.name = await self._logs.name_of(topic.topic_id)
+            elif topic.topic_id != NO_UUID:
                 raise KafkaRefusal(
-                    INVALID_REPLICA_ASSIGNMENT, "each new partition needs its brokers"
+                    INVALID_REQUEST, "a topic is named, or has its id told, not both"
                 )
-            _assigned(session, dict(enumerate(new)))
-        if for_real:
-            await administration.grow_partitioned(broker, name, topic.count)
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.error_message = told_of(error)
-    return told
+            name = topic_of(told.name or "")
+            if topic.name is not None and await creation.is_there(broker, name):
+                told.topic_id = await broker.topic_ids.of(name)
+            if await broker.catalog.partitions(name):
+                await administration.delete_partitioned(broker, name, force=True)
+            else:
+                await administration.delete_topic(broker, name, force=True)
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.error_message = told_of(error)
+        return told
 
+    async def on_create_partitions(
+        self, context: RequestContext, request: CreatePartitionsRequest
+    ) -> CreatePartitionsResponse:
+        return CreatePartitionsResponse(
+            results=[
+                await self._enlarged(topic, for_real=not request.validate_only)
+                async for topic in Cooperative(request.topics)
+            ]
+        )
 
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.CREATE_TOPICS: on_create_topics,
-    ApiKey.DELETE_TOPICS: on_delete_topics,
-    ApiKey.CREATE_PARTITIONS: on_create_partitions,
-}
+    async def _enlarged(
+        self, topic: CreatePartitionsTopic, *, for_real: bool
+    ) -> CreatedPartitionsTopic:
+        told = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
+        broker = self._broker
+        try:
+            internal.refuse_change(topic.name)
+            name = topic_of(topic.name)
+            present = len(await administration.partitions_of(broker, name))
+            if topic.count <= present or topic.count > PARTITIONS_MAX:
+                raise KafkaRefusal(
+                    INVALID_PARTITIONS,
+                    f"Topic currently has {present} partitions, which is higher than the requested "
+                    f"{topic.count}."
+                    if topic.count < present
+                    else f"Topic already has {present} partitions."
+                    if topic.count == present
+                    else f"a topic has {PARTITIONS_MAX} partitions at most",
+                )
+            if topic.assignments is not None:
+                new = [one.broker_ids for one in topic.assignments]
+                if len(new) != topic.count - present:
+                    raise KafkaRefusal(
+                        INVALID_REPLICA_ASSIGNMENT, "each new partition needs its brokers"
+                    )
+                self._assigned(dict(enumerate(new)))
+            if for_real:
+                await administration.grow_partitioned(broker, name, topic.count)
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.error_message = told_of(error)
+        return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, NotReady
@@ -32,81 +32,93 @@ from magnetar.wire.kafka.session.groups.offsets import TRIED_AGAIN, commit_of, k
 from magnetar.wire.kafka.session.transactions import transactions
 
 if TYPE_CHECKING:
+    from magnetar.core.kernel.clock import Clock
+    from magnetar.core.transactions.coordinator import Coordinator
     from magnetar.wire.kafka.front import KafkaFront
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 log = logging.getLogger(__name__)
 
 
-async def on_txn_offset_commit(
-    session: KafkaSession, asked: KafkaRequest
-) -> TxnOffsetCommitResponse:
-    request = asked.request
-    assert isinstance(request, TxnOffsetCommitRequest)
-    now_ms = session.broker.clock.wall_ms()
-    codes: dict[Partition, int] = {}
-    offsets: TransactionalOffsets = []
-    async for topic in Cooperative(request.topics):
-        for part in topic.partitions:
-            code = codes[topic.name, part.partition_index] = note_refusal(part)
-            if code == NONE:
-                offsets.append((topic.name, part.partition_index, commit_of(part, now_ms)))
-    try:
-        await session.front.groups.ready(request.group_id)
-        _check_member(session, request)
-        await _promise(session, request, offsets)
-    except (BrokerError, KafkaRefusal) as error:
-        codes = dict.fromkeys(codes, commit_code(error))
-    return TxnOffsetCommitResponse(
-        topics=[
-            TopicErrors(
-                name=topic.name,
-                partitions=[
-                    PartitionError(
-                        partition_index=part.partition_index,
-                        error_code=codes[topic.name, part.partition_index],
-                    )
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+class TxnOffsetCommitHandlers:
+    """TxnOffsetCommit."""
 
+    def __init__(self, coordinator: Coordinator, groups: GroupCoordinator, clock: Clock) -> None:
+        self._coordinator = coordinator
+        self._groups = groups
+        self._clock = clock
 
-def _check_member(session: KafkaSession, request: TxnOffsetCommitRequest) -> None:
-    """A member that names a generation must belong to it; one that names none is not checked."""
-    groups = session.front.groups
-    stranger = not request.member_id or not groups.in_use(request.group_id)
-    if request.generation_id < 0 and stranger:
-        return
-    newer, group = groups.consumer(request.group_id), groups.find(request.group_id)
-    code = UNKNOWN_MEMBER_ID
-    if newer is not None:
-        code = newer.check_commit(request.member_id, request.generation_id)
-        # producers know the older word only
-        code = ILLEGAL_GENERATION if code == STALE_MEMBER_EPOCH else code
-    elif group is not None:
-        code = group.may_commit(
-            request.member_id, request.generation_id, request.group_instance_id, groups.now()
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.TXN_OFFSET_COMMIT: self.on_txn_offset_commit,
+        }
+
+    async def on_txn_offset_commit(
+        self, context: RequestContext, request: TxnOffsetCommitRequest
+    ) -> TxnOffsetCommitResponse:
+        now_ms = self._clock.wall_ms()
+        codes: dict[Partition, int] = {}
+        offsets: TransactionalOffsets = []
+        async for topic in Cooperative(request.topics):
+            for part in topic.partitions:
+                code = codes[topic.name, part.partition_index] = note_refusal(part)
+                if code == NONE:
+                    offsets.append((topic.name, part.partition_index, commit_of(part, now_ms)))
+        try:
+            await self._groups.ready(request.group_id)
+            self._check_member(request)
+            await self._promise(request, offsets)
+        except (BrokerError, KafkaRefusal) as error:
+            codes = dict.fromkeys(codes, commit_code(error))
+        return TxnOffsetCommitResponse(
+            topics=[
+                TopicErrors(
+                    name=topic.name,
+                    partitions=[
+                        PartitionError(
+                            partition_index=part.partition_index,
+                            error_code=codes[topic.name, part.partition_index],
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
         )
-    if code != NONE:
-        raise KafkaRefusal(code)
 
+    def _check_member(self, request: TxnOffsetCommitRequest) -> None:
+        """A member that names a generation must belong to it; one that names none may commit."""
+        groups = self._groups
+        stranger = not request.member_id or not groups.in_use(request.group_id)
+        if request.generation_id < 0 and stranger:
+            return
+        newer, group = groups.consumer(request.group_id), groups.find(request.group_id)
+        code = UNKNOWN_MEMBER_ID
+        if newer is not None:
+            code = newer.check_commit(request.member_id, request.generation_id)
+            # producers know the older word only
+            code = ILLEGAL_GENERATION if code == STALE_MEMBER_EPOCH else code
+        elif group is not None:
+            code = group.may_commit(
+                request.member_id, request.generation_id, request.group_instance_id, groups.now()
+            )
+        if code != NONE:
+            raise KafkaRefusal(code)
 
-async def _promise(
-    session: KafkaSession, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets
-) -> None:
-    coordinator = session.front.coordinator
-    async with coordinator.alone_with(request.transactional_id, settled=True) as place:
-        number, epoch = request.producer_id, request.producer_epoch
-        found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
-        if found.state is not TransactionState.ONGOING or request.group_id not in found.parties:
-            raise KafkaRefusal(INVALID_TXN_STATE)
-        if offsets:
-            made = Promise(request.group_id, encode(offsets))
-            await coordinator.extend(place, promises=[made])
+    async def _promise(
+        self, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets
+    ) -> None:
+        coordinator = self._coordinator
+        async with coordinator.alone_with(request.transactional_id, settled=True) as place:
+            number, epoch = request.producer_id, request.producer_epoch
+            found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
+            if found.state is not TransactionState.ONGOING or request.group_id not in found.parties:
+                raise KafkaRefusal(INVALID_TXN_STATE)
+            if offsets:
+                made = Promise(request.group_id, encode(offsets))
+                await coordinator.extend(place, promises=[made])
 
 
 async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
@@ -117,12 +129,9 @@ async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
         commits |= {(topic, index): commit for topic, index, commit in decode(promise.says)}
     for group, commits in by_group.items():
         turn = front.commit_turns.take(("promises", group))
-        codes = await kept(front, group, commits, turn)
+        codes = await kept(front.groups, front.offsets, group, commits, turn)
         if any(code in TRIED_AGAIN for code in codes.values()):
             raise NotReady(f"offsets of group {group} cannot be stored now")
         lost = {where: code for where, code in codes.items() if code != NONE}
         if lost:
             log.error("group %s: offsets of a transaction are not kept: %s", group, lost)
-
-
-HANDLERS: Final[Mapping[int, Any]] = {ApiKey.TXN_OFFSET_COMMIT: on_txn_offset_commit}

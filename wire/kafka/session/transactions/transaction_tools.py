@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.cooperation import Cooperative
@@ -41,8 +41,11 @@ from magnetar.wire.kafka.session.long_lists import long_list
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.kernel.clock import Clock
+    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 STATES: Final[Mapping[TransactionState, str]] = {
     TransactionState.EMPTY: "Empty",
@@ -55,51 +58,150 @@ STATES: Final[Mapping[TransactionState, str]] = {
 """As tools show them."""
 
 
-async def on_list_transactions(
-    session: KafkaSession, asked: KafkaRequest
-) -> ListTransactionsResponse:
-    request = asked.request
-    assert isinstance(request, ListTransactionsRequest)
-    known = set(STATES.values())
-    now_ms = session.broker.clock.wall_ms()
+class TransactionToolHandlers:
+    """ListTransactions, DescribeTransactions, DescribeProducers and WriteTxnMarkers."""
 
-    def wanted(found: Transaction) -> bool:
-        if request.state_filters and STATES[found.state] not in request.state_filters:
-            return False
-        if request.producer_id_filters and found.writer not in request.producer_id_filters:
-            return False
-        if request.duration_filter < 0:
-            return True
-        return (
-            found.state is TransactionState.ONGOING
-            and now_ms - found.began_ms >= request.duration_filter
+    def __init__(
+        self, coordinator: Coordinator, logs: Logs, records: Records, clock: Clock
+    ) -> None:
+        self._coordinator = coordinator
+        self._logs = logs
+        self._records = records
+        self._clock = clock
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.WRITE_TXN_MARKERS: self.on_write_txn_markers,
+            ApiKey.DESCRIBE_PRODUCERS: self.on_describe_producers,
+            ApiKey.DESCRIBE_TRANSACTIONS: self.on_describe_transactions,
+            ApiKey.LIST_TRANSACTIONS: self.on_list_transactions,
+        }
+
+    async def on_list_transactions(
+        self, context: RequestContext, request: ListTransactionsRequest
+    ) -> ListTransactionsResponse:
+        known = set(STATES.values())
+        now_ms = self._clock.wall_ms()
+
+        def wanted(found: Transaction) -> bool:
+            if request.state_filters and STATES[found.state] not in request.state_filters:
+                return False
+            if request.producer_id_filters and found.writer not in request.producer_id_filters:
+                return False
+            if request.duration_filter < 0:
+                return True
+            return (
+                found.state is TransactionState.ONGOING
+                and now_ms - found.began_ms >= request.duration_filter
+            )
+
+        return ListTransactionsResponse(
+            error_code=NONE,
+            unknown_state_filters=[name for name in request.state_filters if name not in known],
+            transaction_states=[
+                ListedTransaction(
+                    transactional_id=found.name,
+                    producer_id=found.writer,
+                    transaction_state=STATES[found.state],
+                )
+                for found in self._coordinator.all()
+                if wanted(found)
+            ],
         )
 
-    return ListTransactionsResponse(
-        error_code=NONE,
-        unknown_state_filters=[name for name in request.state_filters if name not in known],
-        transaction_states=[
-            ListedTransaction(
-                transactional_id=found.name,
-                producer_id=found.writer,
-                transaction_state=STATES[found.state],
+    async def on_describe_transactions(
+        self, context: RequestContext, request: DescribeTransactionsRequest
+    ) -> list[bytes]:
+        coordinator = self._coordinator
+
+        async def described(name: str) -> DescribedTransaction:
+            return _described(name, coordinator.find(name))
+
+        told = DescribeTransactionsResponse(transaction_states=[])
+        return await long_list(context, told, request.transactional_ids, described)
+
+    async def on_describe_producers(
+        self, context: RequestContext, request: DescribeProducersRequest
+    ) -> DescribeProducersResponse:
+        return DescribeProducersResponse(
+            topics=[
+                DescribedProducersTopic(
+                    name=topic.name,
+                    partitions=[
+                        await self._producers(topic.name, index)
+                        async for index in Cooperative(topic.partition_indexes)
+                    ],
+                )
+                async for topic in Cooperative(request.topics)
+            ]
+        )
+
+    async def _producers(self, name: str, index: int) -> DescribedProducersPartition:
+        told = DescribedProducersPartition(
+            partition_index=index, error_code=NONE, active_producers=[]
+        )
+        try:
+            if internal.is_meant(name):
+                await internal.check_is_there(self._records, index)
+                return told
+            log = await self._logs.get(name, index)
+            if log.topic.ledger.mixed:
+                await log.begin_writing()
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.error_message = told_of(error)
+            return told
+        begun = log.topic.ledger.transactions.open
+        told.active_producers = [
+            DescribedProducer(
+                producer_id=number,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.batches[-1].last if producer.batches else -1,
+                last_timestamp=producer.last_ms,
+                coordinator_epoch=0 if number in begun else -1,
+                current_txn_start_offset=begun[number].first if number in begun else -1,
             )
-            for found in session.front.coordinator.all()
-            if wanted(found)
-        ],
-    )
+            for number, producer in log.producers.all()
+        ]
+        return told
 
+    async def on_write_txn_markers(
+        self, context: RequestContext, request: WriteTxnMarkersRequest
+    ) -> WriteTxnMarkersResponse:
+        """A tool ends what its coordinator does not know of any more."""
+        return WriteTxnMarkersResponse(
+            markers=[
+                WrittenMarker(
+                    producer_id=marker.producer_id,
+                    topics=[
+                        TopicErrors(
+                            name=topic.name,
+                            partitions=[
+                                await self._marked(marker, topic.name, index)
+                                async for index in Cooperative(topic.partition_indexes)
+                            ],
+                        )
+                        async for topic in Cooperative(marker.topics)
+                    ],
+                )
+                async for marker in Cooperative(request.markers)
+            ]
+        )
 
-async def on_describe_transactions(session: KafkaSession, asked: KafkaRequest) -> list[bytes]:
-    request = asked.request
-    assert isinstance(request, DescribeTransactionsRequest)
-    coordinator = session.front.coordinator
-
-    async def described(name: str) -> DescribedTransaction:
-        return _described(name, coordinator.find(name))
-
-    told = DescribeTransactionsResponse(transaction_states=[])
-    return await long_list(asked, told, request.transactional_ids, described)
+    async def _marked(self, marker: WriteMarker, name: str, index: int) -> PartitionError:
+        told = PartitionError(partition_index=index, error_code=NONE)
+        try:
+            log = await self._logs.get(name, index)
+            await log.begin_writing()
+            await log.topic.end_transaction(
+                form,
+                marker.producer_id,
+                marker.producer_epoch,
+                committed=marker.transaction_result,
+            )
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code = code_of(error)
+        return told
 
 
 def _described(name: str, found: Transaction | None) -> DescribedTransaction:
@@ -128,101 +230,3 @@ def _described(name: str, found: Transaction | None) -> DescribedTransaction:
         producer_epoch=found.epoch,
         topics=[TopicPartitions(topic=name, partitions=ids) for name, ids in partitions.items()],
     )
-
-
-async def on_describe_producers(
-    session: KafkaSession, asked: KafkaRequest
-) -> DescribeProducersResponse:
-    request = asked.request
-    assert isinstance(request, DescribeProducersRequest)
-    return DescribeProducersResponse(
-        topics=[
-            DescribedProducersTopic(
-                name=topic.name,
-                partitions=[
-                    await _producers(session, topic.name, index)
-                    async for index in Cooperative(topic.partition_indexes)
-                ],
-            )
-            async for topic in Cooperative(request.topics)
-        ]
-    )
-
-
-async def _producers(session: KafkaSession, name: str, index: int) -> DescribedProducersPartition:
-    told = DescribedProducersPartition(partition_index=index, error_code=NONE, active_producers=[])
-    try:
-        if internal.is_meant(name):
-            await internal.check_is_there(session, index)
-            return told
-        log = await session.front.logs.get(name, index)
-        if log.topic.ledger.mixed:
-            await log.begin_writing()
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.error_message = told_of(error)
-        return told
-    begun = log.topic.ledger.transactions.open
-    told.active_producers = [
-        DescribedProducer(
-            producer_id=number,
-            producer_epoch=producer.epoch,
-            last_sequence=producer.batches[-1].last if producer.batches else -1,
-            last_timestamp=producer.last_ms,
-            coordinator_epoch=0 if number in begun else -1,
-            current_txn_start_offset=begun[number].first if number in begun else -1,
-        )
-        for number, producer in log.producers.all()
-    ]
-    return told
-
-
-async def on_write_txn_markers(
-    session: KafkaSession, asked: KafkaRequest
-) -> WriteTxnMarkersResponse:
-    """A tool ends what its coordinator does not know of any more."""
-    request = asked.request
-    assert isinstance(request, WriteTxnMarkersRequest)
-    return WriteTxnMarkersResponse(
-        markers=[
-            WrittenMarker(
-                producer_id=marker.producer_id,
-                topics=[
-                    TopicErrors(
-                        name=topic.name,
-                        partitions=[
-                            await _marked(session, marker, topic.name, index)
-                            async for index in Cooperative(topic.partition_indexes)
-                        ],
-                    )
-                    async for topic in Cooperative(marker.topics)
-                ],
-            )
-            async for marker in Cooperative(request.markers)
-        ]
-    )
-
-
-async def _marked(
-    session: KafkaSession, marker: WriteMarker, name: str, index: int
-) -> PartitionError:
-    told = PartitionError(partition_index=index, error_code=NONE)
-    try:
-        log = await session.front.logs.get(name, index)
-        await log.begin_writing()
-        await log.topic.end_transaction(
-            form,
-            marker.producer_id,
-            marker.producer_epoch,
-            committed=marker.transaction_result,
-        )
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code = code_of(error)
-    return told
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.WRITE_TXN_MARKERS: on_write_txn_markers,
-    ApiKey.DESCRIBE_PRODUCERS: on_describe_producers,
-    ApiKey.DESCRIBE_TRANSACTIONS: on_describe_transactions,
-    ApiKey.LIST_TRANSACTIONS: on_list_transactions,
-}

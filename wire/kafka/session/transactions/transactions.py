@@ -11,7 +11,7 @@ the logs is answered when it is there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
@@ -45,8 +45,10 @@ from magnetar.wire.kafka.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.session.session import KafkaSession
-    from magnetar.wire.kafka.wire import KafkaRequest
+    from magnetar.core.ports.metadata_store import MetadataStore
+    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.wire.kafka.partition.logs import Logs
+    from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765
@@ -60,49 +62,167 @@ FENCED_VERSIONS: Final[Mapping[int, int]] = {
 """From which version on each request knows that its producer is fenced."""
 
 
-# -- a number and an epoch ------------------------------------------------------------------------
+class TransactionHandlers:
+    """InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn."""
+
+    def __init__(
+        self, coordinator: Coordinator, logs: Logs, metadata: MetadataStore, timeout_ms_max: int
+    ) -> None:
+        self._coordinator = coordinator
+        self._logs = logs
+        self._metadata = metadata
+        self._timeout_ms_max = timeout_ms_max
+
+    def handlers(self) -> Mapping[int, Handler]:
+        """By the kinds of requests that they answer."""
+        return {
+            ApiKey.INIT_PRODUCER_ID: self.on_init_producer_id,
+            ApiKey.ADD_PARTITIONS_TO_TXN: self.on_add_partitions,
+            ApiKey.ADD_OFFSETS_TO_TXN: self.on_add_offsets,
+            ApiKey.END_TXN: self.on_end_txn,
+        }
+
+    async def on_init_producer_id(
+        self, context: RequestContext, request: InitProducerIdRequest
+    ) -> InitProducerIdResponse:
+        told = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
+        try:
+            if request.transactional_id is None:
+                told.producer_id = await self._metadata.next(NUMBERS)
+            else:
+                found = await self._taken(context, request, request.transactional_id)
+                told.producer_id, told.producer_epoch = found.writer, found.epoch
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code, told.producer_epoch = commit_code(error), -1
+        return told
+
+    async def _taken(
+        self, context: RequestContext, request: InitProducerIdRequest, name: str
+    ) -> Transaction:
+        """The name is the caller's from now on."""
+        timeout_ms = request.transaction_timeout_ms
+        if not name:
+            raise KafkaRefusal(INVALID_REQUEST, "a transactional id is not empty")
+        if not 0 < timeout_ms <= self._timeout_ms_max:
+            raise KafkaRefusal(INVALID_TRANSACTION_TIMEOUT)
+        coordinator = self._coordinator
+        while True:
+            async with coordinator.alone_with(name, settled=True) as place:
+                found = place.transaction
+                if found is None:
+                    writer = await self._metadata.next(NUMBERS)
+                    made = Transaction(name, writer, 0, timeout_ms)
+                    return await coordinator.store(place, made)
+                if request.producer_id >= 0 and _is_repeated(found, context, request):
+                    return found
+                if found.state is not TransactionState.ONGOING:
+                    return await self._next_epoch(place, request)
+                await coordinator.decide(place, commit=False, epoch=found.epoch + 1)
+
+    async def _next_epoch(
+        self, place: TransactionSlot, request: InitProducerIdRequest
+    ) -> Transaction:
+        found = place.transaction
+        assert found is not None
+        writer, epoch = found.writer, found.epoch + 1
+        if epoch > EPOCH_MAX:
+            writer, epoch = await self._metadata.next(NUMBERS), 0
+        return await self._coordinator.store(
+            place,
+            found,
+            writer=writer,
+            epoch=epoch,
+            epoch_before=request.producer_epoch,
+            timeout_ms=request.transaction_timeout_ms,
+            state=TransactionState.EMPTY,
+        )
+
+    async def on_add_partitions(
+        self, context: RequestContext, request: AddPartitionsToTxnRequest
+    ) -> AddPartitionsToTxnResponse:
+        wanted = [(topic.name, index) for topic in request.topics for index in topic.partitions]
+        codes = dict.fromkeys(wanted, NONE)
+        try:
+            logs = await self._ready_logs(codes)
+            if any(codes.values()):
+                codes = {where: code or OPERATION_NOT_ATTEMPTED for where, code in codes.items()}
+            else:
+                await self._add(context, request, logs)
+        except (BrokerError, KafkaRefusal) as error:
+            codes = dict.fromkeys(wanted, commit_code(error))
+        return AddPartitionsToTxnResponse(
+            results_by_topic=[
+                AddedTopic(
+                    name=topic.name,
+                    results_by_partition=[
+                        AddedPartition(
+                            partition_index=index, partition_error_code=codes[topic.name, index]
+                        )
+                        for index in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+    async def _ready_logs(self, codes: dict[tuple[str, int], int]) -> list[str]:
+        """Full names of the partitions, each ready for transactions; why others are not."""
+        logs = []
+        async for where in Cooperative(list(codes)):
+            try:
+                log = await self._logs.get(*where)
+                await log.begin_writing()
+                await log.topic.begin_transactions()
+                logs.append(log.topic.name.full)
+            except (BrokerError, KafkaRefusal) as error:
+                codes[where] = commit_code(error)
+        return logs
+
+    async def _add(
+        self, context: RequestContext, request: AddPartitionsToTxnRequest, logs: list[str]
+    ) -> None:
+        coordinator = self._coordinator
+        async with coordinator.alone_with(request.transactional_id, settled=True) as place:
+            found = checked(place, request.producer_id, request.producer_epoch, _fenced(context))
+            if found.state is not TransactionState.ONGOING or not place.logs.issuperset(logs):
+                await coordinator.extend(place, logs=logs)
+
+    async def on_add_offsets(
+        self, context: RequestContext, request: AddOffsetsToTxnRequest
+    ) -> AddOffsetsToTxnResponse:
+        coordinator, name = self._coordinator, request.transactional_id
+        told = AddOffsetsToTxnResponse(error_code=NONE)
+        try:
+            async with coordinator.alone_with(name, settled=True) as place:
+                checked(place, request.producer_id, request.producer_epoch, _fenced(context))
+                await coordinator.extend(place, parties=[request.group_id])
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code = commit_code(error)
+        return told
+
+    async def on_end_txn(self, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+        coordinator, name = self._coordinator, request.transactional_id
+        told = EndTxnResponse(error_code=NONE)
+        try:
+            async with coordinator.alone_with(name, settled=True) as place:
+                found = checked(
+                    place, request.producer_id, request.producer_epoch, _fenced(context)
+                )
+                wanted = (
+                    TransactionState.COMMITTED if request.committed else TransactionState.ABORTED
+                )
+                if found.state is TransactionState.ONGOING:
+                    await coordinator.decide(place, commit=request.committed)
+                elif found.state is not wanted:
+                    raise KafkaRefusal(INVALID_TXN_STATE)
+        except (BrokerError, KafkaRefusal) as error:
+            told.error_code = commit_code(error)
+        return told
 
 
-async def on_init_producer_id(session: KafkaSession, asked: KafkaRequest) -> InitProducerIdResponse:
-    request = asked.request
-    assert isinstance(request, InitProducerIdRequest)
-    told = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
-    try:
-        if request.transactional_id is None:
-            told.producer_id = await session.broker.metadata.next(NUMBERS)
-        else:
-            found = await _taken(session, asked, request, request.transactional_id)
-            told.producer_id, told.producer_epoch = found.writer, found.epoch
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code, told.producer_epoch = commit_code(error), -1
-    return told
-
-
-async def _taken(
-    session: KafkaSession, asked: KafkaRequest, request: InitProducerIdRequest, name: str
-) -> Transaction:
-    """The name is the caller's from now on."""
-    timeout_ms = request.transaction_timeout_ms
-    if not name:
-        raise KafkaRefusal(INVALID_REQUEST, "a transactional id is not empty")
-    if not 0 < timeout_ms <= session.front.options.transaction_ms_max:
-        raise KafkaRefusal(INVALID_TRANSACTION_TIMEOUT)
-    coordinator = session.front.coordinator
-    while True:
-        async with coordinator.alone_with(name, settled=True) as place:
-            found = place.transaction
-            if found is None:
-                writer = await session.broker.metadata.next(NUMBERS)
-                made = Transaction(name, writer, 0, timeout_ms)
-                return await coordinator.store(place, made)
-            if request.producer_id >= 0 and _is_repeated(found, asked, request):
-                return found
-            if found.state is not TransactionState.ONGOING:
-                return await _next_epoch(session, place, request)
-            await coordinator.decide(place, commit=False, epoch=found.epoch + 1)
-
-
-def _is_repeated(found: Transaction, asked: KafkaRequest, request: InitProducerIdRequest) -> bool:
+def _is_repeated(
+    found: Transaction, context: RequestContext, request: InitProducerIdRequest
+) -> bool:
     """Whether a producer that knows its number asks again, not having heard; else it must be the
     present one.
     """
@@ -114,31 +234,12 @@ def _is_repeated(found: Transaction, asked: KafkaRequest, request: InitProducerI
     ):
         return True
     if number != found.writer or epoch != found.epoch:
-        raise KafkaRefusal(_fenced(asked))
+        raise KafkaRefusal(_fenced(context))
     return False
 
 
-async def _next_epoch(
-    session: KafkaSession, place: TransactionSlot, request: InitProducerIdRequest
-) -> Transaction:
-    found = place.transaction
-    assert found is not None
-    writer, epoch = found.writer, found.epoch + 1
-    if epoch > EPOCH_MAX:
-        writer, epoch = await session.broker.metadata.next(NUMBERS), 0
-    return await session.front.coordinator.store(
-        place,
-        found,
-        writer=writer,
-        epoch=epoch,
-        epoch_before=request.producer_epoch,
-        timeout_ms=request.transaction_timeout_ms,
-        state=TransactionState.EMPTY,
-    )
-
-
-def _fenced(asked: KafkaRequest) -> int:
-    newer = asked.version >= FENCED_VERSIONS[asked.key]
+def _fenced(context: RequestContext) -> int:
+    newer = context.version >= FENCED_VERSIONS[context.key]
     return PRODUCER_FENCED if newer else INVALID_PRODUCER_EPOCH
 
 
@@ -152,104 +253,3 @@ def checked(place: TransactionSlot, writer: int, epoch: int, fenced: int) -> Tra
     if found.decided:
         raise KafkaRefusal(CONCURRENT_TRANSACTIONS)
     return found
-
-
-# -- what is in it --------------------------------------------------------------------------------
-
-
-async def on_add_partitions(
-    session: KafkaSession, asked: KafkaRequest
-) -> AddPartitionsToTxnResponse:
-    request = asked.request
-    assert isinstance(request, AddPartitionsToTxnRequest)
-    wanted = [(topic.name, index) for topic in request.topics for index in topic.partitions]
-    codes = dict.fromkeys(wanted, NONE)
-    try:
-        logs = await _logs(session, codes)
-        if any(codes.values()):
-            codes = {where: code or OPERATION_NOT_ATTEMPTED for where, code in codes.items()}
-        else:
-            await _add(session, asked, request, logs)
-    except (BrokerError, KafkaRefusal) as error:
-        codes = dict.fromkeys(wanted, commit_code(error))
-    return AddPartitionsToTxnResponse(
-        results_by_topic=[
-            AddedTopic(
-                name=topic.name,
-                results_by_partition=[
-                    AddedPartition(
-                        partition_index=index, partition_error_code=codes[topic.name, index]
-                    )
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-async def _logs(session: KafkaSession, codes: dict[tuple[str, int], int]) -> list[str]:
-    """Full names of the partitions, each ready for transactions; why others are not."""
-    logs = []
-    async for where in Cooperative(list(codes)):
-        try:
-            log = await session.front.logs.get(*where)
-            await log.begin_writing()
-            await log.topic.begin_transactions()
-            logs.append(log.topic.name.full)
-        except (BrokerError, KafkaRefusal) as error:
-            codes[where] = commit_code(error)
-    return logs
-
-
-async def _add(
-    session: KafkaSession, asked: KafkaRequest, request: AddPartitionsToTxnRequest, logs: list[str]
-) -> None:
-    coordinator = session.front.coordinator
-    async with coordinator.alone_with(request.transactional_id, settled=True) as place:
-        found = checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
-        if found.state is not TransactionState.ONGOING or not place.logs.issuperset(logs):
-            await coordinator.extend(place, logs=logs)
-
-
-async def on_add_offsets(session: KafkaSession, asked: KafkaRequest) -> AddOffsetsToTxnResponse:
-    request = asked.request
-    assert isinstance(request, AddOffsetsToTxnRequest)
-    coordinator, name = session.front.coordinator, request.transactional_id
-    told = AddOffsetsToTxnResponse(error_code=NONE)
-    try:
-        async with coordinator.alone_with(name, settled=True) as place:
-            checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
-            await coordinator.extend(place, parties=[request.group_id])
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code = commit_code(error)
-    return told
-
-
-# -- the end --------------------------------------------------------------------------------------
-
-
-async def on_end_txn(session: KafkaSession, asked: KafkaRequest) -> EndTxnResponse:
-    request = asked.request
-    assert isinstance(request, EndTxnRequest)
-    coordinator, name = session.front.coordinator, request.transactional_id
-    told = EndTxnResponse(error_code=NONE)
-    try:
-        async with coordinator.alone_with(name, settled=True) as place:
-            found = checked(place, request.producer_id, request.producer_epoch, _fenced(asked))
-            wanted = TransactionState.COMMITTED if request.committed else TransactionState.ABORTED
-            if found.state is TransactionState.ONGOING:
-                await coordinator.decide(place, commit=request.committed)
-            elif found.state is not wanted:
-                raise KafkaRefusal(INVALID_TXN_STATE)
-    except (BrokerError, KafkaRefusal) as error:
-        told.error_code = commit_code(error)
-    return told
-
-
-HANDLERS: Final[Mapping[int, Any]] = {
-    ApiKey.INIT_PRODUCER_ID: on_init_producer_id,
-    ApiKey.ADD_PARTITIONS_TO_TXN: on_add_partitions,
-    ApiKey.ADD_OFFSETS_TO_TXN: on_add_offsets,
-    ApiKey.END_TXN: on_end_txn,
-}

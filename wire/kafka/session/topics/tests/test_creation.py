@@ -17,6 +17,10 @@ from magnetar.wire.kafka.session.topics import creation, internal
 NAME = TopicName.parse("t")
 
 
+async def create(stage: Stage, partitions: int, wanted: dict[str, str]) -> None:
+    await creation.create(stage.broker, stage.front.defaults, NAME, partitions, wanted)
+
+
 async def test_what_a_topic_is_made_with_is_told_and_kept(stage: Stage) -> None:
     client = await stage.client()
     wanted = [ConfigValue(name="retention.ms", value="1000")]
@@ -34,7 +38,7 @@ async def test_what_a_topic_is_made_with_is_told_and_kept(stage: Stage) -> None:
 
 
 async def test_each_partition_is_a_topic_of_ours(stage: Stage) -> None:
-    await creation.create(stage.front, NAME, 3, {})
+    await create(stage, 3, {})
     assert await stage.broker.catalog.partitions(NAME) == 3
     assert [await stage.broker.exists(NAME.partition(index)) for index in range(4)] == [
         *(True, True, True),
@@ -50,14 +54,14 @@ async def test_a_topic_of_another_protocol_is_there_already(stage: Stage, partit
         await administration.create_topic(stage.broker, NAME)
     assert await creation.is_there(stage.broker, NAME)
     with pytest.raises(AlreadyExists):
-        await creation.create(stage.front, NAME, 1, {"retention.ms": "1000"})
+        await create(stage, 1, {"retention.ms": "1000"})
     effective = await stage.broker.catalog.effective(NAME)
     assert effective.log_limits is None, "its policies are left alone"
 
 
 async def test_the_internal_topic_cannot_be_made(stage: Stage) -> None:
     with pytest.raises(AlreadyExists):
-        await creation.check_is_new(stage.front, TopicName.parse(internal.OFFSETS))
+        await creation.check_is_new(stage.broker, TopicName.parse(internal.OFFSETS))
 
 
 async def test_of_two_who_make_it_at_once_one_does(stage: Stage) -> None:
@@ -65,7 +69,7 @@ async def test_of_two_who_make_it_at_once_one_does(stage: Stage) -> None:
 
     async def make(retention: str) -> None:
         try:
-            await creation.create(stage.front, NAME, 1, {"retention.ms": retention})
+            await create(stage, 1, {"retention.ms": retention})
             codes.append(retention)
         except AlreadyExists:
             codes.append("refused")
