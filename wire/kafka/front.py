@@ -182,7 +182,7 @@ class KafkaFront:
 
     async def _keep(self, promises: Iterable[Promise]) -> None:
         with self._lend():
-            from magnetar.wire.kafka.session.transactions.promises import keep
+            from magnetar.wire.kafka.session.transactions.txn_offset_commit import keep
 
         await keep(self, promises)
 

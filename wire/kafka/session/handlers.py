@@ -30,9 +30,9 @@ from magnetar.wire.kafka.session.topics.log_dirs import LogDirHandlers
 from magnetar.wire.kafka.session.topics.metadata import MetadataHandlers
 from magnetar.wire.kafka.session.topics.quorum import QuorumHandlers
 from magnetar.wire.kafka.session.topics.topic_changes import TopicChangeHandlers
-from magnetar.wire.kafka.session.transactions.promises import TxnOffsetCommitHandlers
 from magnetar.wire.kafka.session.transactions.transaction_tools import TransactionToolHandlers
 from magnetar.wire.kafka.session.transactions.transactions import TransactionHandlers
+from magnetar.wire.kafka.session.transactions.txn_offset_commit import TxnOffsetCommitHandlers
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.front import KafkaFront

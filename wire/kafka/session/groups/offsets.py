@@ -128,7 +128,7 @@ class OffsetHandlers:
                 if (code or note_refusal(part)) == NONE:
                     commit = commit_of(part, now_ms, request.retention_time_ms)
                     wanted[name, part.partition_index] = commit
-        codes = await kept(self._groups, self._offsets, request.group_id, wanted, turn)
+        codes = await store(self._groups, self._offsets, request.group_id, wanted, turn)
         return OffsetCommitResponse(
             topics=[
                 CommittedTopic(
@@ -297,14 +297,14 @@ class OffsetHandlers:
         return told
 
 
-async def kept(
+async def store(
     groups: GroupCoordinator,
     offsets: Offsets,
     group_id: str,
     commits: Mapping[Partition, CommittedPosition],
     turn: Turn,
 ) -> dict[Partition, int]:
-    """Keep what whoever may has committed; returns an error code for each."""
+    """Store commits that are allowed; returns an error code for each."""
     record = groups.record_of(group_id)
     if any(commit.expires_ms != NEVER_MS for commit in commits.values()):
         record = GroupRecord(record.kind, record.protocol_type, ages_early=True)

@@ -90,7 +90,9 @@ async def test_the_last_promise_counts(stage: Stage) -> None:
         ({"note": "x" * 5000}, errors.OFFSET_METADATA_TOO_LARGE),
     ],
 )
-async def test_promises_that_may_not_be(stage: Stage, fields: dict[str, Any], code: int) -> None:
+async def test_txn_offset_commit_that_may_not_be(
+    stage: Stage, fields: dict[str, Any], code: int
+) -> None:
     one = await began(stage)
     assert await promised(one, 5, **fields) == code
     await one.end(commit=True)

@@ -1,4 +1,7 @@
-"""Offsets that are committed if a transaction is: promised to the coordinator, and kept by it."""
+"""TxnOffsetCommit: offsets that are committed if a transaction is (KIP-98, KIP-447).
+
+The transaction's coordinator stores them as promises; `keep` commits them with it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from magnetar.wire.kafka.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from magnetar.wire.kafka.session.groups.offsets import TRIED_AGAIN, commit_of, kept, note_refusal
+from magnetar.wire.kafka.session.groups.offsets import TRIED_AGAIN, commit_of, note_refusal, store
 from magnetar.wire.kafka.session.transactions import transactions
 
 if TYPE_CHECKING:
@@ -69,7 +72,7 @@ class TxnOffsetCommitHandlers:
         try:
             await self._groups.ready(request.group_id)
             self._check_member(request)
-            await self._promise(request, offsets)
+            await self._extend(request, offsets)
         except (BrokerError, KafkaRefusal) as error:
             codes = dict.fromkeys(codes, commit_code(error))
         return TxnOffsetCommitResponse(
@@ -107,9 +110,7 @@ class TxnOffsetCommitHandlers:
         if code != NONE:
             raise KafkaRefusal(code)
 
-    async def _promise(
-        self, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets
-    ) -> None:
+    async def _extend(self, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets) -> None:
         coordinator = self._coordinator
         async with coordinator.alone_with(request.transactional_id, settled=True) as place:
             number, epoch = request.producer_id, request.producer_epoch
@@ -129,7 +130,7 @@ async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
         commits |= {(topic, index): commit for topic, index, commit in decode(promise.says)}
     for group, commits in by_group.items():
         turn = front.commit_turns.take(("promises", group))
-        codes = await kept(front.groups, front.offsets, group, commits, turn)
+        codes = await store(front.groups, front.offsets, group, commits, turn)
         if any(code in TRIED_AGAIN for code in codes.values()):
             raise NotReady(f"offsets of group {group} cannot be stored now")
         lost = {where: code for where, code in codes.items() if code != NONE}
