@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-
 from magnetar.core.kernel.cooperation import Cooperative, ListLock
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka import configs
