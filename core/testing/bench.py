@@ -64,8 +64,8 @@ class Bench:
 
     async def topic(self, name: str = "t", **policies: Any) -> PersistentTopic:
         """A topic, loaded from the stores as they are."""
-        wanted = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
-        topic = PersistentTopic(self.env, TopicName.parse(name), wanted)
+        requested = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
+        topic = PersistentTopic(self.env, TopicName.parse(name), requested)
         await topic.load()
         return topic
 
@@ -73,8 +73,8 @@ class Bench:
         self, name: str = "non-persistent://public/default/t", **policies: Any
     ) -> NonPersistentTopic:
         """A topic that stores nothing."""
-        wanted = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
-        topic = NonPersistentTopic(self.env, TopicName.parse(name), wanted)
+        requested = effective(Effective(**policies), NamespacePolicies(), TopicPolicies())
+        topic = NonPersistentTopic(self.env, TopicName.parse(name), requested)
         await topic.load()
         return topic
 
@@ -132,10 +132,10 @@ class Told:
 
 async def stored(ledger: ManagedLedger, *payloads: bytes) -> list[Position]:
     """Append each payload as a run of its own, and wait until all have a place."""
-    told = [Told() for _ in payloads]
-    for payload, done in zip(payloads, told, strict=True):
+    response = [Told() for _ in payloads]
+    for payload, done in zip(payloads, response, strict=True):
         ledger.append([payload], None, done)
     await settled()
-    places = [done.result for done in told]
+    places = [done.result for done in response]
     assert all(isinstance(place, tuple) for place in places), places
     return places  # type: ignore[return-value]  # as just asserted

@@ -91,8 +91,8 @@ async def attached(
     """A consumer on a durable subscription that begins with the topic."""
     found = await topic.subscription(subscription, start=(-1, -1))
     client = ClientConsumer()
-    wanted = ConsumerRequest(name=name, **request)  # type: ignore[arg-type]  # by name
-    client.consumer = topic.attach(found, 1, wanted, kind, client)
+    requested = ConsumerRequest(name=name, **request)  # type: ignore[arg-type]  # by name
+    client.consumer = topic.attach(found, 1, requested, kind, client)
     if permits:
         client.flow(permits)
     return client

@@ -1,4 +1,4 @@
-"""Addresses as Kafka's clients are told them: a host and a port. Pure."""
+"""Addresses as Kafka's clients get them: a host and a port. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Endpoint(NamedTuple):
-    """Where a client is told to connect."""
+    """Where a client is to connect."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""The table of requests: by key, what is asked, what is answered, and in which versions.
+"""The table of requests: by key, the request, the response, and their versions.
 
 From the bytes of a frame to a request, and from a response to the bytes of a frame. The functions
 for a version are compiled when it is first spoken: a start, and clients that all speak one version,
@@ -187,13 +187,13 @@ def encode_parts(key: int, version: int, parts: Sequence[Message]) -> bytes:
 
 
 def encode_listed(
-    asked: tuple[int, int, int], response: Response, count: int, parts: Sequence[bytes]
+    request: tuple[int, int, int], response: Response, count: int, parts: Sequence[bytes]
 ) -> list[bytes]:
     """A whole frame of a response whose last field is a list, which is empty in `response`: it has
-    so many elements, in these parts. For what is too long to be encoded in one go. `asked` is key,
-    version and correlation id.
+    so many elements, in these parts. For what is too long to be encoded in one go. `request` is
+    key, version and correlation id.
     """
-    key, version, number = asked
+    key, version, number = request
     header, *pieces = encode_response(key, version, number, response)
     bare = b"".join(pieces)
     if _api(key, version).is_flexible(version):
@@ -210,7 +210,7 @@ def encode_listed(
 
 
 def _api(key: int, version: int) -> Api:
-    """What is asked; raises for what we do not know, but for any version of ApiVersions."""
+    """The request; raises for an unknown key or version, but for any version of ApiVersions."""
     api = APIS.get(key)
     if api is None:
         raise WireError(f"no request has the key {key}")

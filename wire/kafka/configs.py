@@ -309,7 +309,7 @@ def _of_retention(retention: Retention) -> tuple[str, str]:
 
 
 class ProduceRules(Struct, frozen=True):
-    """What of a topic's configs is asked for each batch."""
+    """What of a topic's configs counts for each batch."""
 
     bytes_max: int
     append_time: bool

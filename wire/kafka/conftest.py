@@ -43,14 +43,14 @@ class Client:
         self.line = Line()
         connection: Any = self.line
         self.wire, self.session = front.listener("kafka")(connection)
-        self._asked: list[tuple[type[Response], int, bool]] = []
+        self._requests: list[tuple[type[Response], int, bool]] = []
 
     def ask(self, request: Request, version: int | None = None) -> None:
         """Send a request; what is answered is for `hear`."""
         version = request.VERSIONS[1] if version is None else version
         api = apis.APIS[request.KEY]
-        self._asked.append((api.response, version, api.is_flexible(version)))
-        frame = framed(request, version, len(self._asked), b"c")
+        self._requests.append((api.response, version, api.is_flexible(version)))
+        frame = framed(request, version, len(self._requests), b"c")
         if self._known and isinstance(request, ProduceRequest):
             self.wire.shapes.remember(frame[4:], 0, version, "c", request)
         if self._large and isinstance(request, ProduceRequest):
@@ -65,7 +65,7 @@ class Client:
         data, at, heard = b"".join(self.wire.take_outgoing()), 0, []
         while at < len(data):
             size, correlation_id = struct.unpack_from(">ii", data, at)
-            response, version, flexible = self._asked[correlation_id - 1]
+            response, version, flexible = self._requests[correlation_id - 1]
             begin = at + 8 + (flexible and response.__name__ != "ApiVersionsResponse")
             found, end = decoder(response, version, flexible)(data[: at + 4 + size], begin)
             assert end == at + 4 + size
@@ -130,12 +130,12 @@ class Stage:
         """Whether their batches come as large ones do."""
 
     async def client(self, *topics: str) -> Client:
-        """A client that has asked for topics until it was told of them, so that they are there."""
+        """A client that has asked for topics until they were there."""
         made = Client(self.front, known=self.known, large=self.large)
         if topics:
-            wanted = [FindTopic(name=name) for name in topics]
-            await made.hears(MetadataRequest(topics=wanted), 9)
-            heard = await made.hears(MetadataRequest(topics=wanted), 9)
+            requested = [FindTopic(name=name) for name in topics]
+            await made.hears(MetadataRequest(topics=requested), 9)
+            heard = await made.hears(MetadataRequest(topics=requested), 9)
             assert [topic.error_code for topic in heard.topics] == [0] * len(topics)
         return made
 
@@ -149,7 +149,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 @pytest.fixture
 async def slow_stage() -> AsyncIterator[Stage]:
-    """Storage confirms when told to."""
+    """Storage that confirms when the test says so."""
     stores = Stores(sync_at_once=False)
     async with running(stores) as broker:
         yield Stage(stores, broker)

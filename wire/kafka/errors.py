@@ -136,7 +136,7 @@ more than 32,767 bytes cannot be written at all.
 """
 
 
-def told_of(error: errors.BrokerError | KafkaRefusal) -> tuple[int, str]:
+def code_and_message(error: errors.BrokerError | KafkaRefusal) -> tuple[int, str]:
     """The code, and what is said beside it."""
     return code_of(error), str(error)[:REASON_CHARACTERS_MAX]
 

@@ -89,7 +89,7 @@ class KafkaOptions(Struct, frozen=True):
     """What an operator may turn, for all Kafka connections."""
 
     host: str = ""
-    """What clients are told to connect to; empty for the address they came by."""
+    """Where clients are to connect; empty for the address they came by."""
     advertised: Mapping[str, str] = {}
     """Host and port instead of that, by listener."""
     node_id: int = 0
@@ -98,7 +98,7 @@ class KafkaOptions(Struct, frozen=True):
     batch_bytes_max: int = 1_048_588
     """Where a topic does not decide it."""
     message_bytes_max: int = BATCH_BYTES_MAX
-    """Of all that is stored: Pulsar's clients are told so, and leave out what is larger."""
+    """Of an entry: Pulsar's clients learn this limit, and drop what is larger."""
     retention_ms: int = 604_800_000
     """Of topics that Kafka's clients make; -1 for ever."""
     transaction_ms_max: int = 900_000
@@ -107,7 +107,7 @@ class KafkaOptions(Struct, frozen=True):
     """Unused for so long, a transactional id is forgotten."""
     groups: GroupOptions = GroupOptions()
     data_dir: str = ""
-    """Where partitions are, as tools are told."""
+    """The folder that DescribeLogDirs names."""
     room: Callable[[], tuple[int, int]] = _unknown_room
     """Bytes of that disk, and how many of them are free."""
 

@@ -24,7 +24,7 @@ from magnetar.wire.kafka.messages.records import (
 
 HOME: Final = "magnetar.wire.kafka.compiled"
 VERSIONS: Final = range(7, 14)
-"""From the first on that may bring any codec, and is told where a log begins."""
+"""The first version that may bring any codec, and whose response says where a log begins."""
 FLEXIBLE: Final = ProduceRequest.FLEXIBLE
 BY_ID_VERSION: Final = 13
 """From here on topics are named by their ids."""
@@ -54,11 +54,11 @@ class Shape:
     __slots__ = (
         "acks",
         "answer_words",
-        "asked_of",
         "client_id",
         "head",
         "name",
         "partition",
+        "resource",
         "rest",
         "tail",
         "timeout_ms",
@@ -83,8 +83,8 @@ class Shape:
         self.name = topic.name
         self.topic_id = topic.topic_id
         """Instead of the name, from `BY_ID_VERSION` on."""
-        self.asked_of = self.name or self.topic_id.hex()
-        """What rights are asked by."""
+        self.resource = self.name or self.topic_id.hex()
+        """The name by which rights are checked."""
         self.partition = topic.partition_data[0].index
         self.answer_words = _answer_words(self.version, topic, self.partition)
         self.rest = _rest(self.version)

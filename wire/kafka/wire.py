@@ -128,7 +128,7 @@ class KafkaWire:
     def __init__(self) -> None:
         self.frame_bytes_wanted = 0
         self._closed = False
-        self._asked: list[KafkaRequest] = []
+        self._requests: list[KafkaRequest] = []
         self._line: deque[KafkaRequest] = deque()
         """Requests whose responses have not left, in order."""
         self._outgoing: list[bytes] = []
@@ -141,9 +141,9 @@ class KafkaWire:
         """Requests that are not answered yet."""
         return len(self._line)
 
-    def is_first(self, asked: KafkaRequest) -> bool:
-        """Whether all that were asked before are answered."""
-        return self._line[0] is asked
+    def is_first(self, request: KafkaRequest) -> bool:
+        """Whether all requests before it are answered."""
+        return self._line[0] is request
 
     # -- in -----------------------------------------------------------------------------------
 
@@ -206,38 +206,38 @@ class KafkaWire:
             self.feed(b"".join((words, frame.view(), tail)))
             return
         (correlation_id,) = _SIZE(words, 8)
-        asked = RepeatedProduce(shape, correlation_id, frame.view(), frame)
-        self._line.append(asked)
-        self._asked.append(asked)
+        request = RepeatedProduce(shape, correlation_id, frame.view(), frame)
+        self._line.append(request)
+        self._requests.append(request)
 
     def _take(self, frame: bytes, at: int) -> None:
         again = self.shapes.read(frame, at)
         if again is not None:
             shape, records = again
             (correlation_id,) = _SIZE(frame, at + 4)
-            asked: KafkaRequest = RepeatedProduce(shape, correlation_id, records)
+            request: KafkaRequest = RepeatedProduce(shape, correlation_id, records)
         else:
-            asked = self._read(frame, at)
-        self._line.append(asked)
-        self._asked.append(asked)
+            request = self._read(frame, at)
+        self._line.append(request)
+        self._requests.append(request)
 
     def _read(self, frame: bytes, begin: int) -> KafkaRequest:
         key, version, correlation_id, client_id, at = apis.decode_header(frame, begin)
         request = apis.decode_request(key, version, frame, at)
         size = len(frame) - begin
-        asked = KafkaRequest(key, version, correlation_id, client_id, request, size)
+        query = KafkaRequest(key, version, correlation_id, client_id, request, size)
         if isinstance(request, ProduceRequest):
             self.shapes.remember(frame, begin, version, client_id, request)
-        return asked
+        return query
 
     def take_events(self) -> Sequence[KafkaRequest]:
-        """What was asked since the last call."""
-        taken, self._asked = self._asked, []
+        """The requests since the last call."""
+        taken, self._requests = self._requests, []
         return taken
 
     # -- out ----------------------------------------------------------------------------------
 
-    def answer(self, asked: KafkaRequest, response: Response | list[bytes] | None) -> None:
+    def answer(self, request: KafkaRequest, response: Response | list[bytes] | None) -> None:
         """Pack a response that may be encoded already, or that there is none; it leaves when its
         turn comes.
         """
@@ -245,13 +245,13 @@ class KafkaWire:
         if isinstance(response, list):
             pieces = response
         elif response is not None:
-            key, version, number = asked.key, asked.version, asked.correlation_id
+            key, version, number = request.key, request.version, request.correlation_id
             pieces = apis.encode_response(key, version, number, response)
-        self.answer_packed(asked, pieces)
+        self.answer_packed(request, pieces)
 
-    def answer_packed(self, asked: KafkaRequest, pieces: list[bytes]) -> None:
+    def answer_packed(self, request: KafkaRequest, pieces: list[bytes]) -> None:
         """Likewise, a response that is packed."""
-        asked.pieces = pieces
+        request.pieces = pieces
         line = self._line
         while line and line[0].pieces is not None:
             self._outgoing += line.popleft().pieces or ()
@@ -264,12 +264,12 @@ class KafkaWire:
     # -- the end ------------------------------------------------------------------------------
 
     def let_go(self) -> None:
-        """The connection is gone: nothing is kept that was asked or packed. Wire and session know
+        """The connection is gone: requests and packed responses are dropped. Wire and session know
         each other, so it would stay until garbage is looked for, which is seldom. (A request that
         somebody still works at is his.)
         """
         self._line.clear()
-        self._asked.clear()
+        self._requests.clear()
         self._outgoing.clear()
         self._begun = None
 

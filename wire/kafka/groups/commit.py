@@ -35,7 +35,7 @@ class CommittedPosition(Struct, frozen=True):
     committed_ms: int = NEVER_MS
     """Never, where the offset is only where a subscription of Pulsar's stands."""
     expires_ms: int = NEVER_MS
-    """When the client wanted it to; mostly it leaves that to us."""
+    """The expiry that the client asked for; -1, mostly, leaves it to us."""
 
 
 def stored(commit: CommittedPosition, mark: Position) -> dict[str, int]:

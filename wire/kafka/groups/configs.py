@@ -1,6 +1,6 @@
 """What may be configured about a group of the newer protocol, as Kafka calls it. Pure.
 
-A group has what it was told, and else what holds for all groups (`options.py`). That may be
+A group has its own configs, and else what holds for all groups (`options.py`). That may be
 anything an operator likes, so what is right for all is right for one, too, even out of bounds.
 
 Invariant: what is stored has been checked (`check_together`); values are kept as text, as clients
@@ -46,7 +46,7 @@ GROUP: Final[Mapping[str, Config]] = {
 
 
 def of_all(options: GroupOptions) -> dict[str, str]:
-    """What groups have that were told nothing."""
+    """What groups without configs of their own have."""
     return {
         SESSION_MS: str(options.consumer_session_ms),
         HEARTBEAT_MS: str(options.consumer_heartbeat_ms),

@@ -5,7 +5,7 @@ or of the newer protocol; it changes from one to the other with its members. Wha
 stored: its offsets as cursors, the rest as its record; and the members themselves, who go on after
 a restart as if nothing had happened.
 
-A stored group is loaded when this server starts or is first asked for it, if ownership says that it
+A stored group is loaded when this server starts or first needs it, if ownership says that it
 is ours (`ready`). If another coordinator writes its members, it is dropped here (`drop`): whoever
 waits hears NOT_COORDINATOR, keeps its member id, and finds the coordinator again.
 
@@ -275,7 +275,7 @@ class GroupCoordinator:
             group.timing = self._configured.timing(group_id)
 
     async def keep(self, group: ConsumerGroup) -> None:
-        """What a member is about to be told is on the disk when this returns."""
+        """What a member is about to hear is on the disk when this returns."""
         waiting = self._keeping.get(group.id)
         if group.unkept:
             waiting = self._keeping[group.id] = Completion[None]()
@@ -312,18 +312,18 @@ class GroupCoordinator:
             group.die(code)
             self._room.take(-_size(group_id))
 
-    def topics_wanted(self, group_id: str) -> set[str] | None:
+    def subscribed_topics(self, group_id: str) -> set[str] | None:
         """Topics that somebody in the group subscribes to; None if that cannot be known."""
-        from magnetar.wire.kafka.groups.classic.topics import topics_wanted
+        from magnetar.wire.kafka.groups.classic.topics import subscribed_topics
 
         group, found = self._groups.get(group_id), set[str]()
         if isinstance(group, ConsumerGroup):
             return group.names().union(*group.topics.matches.values())
         for member in group.members if group is not None else ():
-            wanted = topics_wanted(member)
-            if wanted is None:
+            requested = subscribed_topics(member)
+            if requested is None:
                 return None
-            found |= wanted
+            found |= requested
         return found
 
     def record_of(self, group_id: str) -> GroupRecord:

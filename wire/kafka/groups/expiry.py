@@ -106,11 +106,11 @@ class Expiry:
     async def _look_at_unwanted(self, group: str, retention_ms: int) -> None:
         """Somebody is in: only what no member wants ages, from its commit on."""
         front, now_ms = self._front, self._front.broker.clock.wall_ms()
-        wanted = front.groups.topics_wanted(group)
-        if wanted is None:
+        requested = front.groups.subscribed_topics(group)
+        if requested is None:
             return
         for where in await front.subscriptions.partitions(group):
-            if where[0] in wanted or front.logs.at_once(*where) is None:
+            if where[0] in requested or front.logs.at_once(*where) is None:
                 continue
             commit = await front.offsets.fetch(group, where)
             if commit is None or commit.committed_ms == NEVER_MS:

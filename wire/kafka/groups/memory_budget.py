@@ -34,7 +34,7 @@ class GroupMemory:
 
     def take(self, size: int) -> None:
         """Below zero gives back."""
-        assert self.has(size), "asked before"
+        assert self.has(size), "check `has` first"
         self.used_bytes += size
         assert self.used_bytes >= 0, "given back twice"
 

@@ -2,7 +2,7 @@
 
 Both ways it is as if it were kept by the one and resumed by the other: what its members read they
 go on reading, until the first heartbeat tells them to come again. How members of both kinds live in
-one group is told in `consumer/classic.py`.
+one group is the subject of `consumer/classic.py`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
             return None
         taken |= reader.assigned
         readers.append(reader)
-    wanted = topics.ids_of(name for one in readers for name in one.names)
-    return KeptReaders(epoch, {topic: topics.sizes[topic] for topic in wanted}, tuple(readers))
+    requested = topics.ids_of(name for one in readers for name in one.names)
+    return KeptReaders(epoch, {topic: topics.sizes[topic] for topic in requested}, tuple(readers))
 
 
 def _reader(

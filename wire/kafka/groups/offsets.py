@@ -243,17 +243,17 @@ def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
 async def _saved(cursors: Mapping[Partition, Cursor]) -> dict[Partition, int]:
     """Wait until all are stored, which happens together; returns an error code for each."""
     codes: dict[Partition, int] = {}
-    told = trio.Event()
+    response = trio.Event()
 
     def done(where: Partition, error: BrokerError | None) -> None:
         codes[where] = NONE if error is None else commit_code(error)
         if len(codes) == len(cursors):
-            told.set()
+            response.set()
 
     for where, cursor in cursors.items():
         cursor.when_saved(partial(done, where))
     if cursors:
-        await told.wait()
+        await response.wait()
     return codes
 
 

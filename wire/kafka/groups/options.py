@@ -17,7 +17,7 @@ class GroupOptions(Struct, frozen=True):
     """What members of classic groups may choose."""
     consumer_heartbeat_ms: int = 5_000
     consumer_session_ms: int = 45_000
-    """What members of the newer protocol are told."""
+    """What members of the newer protocol learn."""
     retention_ms: int = 10_080 * 60_000
     """How long offsets of a group are kept that nobody is in."""
     retention_check_ms: int = 600_000

@@ -3,7 +3,7 @@
 They belong to a name: they may be there before the group is, and stay when it is deleted, as
 Kafka's do, until somebody takes them back.
 
-Any broker of a cluster may be told to change them (KIP-848 sends them where all configs go), so
+Any broker of a cluster may be asked to change them (KIP-848 sends them where all configs go), so
 nobody owns them for long: a change that finds a newer value is made again upon that one. What
 another broker changes is not seen here before that, or a restart.
 
@@ -71,7 +71,7 @@ class Configured:
         return (record.value or {}) if record is not None else {}
 
     def timing(self, group: str) -> Timing:
-        """What members of a group are told, and held to."""
+        """The limits that members of a group learn, and that hold for them."""
         return configs.timing_of(self.of(group), self.options)
 
     async def change(

@@ -1,4 +1,4 @@
-"""Order for tasks: each takes its turn when it is asked for, and waits for it later.
+"""Order for tasks: each takes a number when its request comes, and waits for its turn later.
 
 Requests of one connection are handled by tasks, which run in any order; what must happen in the
 order in which it was asked for takes a turn before its task begins.

@@ -124,7 +124,7 @@ class FoundTopic(Message):
 
 
 class MetadataResponse(Response):
-    """The brokers, and the topics that were asked for."""
+    """The brokers, and the requested topics."""
 
     throttle_time_ms: Annotated[Int32, since(3)] = 0
     brokers: list[FoundBroker]

@@ -119,7 +119,7 @@ class DescribedConsumerGroup(Message):
 
 
 class ConsumerGroupDescribeResponse(Response):
-    """The groups that were asked for."""
+    """The requested groups."""
 
     throttle_time_ms: Int32 = 0
     groups: list[DescribedConsumerGroup]

@@ -53,7 +53,7 @@ class JoinedMember(Message):
 
 
 class JoinGroupResponse(Response):
-    """A new generation; its leader is told of all the members."""
+    """A new generation; its leader gets all the members."""
 
     throttle_time_ms: Annotated[Int32, since(2)] = 0
     error_code: Int16
@@ -191,7 +191,7 @@ class DescribedGroup(Message):
 
 
 class DescribeGroupsResponse(Response):
-    """The groups that were asked for."""
+    """The requested groups."""
 
     throttle_time_ms: Annotated[Int32, since(1)] = 0
     groups: list[DescribedGroup]

@@ -6,7 +6,7 @@ from magnetar.wire.kafka.codec.declare import Int16, Int32, Message, String
 
 
 class LeaderIdAndEpoch(Message):
-    """Who leads a partition now; for clients that asked somebody else."""
+    """Who leads a partition now; for clients that went to another broker."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1

@@ -1,4 +1,4 @@
-"""Where partitions lie, and on which broker: asked, and asked to be changed."""
+"""Where partitions are, on which broker and in which folder: requests to see and to change it."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class QuorumNode(Message):
 
 
 class DescribeQuorumResponse(Response):
-    """All that were asked for."""
+    """The requested ones."""
 
     error_code: Int16
     error_message: Annotated[String | None, since(2)] = None

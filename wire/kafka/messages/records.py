@@ -281,7 +281,7 @@ class OffsetForLeaderEpochRequest(Request):
 
 
 class EndedEpochPartition(Message):
-    """The last epoch up to the one asked for, and where it ended."""
+    """The last epoch up to the given one, and where it ended."""
 
     error_code: Int16
     partition: Int32

@@ -265,7 +265,7 @@ class DescribedTransaction(Message):
 
 
 class DescribeTransactionsResponse(Response):
-    """The transactions that were asked for."""
+    """The requested transactions."""
 
     throttle_time_ms: Int32 = 0
     transaction_states: list[DescribedTransaction]

@@ -74,7 +74,7 @@ def py_bad(
 ) -> tuple[list[tuple[int, int, int]], int]:
     """Records of which there is something to say, if their times may differ so much from the first:
     their places, where they begin and where they end. And how many records there are before it
-    cannot be told where the next begins. After so many bad ones it is looked no further.
+    leaves open where the next begins. The search ends after so many bad ones.
     """
     data = bytes(batch)
     found: list[tuple[int, int, int]] = []

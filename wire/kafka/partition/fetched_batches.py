@@ -3,7 +3,7 @@
 What comes next is only looked at where it will probably fit: to read a megabyte in vain costs as
 much as the one before it.
 
-Invariant: batches are whole and in order; there is at least one if one is wanted at any size.
+Invariant: batches are whole and in order; there is at least one if the first may have any size.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class PartitionLog:
         self.topic = topic
         self.topic_id = topic_id
         self.names: list[tuple[str, int]] = []
-        """By which clients have asked for it."""
+        """By which clients know it."""
         self._defaults = defaults
         self._bytes_max = bytes_max
         self._forget = forget

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Caller:
     """One connection: who is at its other end, and what may be packed for it.
 
-    Invariant: after `closed` whoever waits has been woken, and finds it `gone`.
+    Invariant: `closed` wakes everything that waits, which finds it `gone`.
     """
 
     __slots__ = ("_wakeups", "connection", "endpoint", "gone", "listener", "principal", "proof")
@@ -31,7 +31,7 @@ class Caller:
     def __init__(self, connection: Connection, endpoint: Endpoint, listener: str) -> None:
         self.connection = connection
         self.endpoint = endpoint
-        """What clients of this listener are told of where we are."""
+        """The address that clients of this listener are given for us."""
         self.listener = listener
         self.gone = False
         self.principal = ANYBODY

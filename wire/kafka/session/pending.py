@@ -1,6 +1,6 @@
 """Requests whose turn has not come, in order; and whether they are produces alone.
 
-One receive may bring thousands, and for each it is asked: so it is counted, not looked for.
+One receive may bring thousands, and each asks for it: so it is counted, not searched.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ class Pending:
 
     def __init__(self) -> None:
         self.requests: deque[KafkaRequest] = deque()
-        """To be looked at: whether there are any is asked for each request that comes or goes."""
+        """Public, because each request that comes or goes looks whether there are any."""
         self._others = 0
 
     @property
     def only_produces(self) -> bool:
         return not self._others
 
-    def add(self, asked: KafkaRequest) -> None:
-        self.requests.append(asked)
-        self._others += asked.key != PRODUCE
+    def add(self, request: KafkaRequest) -> None:
+        self.requests.append(request)
+        self._others += request.key != PRODUCE
 
     def take(self) -> KafkaRequest:
         """The first one: its turn has come."""
-        asked = self.requests.popleft()
-        self._others -= asked.key != PRODUCE
-        return asked
+        request = self.requests.popleft()
+        self._others -= request.key != PRODUCE
+        return request
 
     def clear(self) -> None:
         self.requests.clear()

@@ -1,10 +1,10 @@
-"""What each request wants to do, and to what: asked of core before anything is done.
+"""What each request wants to do, and to what: checked before anything is done.
 
 Names are those that clients use; a topic that is named by its id only stands as the id in hex. So
 far everybody may do everything (`core/broker/access.py`). A request that may not be made ends its
 connection; answers for single topics come with the day when something is refused.
 
-Invariant: every request that is served has its row here, and is asked about once.
+Invariant: every request that is served has its row here, and is checked once.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _MEMBER: Final = Right(_READ, _GROUP, _one("group_id"))
 _IN_TRANSACTION: Final = Right(_WRITE, _TRANSACTION, _one("transactional_id"))
 
 HELLO: Final = frozenset((ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE))
-"""What is asked before anybody is anybody."""
+"""Requests that need no right: they come before authentication."""
 
 RIGHTS: Final[Mapping[int, Right]] = {
     ApiKey.PRODUCE: Right(_WRITE, _TOPIC, _topics("topic_data")),

@@ -1,6 +1,6 @@
 """SaslHandshake, SaslAuthenticate: a client proves who it is, by a mechanism of core.
 
-Where there is no mechanism (so far there is none), a client hears so: it has asked for more than
+Where there is no mechanism (so far there is none), a client is refused: it asks for more than
 this server can do, and is to know it. Nobody has to prove anything.
 """
 
@@ -56,18 +56,18 @@ class SaslHandlers:
     async def on_sasl_authenticate(
         self, context: RequestContext, request: SaslAuthenticateRequest
     ) -> SaslAuthenticateResponse:
-        told = SaslAuthenticateResponse(error_code=NONE, error_message=None, auth_bytes=b"")
+        response = SaslAuthenticateResponse(error_code=NONE, error_message=None, auth_bytes=b"")
         proof = context.caller.proof
         if proof is None:
-            told.error_code = ILLEGAL_SASL_STATE
-            told.error_message = "SaslAuthenticate request received before a SaslHandshake"
-            return told
+            response.error_code = ILLEGAL_SASL_STATE
+            response.error_message = "SaslAuthenticate request received before a SaslHandshake"
+            return response
         try:
-            told.auth_bytes = proof.hear(request.auth_bytes)
+            response.auth_bytes = proof.hear(request.auth_bytes)
         except Unauthenticated as error:
             context.caller.proof = None
-            told.error_code, told.error_message = SASL_AUTHENTICATION_FAILED, str(error)
-            return told
+            response.error_code, response.error_message = SASL_AUTHENTICATION_FAILED, str(error)
+            return response
         if proof.who:
             context.caller.principal, context.caller.proof = proof.who, None
-        return told
+        return response

@@ -1,6 +1,6 @@
 """The session of one connection: what keeps the order of its requests, and begins each.
 
-Who answers which kind of request is told in `handlers.py`. Kafka promises that the requests of a
+`handlers.py` has the handler of each kind of request. Kafka promises that the requests of a
 connection are processed one after the other, and some clients count on it: a request begins when
 all before it are answered, as a task of its own. Only a produce need not wait for the produces
 before it: it is plain where its topics are loaded, batches go to storage in the order they
@@ -93,39 +93,39 @@ class KafkaSession:
 
     # -- requests -----------------------------------------------------------------------------
 
-    def handle(self, asked: KafkaRequest) -> None:
+    def handle(self, request: KafkaRequest) -> None:
         """Act on one request, or do so later."""
         if self.wire.waiting >= WAITING_MAX:
             self.connection.pause(PAUSE_PUBLISHES)  # what was received with this one still comes
-        later = bool(self._later.requests) or not self._may_begin(asked)
-        counts = later or (asked.size >= WEIGHED_BYTES_MIN and asked.key != PRODUCE)
-        if counts and not self.weigh(asked):
+        later = bool(self._later.requests) or not self._may_begin(request)
+        counts = later or (request.size >= WEIGHED_BYTES_MIN and request.key != PRODUCE)
+        if counts and not self.weigh(request):
             return
         if later:
-            self._later.add(asked)
+            self._later.add(request)
         else:
-            self._begin(asked)
+            self._begin(request)
 
-    def weigh(self, asked: KafkaRequest) -> bool:
+    def weigh(self, request: KafkaRequest) -> bool:
         """Count a request that is not done with at once, until it is answered. False: there is no
-        memory for it, and its connection ends, since nobody would wait less for being asked to.
+        memory for it, and its connection ends, since a pause would not make it hold less.
 
         A produce that waits for our work on produces before it counts as on its way to storage,
         which it soon is. Behind what may wait for long, a fetch for one, it is like any other.
         """
-        if asked.key == PRODUCE and self._working_at_produces:
-            asked.weight, asked.storing = asked.size, True
-            self.connection.storing(asked.weight)
+        if request.key == PRODUCE and self._working_at_produces:
+            request.weight, request.storing = request.size, True
+            self.connection.storing(request.weight)
         else:
-            factor = 1 if asked.key == PRODUCE else WEIGHTS.get(asked.key, WORDS_WEIGHT)
-            weight = asked.size * factor + ASKED_BYTES
+            factor = 1 if request.key == PRODUCE else WEIGHTS.get(request.key, WORDS_WEIGHT)
+            weight = request.size * factor + ASKED_BYTES
             if not self.connection.has_room_for(weight):
-                text = f"a request of {asked.size} bytes, for which there is no memory"
+                text = f"a request of {request.size} bytes, for which there is no memory"
                 self.connection.complain("requests too large", f"closed: {text}")
                 self.connection.end(text)
                 return False
-            asked.weight = weight
-        self._weight[asked.storing] += asked.weight
+            request.weight = weight
+        self._weight[request.storing] += request.weight
         if self._weight[True] >= LATER_BYTES_MAX:
             self.connection.pause(PAUSE_LATER)
         return True
@@ -136,50 +136,50 @@ class KafkaSession:
         at_one = self._busy and self._busy_at == PRODUCE
         return (at_one or not self._busy) and self._later.only_produces
 
-    def _relieve(self, asked: KafkaRequest) -> None:
+    def _relieve(self, request: KafkaRequest) -> None:
         """It is answered."""
-        self._weight[asked.storing] -= asked.weight
-        if asked.storing:  # it may have been refused
-            self.connection.stored(asked.weight, proves=False)
+        self._weight[request.storing] -= request.weight
+        if request.storing:  # it may have been refused
+            self.connection.stored(request.weight, proves=False)
         else:
-            self.connection.has_answered(asked.weight)
+            self.connection.has_answered(request.weight)
         if self.connection.paused & PAUSE_LATER and 2 * self._weight[True] <= LATER_BYTES_MAX:
             self.connection.resume(PAUSE_LATER)
 
-    def _may_begin(self, asked: KafkaRequest) -> bool:
-        return not self._busy and (asked.key == PRODUCE or self.wire.is_first(asked))
+    def _may_begin(self, request: KafkaRequest) -> bool:
+        return not self._busy and (request.key == PRODUCE or self.wire.is_first(request))
 
-    def _begin(self, asked: KafkaRequest) -> None:
-        self._busy_at = asked.key
+    def _begin(self, request: KafkaRequest) -> None:
+        self._busy_at = request.key
         handlers, caller = self._handlers, self.caller
         try:
-            if isinstance(asked, RepeatedProduce):
-                named = asked.shape.asked_of
-                rights.check_named(handlers.access, caller.principal, asked.key, named)
-                if single_batch.begin(self._produce, asked):
+            if isinstance(request, RepeatedProduce):
+                named = request.shape.resource
+                rights.check_named(handlers.access, caller.principal, request.key, named)
+                if single_batch.begin(self._produce, request):
                     return
             else:
-                rights.check(handlers.access, caller.principal, asked.key, asked.request)
+                rights.check(handlers.access, caller.principal, request.key, request.request)
         except Unauthorized as error:
             self.connection.end(str(error))
             return
-        if asked.key == PRODUCE:
-            produce.on_produce(self._produce, asked)
-        elif asked.key == FETCH and (response := self._handlers.fetch.at_once(caller, asked)):
-            self.answer(asked, response)
-        elif asked.key in handlers.by_key:
-            self.hold_for(self._answer_with(asked, self._handled(asked)))
+        if request.key == PRODUCE:
+            produce.on_produce(self._produce, request)
+        elif request.key == FETCH and (response := self._handlers.fetch.at_once(caller, request)):
+            self.answer(request, response)
+        elif request.key in handlers.by_key:
+            self.hold_for(self._answer_with(request, self._handled(request)))
         else:
-            self.connection.complain("requests not served", f"closed: API {asked.key}")
-            self.connection.end(f"API {asked.key} is not served")
+            self.connection.complain("requests not served", f"closed: API {request.key}")
+            self.connection.end(f"API {request.key} is not served")
 
-    def _handled(self, asked: KafkaRequest) -> Awaitable[Reply]:
+    def _handled(self, request: KafkaRequest) -> Awaitable[Reply]:
         """From here on its handler alone has the request, and lets it go when it likes."""
         context = RequestContext(
-            asked.key, asked.version, asked.correlation_id, asked.client_id, self.caller
+            request.key, request.version, request.correlation_id, request.client_id, self.caller
         )
-        reply = self._handlers.by_key[asked.key](context, asked.request)
-        asked.let_go()
+        reply = self._handlers.by_key[request.key](context, request.request)
+        request.let_go()
         return reply
 
     def hold_for(self, work: Awaitable[None]) -> None:
@@ -197,11 +197,11 @@ class KafkaSession:
             self._busy = False
             self._act_on_later()
 
-    async def _answer_with(self, asked: KafkaRequest, response: Awaitable[Reply]) -> None:
+    async def _answer_with(self, request: KafkaRequest, response: Awaitable[Reply]) -> None:
         made = await response
         self.connection.begin()
         try:
-            self.answer(asked, made)
+            self.answer(request, made)
         finally:
             self.connection.settle()
 
@@ -225,20 +225,20 @@ class KafkaSession:
         self._later.clear()
         self.connection.end("this server failed")
 
-    def answer(self, asked: KafkaRequest, response: Reply) -> None:
+    def answer(self, request: KafkaRequest, response: Reply) -> None:
         """Pack the response, or that there is none."""
         if not self.caller.gone:
-            if asked.weight:
-                self._relieve(asked)
-            self.wire.answer(asked, response)
+            if request.weight:
+                self._relieve(request)
+            self.wire.answer(request, response)
             self._answered()
 
-    def answer_packed(self, asked: KafkaRequest, packed: bytes) -> None:
+    def answer_packed(self, request: KafkaRequest, packed: bytes) -> None:
         """Likewise, a response that is packed."""
         if not self.caller.gone:
-            if asked.weight:
-                self._relieve(asked)
-            self.wire.answer_packed(asked, [packed])
+            if request.weight:
+                self._relieve(request)
+            self.wire.answer_packed(request, [packed])
             self._answered()
 
     def _answered(self) -> None:

@@ -10,7 +10,7 @@
 `state.py` has the table of which may follow which, and enforces it.
 
 A round begins when somebody joins, leaves, is silent for too long, or joins again with something
-new; it ends with a higher generation. The first round of an empty group may be told to gather: then
+new; it ends with a higher generation. The first round of an empty group may be set to gather: then
 it lasts a while even though all are there, and longer if others come meanwhile. After each round
 members have as long to ask for their task as they had to join.
 
@@ -22,9 +22,9 @@ for a while.
 
 Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
 
-Invariants: who waits for a join or a sync is told once; in COMPLETING_REBALANCE and STABLE there is
+Invariants: each join and each sync is answered once; in COMPLETING_REBALANCE and STABLE there is
 a leader, who is a member; a static member (one with an instance id) is in once; what is held of
-members has taken room before; what a member was told of a generation is kept, until another is
+members has taken room before; what a member heard of a generation is remembered, until another is
 over.
 """
 
@@ -183,26 +183,26 @@ class Group:
         old.refuse(FENCED_INSTANCE_ID)
         member = ClassicMember(self._new_id(request), request, now)
         member.assignment, member.is_new, member.synced = old.assignment, old.is_new, True
-        told_leader = self.leader
+        leader_shown = self.leader
         if self.leader == old.id:
             self.leader = member.id
-            told_leader = member.id if request.may_skip else old.id
+            leader_shown = member.id if request.may_skip else old.id
         self._add(member, done)
         if self.state is not ClassicGroupState.STABLE:
             self._begin_round(now)
         elif protocols.elected(self.members) == self.protocol:
-            self._keep(partial(self._replaced, member, told_leader))
+            self._keep(partial(self._replaced, member, leader_shown))
         else:
             self._begin_round(now)
 
     def _replaced(self, member: ClassicMember, leader: str, error: BrokerError | None) -> None:
-        """It is kept; but if a round has begun meanwhile, that tells what there is to be told."""
+        """It is stored; but if a round has begun meanwhile, the round answers."""
         if self.state is not ClassicGroupState.STABLE or member not in self.members:
             return
         if error is not None:
             member.refuse(COORDINATOR_NOT_AVAILABLE)
         elif member.join_waits is not None:
-            # who cannot skip is told that somebody else leads, so that it works nothing out
+            # a client that cannot skip hears that somebody else leads, so that it assigns nothing
             skip = leader == member.id
             member.tell_joined(self._result(member, leader=leader, skip=skip))
 
@@ -224,7 +224,7 @@ class Group:
     # -- rounds -------------------------------------------------------------------------------
 
     def _begin_round(self, now: float) -> None:
-        """Have everybody come again; who is in the middle of a sync is told so."""
+        """Have everybody rejoin; syncs that wait are answered so."""
         if self.state is not ClassicGroupState.PREPARING_REBALANCE:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
@@ -473,7 +473,7 @@ class Group:
         )
 
     def _end_syncing(self, now: float) -> None:
-        """Members that have not asked for their task in time are out."""
+        """Members that have not sent SyncGroup in time are out."""
         self._sync_ends = NEVER
         for member in self.members:
             if not member.synced and member in self.members:

@@ -103,7 +103,7 @@ class ClassicMember:
         self.is_new = True
         """No round that it took part in is over yet."""
         self.synced = True
-        """It has asked for its task since the last round."""
+        """It has sent SyncGroup since the last round."""
         self.join_waits: Callable[[Joined], None] | None = None
         self.sync_waits: Callable[[Synced], None] | None = None
 

@@ -24,7 +24,7 @@ class Roster:
         self._static: dict[str, str] = {}
         """Members by instance."""
         self._knowing: Counter[str] = Counter()
-        """How many know each protocol: asked for each who joins, so it is not counted each time."""
+        """How many know each protocol; counted as members come and go, since each join needs it."""
         self._expected: dict[str, float] = {}
         """Ids that were given out, and until when their owners may come back with them."""
 

@@ -1,8 +1,8 @@
 """What is kept of a group, so that its members survive a restart. Pure.
 
-Of the classic protocol it is as things stood when everybody was last told what to do: a round that
+Of the classic protocol it is as things stood when everybody last got an assignment: a round that
 was not over then is forgotten, and its members call again. Of the newer one it is what each member
-was told last, and what it is to have in the end.
+heard last, and what it is to have in the end.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Classic(Struct, frozen=True, array_like=True):
     """How a member speaks that is in a group of the newer protocol by the classic one."""
 
     protocols: tuple[str, ...]
-    """What it knows, the one that it is told first."""
+    """The protocols it knows, its favourite first."""
     version: int
-    """Of the words in which it is told what to read."""
+    """Of the format of its assignment."""
     session_seconds: float
 
 

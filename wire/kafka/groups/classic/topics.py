@@ -9,7 +9,7 @@ from magnetar.wire.kafka.groups.classic.embedded import CONSUMER, subscription_i
 from magnetar.wire.kafka.groups.classic.member import ClassicMember
 
 
-def topics_wanted(member: ClassicMember) -> set[str] | None:
+def subscribed_topics(member: ClassicMember) -> set[str] | None:
     """The topics that a consumer subscribes to; None if it does not say so in words we know."""
     if member.request.protocol_type != CONSUMER:
         return None

@@ -4,7 +4,7 @@
 lets everybody keep what it has where it can. `spread` ("range" to clients) gives each member
 neighbouring partitions of each topic, so that topics with equal numbers are read alike.
 
-Invariant: every partition of a wanted topic is given to exactly one of those who want it.
+Invariant: every partition of a subscribed topic is given to exactly one of its subscribers.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ last new one has gone, it is a classic group again. Meanwhile the server assigns
                 now. It hears its epoch as its generation, at once, and that nobody leads
     SyncGroup   tells it what to read
 
-Who was told to come again has its rebalance time for it, and as much again to ask what to read.
+A member that is to rejoin has its rebalance timeout for it, and as much again for SyncGroup.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def join(
     if before is not None and before is not member:
         group.step_aside(before)
     goes_on = member is not None and member.classic is not None and not member.is_away
-    told = group.heartbeat(
+    response = group.heartbeat(
         _beat(group, request, said, member_id, member.epoch if member and goes_on else JOIN), now
     )
-    if told.error_code != NONE:
-        return Joined(error_code=told.error_code, member_id=request.member_id)
+    if response.error_code != NONE:
+        return Joined(error_code=response.error_code, member_id=request.member_id)
     member = group.members[member_id]
     member.answer_by = now + member.rebalance_seconds
     return Joined(
@@ -136,7 +136,7 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
         return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
     member.lives(now)
     group.due = 0.0
-    # after a restart nobody may have looked yet, and what has no name cannot be told
+    # after a restart nobody may have looked yet, and a topic without a name cannot be sent
     unnamed = {topic for topic, _ in member.assigned}.difference(group.topics.names)
     if unnamed or (
         member.epoch != group.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS

@@ -4,7 +4,7 @@ Theory. The group has an epoch. Whenever somebody comes, goes or wants something
 other topics or partitions, the epoch rises and a target is worked out: which partitions each member
 is to have. Members get there one by one, each at its own heartbeats:
 
-    has what is not in its target       is told to let it go    UNREVOKED_PARTITIONS
+    has what is not in its target       is to let it go         UNREVOKED_PARTITIONS
     says that it has let it go          it is free again        on to the target
     lacks what is free                  is given it             STABLE at the group's epoch
     lacks what another member has       looks again each time   UNRELEASED_PARTITIONS
@@ -17,7 +17,7 @@ A static member (one with an instance id) may leave for now: what it has waits f
 under another id, and takes its own place.
 
 What changed is kept before a heartbeat that says so is answered (`unkept`), so after a restart all
-is as everybody was told last.
+is as everybody heard it last.
 
 Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
 
@@ -90,7 +90,7 @@ class ConsumerGroup:
         self.unkept = False
         """Something has changed that has to be kept."""
         self.timing = timing
-        """Each member is told at its next heartbeat, and held to it from then on."""
+        """Each member learns it with its next heartbeat, and it holds from then on."""
         self._size_max = size_max
         self._room = room
         self._taken_bytes = 0
@@ -307,23 +307,25 @@ class ConsumerGroup:
         """
         self.looked = now
         before, self.topics = self.topics, topics
-        wanted = self._wanted_sizes()
-        if not self._room.has(PARTITION_BYTES * (sum(wanted.values()) - sum(self._seen.values()))):
+        requested = self._sizes_of_topics()
+        if not self._room.has(
+            PARTITION_BYTES * (sum(requested.values()) - sum(self._seen.values()))
+        ):
             sizes, matches = {**topics.sizes, **self._seen}, {**topics.matches, **before.matches}
             self.topics = Topics(topics.ids, sizes, matches)
-            wanted = self._wanted_sizes()
-        if wanted != self._seen:
+            requested = self._sizes_of_topics()
+        if requested != self._seen:
             self._turn()
 
-    def _wanted_sizes(self) -> dict[bytes, int]:
-        wanted = set().union(*(one.wants(self.topics) for one in self.members.values()))
-        return {topic: self.topics.sizes[topic] for topic in wanted}
+    def _sizes_of_topics(self) -> dict[bytes, int]:
+        requested = set().union(*(one.wants(self.topics) for one in self.members.values()))
+        return {topic: self.topics.sizes[topic] for topic in requested}
 
     def _turn(self) -> None:
         """Work out who is to have what, from now on."""
         self.epoch += 1
         self.unkept = True
-        self._seen = self._wanted_sizes()
+        self._seen = self._sizes_of_topics()
         wishes = {one.id: one.wants(self.topics) for one in self.members.values()}
         self.targets = ASSIGNORS[self.assignor](wishes, self._seen, self.targets)
         size = self._size()

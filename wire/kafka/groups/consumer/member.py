@@ -1,7 +1,7 @@
 """One member of a group of the newer protocol. Pure.
 
     STABLE                  it has what the target of its epoch gives it
-    UNREVOKED_PARTITIONS    it has been told to let partitions go, and has not said yet that it did
+    UNREVOKED_PARTITIONS    it is to let partitions go, and has not confirmed yet that it did
     UNRELEASED_PARTITIONS   it lacks partitions that others have not let go yet
 
 These are the states of Kafka's `MemberState` (4.2, KIP-848). There is no table of transitions, here
@@ -73,7 +73,7 @@ class ConsumerMember:
         self.classic: Classic | None = None
         """How it speaks, if by the classic protocol."""
         self.answer_by = NEVER
-        """Then it has to have come again, or to have asked what to do, as it was told."""
+        """Until then it has to rejoin, or to send SyncGroup, as it was asked to."""
 
     def lives(self, now: float) -> None:
         """It speaks the classic protocol, and says no more than that."""

@@ -87,7 +87,7 @@ def by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
 
 
 class Timing(Struct, frozen=True):
-    """What members are told, and held to."""
+    """The limits that members learn, and that hold for them."""
 
     heartbeat_seconds: float
     session_seconds: float

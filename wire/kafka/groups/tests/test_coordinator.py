@@ -263,7 +263,7 @@ async def test_kinds(desk: Desk) -> None:
     beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
     assert group.heartbeat(beat, desk.groups.now()).error_code == errors.NONE
     assert desk.groups.find("g") is None
-    assert desk.groups.topics_wanted("g") == {"t"}
+    assert desk.groups.subscribed_topics("g") == {"t"}
     assert desk.groups.record_of("g") == GroupRecord("consumer", "consumer")
     (told,) = await desk.join()
     assert told.error_code == errors.INCONSISTENT_GROUP_PROTOCOL

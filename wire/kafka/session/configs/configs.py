@@ -1,6 +1,6 @@
 """Configs of topics, groups and the broker, shown and changed by request; and what has any.
 
-What has configs, and what becomes of a change, is told in `resources.py`.
+What has configs, and what becomes of a change: `resources.py`.
 
 Invariant: each resource of a request is answered once, whatever is the matter with the others.
 """
@@ -24,8 +24,8 @@ from magnetar.wire.kafka.errors import (
     NONE,
     UNSUPPORTED_VERSION,
     KafkaRefusal,
+    code_and_message,
     code_of,
-    told_of,
 )
 from magnetar.wire.kafka.messages.configs import (
     AlterConfigsRequest,
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""
 LOGGERS, CLIENT_METRICS = 8, 16
-"""Kinds that may be asked for, and of which there is nothing here."""
+"""Kinds that exist in the protocol, and of which there is nothing here."""
 KINDS_VERSION: Final = 1
-"""Before it, client metrics are asked for, and nothing else."""
+"""Before it, the request is for client metrics and nothing else."""
 SET, REMOVE, APPEND, SUBTRACT = range(4)
 
 
@@ -119,7 +119,7 @@ class ConfigHandlers:
         self, caller: Caller, request: DescribeConfigsRequest, thing: tuple[int, DescribeResource]
     ) -> DescribedResource:
         place, resource = thing
-        told = DescribedResource(
+        resource_response = DescribedResource(
             error_code=NONE,
             error_message=None,
             resource_type=resource.resource_type,
@@ -131,16 +131,16 @@ class ConfigHandlers:
             known = self._resource(resource.resource_type, place)
             found = await known.show(caller, resource.resource_name)
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.error_message = told_of(error)
-            return told
-        told.configs = [
+            resource_response.error_code, resource_response.error_message = code_and_message(error)
+            return resource_response
+        resource_response.configs = [
             _described_config(
                 request, one, known.table[one.name], read_only=one.name in known.fixed
             )
             for one in found
             if not keys or one.name in keys
         ]
-        return told
+        return resource_response
 
     async def on_list_config_resources(
         self, context: RequestContext, request: ListConfigResourcesRequest
@@ -169,8 +169,10 @@ class ConfigHandlers:
         def anew(known: Resource, resource: AlterResource) -> Change:
             said = resource.configs
             _check_words([one.name for one in said], [one.value for one in said])
-            wanted = {one.name: one.value for one in said}
-            return lambda _: {name: _checked(known, name, value) for name, value in wanted.items()}
+            requested = {one.name: one.value for one in said}
+            return lambda _: {
+                name: _checked(known, name, value) for name, value in requested.items()
+            }
 
         return AlterConfigsResponse(
             responses=await self._altered(request.resources, anew, request.validate_only)
@@ -194,7 +196,7 @@ class ConfigHandlers:
         change_of: Callable[[Resource, Any], Change],
         validate_only: bool,
     ) -> list[AlteredResource]:
-        told = []
+        response = []
         times = Counter((one.resource_type, one.resource_name) for one in resources)
         async for place, resource in Cooperative(enumerate(resources)):
             kind, name = resource.resource_type, resource.resource_name
@@ -208,13 +210,13 @@ class ConfigHandlers:
                 change = change_of(known, resource)
                 await known.change(name, change, not validate_only)
             except (BrokerError, KafkaRefusal) as error:
-                code, message = told_of(error)
-            told.append(
+                code, message = code_and_message(error)
+            response.append(
                 AlteredResource(
                     error_code=code, error_message=message, resource_type=kind, resource_name=name
                 )
             )
-        return told
+        return response
 
 
 def _described_config(
@@ -239,7 +241,7 @@ def _described_config(
 
 
 def _check_words(names: Sequence[str], values: Sequence[str | None]) -> None:
-    """`KafkaRefusal` for what no table has to be asked about."""
+    """`KafkaRefusal` for what is wrong by any table."""
     if len(set(names)) != len(names):
         raise KafkaRefusal(INVALID_REQUEST, "Error due to duplicate config keys")
     if None in values:
@@ -279,7 +281,7 @@ def _relisted(known: Resource, own: Configs, name: str, value: str, operation: i
             INVALID_CONFIG, f"Config value append is not allowed for config key: {name}"
         )
     present = [one for one in own.get(name, config.default).split(",") if one]
-    told = value.split(",")
+    response = value.split(",")
     if operation == SUBTRACT:
-        return ",".join(one for one in present if one not in told)
-    return ",".join(present + [one for one in told if one not in present])
+        return ",".join(one for one in present if one not in response)
+    return ",".join(present + [one for one in response if one not in present])

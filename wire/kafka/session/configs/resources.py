@@ -1,6 +1,6 @@
 """What has configs: topics, this broker, and groups; how each is shown, and how it is changed.
 
-What may be configured is told in `wire/kafka/configs.py` and `wire/kafka/groups/configs.py`; what
+What may be configured: `wire/kafka/configs.py` and `wire/kafka/groups/configs.py`; what
 clients ask of configs is answered in `configs.py`.
 
 Invariant: a change that may not be has changed nothing.
@@ -39,7 +39,7 @@ FROM_GROUP: Final = 8
 
 Configs = dict[str, str]
 Change = Callable[[Configs], Configs]
-"""What something is to have, of what it was told so far."""
+"""What a resource is to have, made of what it has."""
 
 
 class Shown(NamedTuple):
@@ -59,15 +59,15 @@ class Resource(NamedTuple):
     change: Callable[[str, Change, bool], Awaitable[None]]
     """The last argument says whether it is meant."""
     names: Callable[[], Awaitable[list[str]]]
-    """What there is of the kind; of groups, those that were told something."""
+    """Those of the kind that there are; of groups, those that have configs of their own."""
     fixed: frozenset[str] = frozenset()
     """Configs that clients may only look at."""
 
 
-def of_new_topic(defaults: Mapping[str, str], wanted: Mapping[str, str]) -> list[Shown]:
+def of_new_topic(defaults: Mapping[str, str], requested: Mapping[str, str]) -> list[Shown]:
     """What a topic has that is made with these."""
     plain = {name: config.default for name, config in configs.TOPIC.items()}
-    return _shown_topic(defaults, wanted, {**plain, **defaults, **wanted})
+    return _shown_topic(defaults, requested, {**plain, **defaults, **requested})
 
 
 def _shown_topic(
@@ -135,10 +135,10 @@ class ConfigResources:
         catalog = self._broker.catalog
         async with catalog.changing(name.namespace):
             decided: TopicPolicies = await catalog.topic_policies(name)
-            wanted = change(dict(decided.configs))
-            configs.check_together(wanted)
+            requested = change(dict(decided.configs))
+            configs.check_together(requested)
             if for_real:
-                applied = configs.applied(decided, wanted, self._defaults)
+                applied = configs.applied(decided, requested, self._defaults)
                 await catalog.set_topic_policies(name, applied)
         self._broker.policies_changed(name.namespace)
 
@@ -228,9 +228,7 @@ def _broker_row(name: str, kind: ConfigType, documentation: str) -> tuple[str, C
 BROKER: Final[Mapping[str, Config]] = dict(
     (
         _broker_row("broker.id", ConfigType.INT, "Number of this one broker."),
-        _broker_row(
-            "advertised.listeners", ConfigType.STRING, "Where clients are told to connect."
-        ),
+        _broker_row("advertised.listeners", ConfigType.STRING, "Where clients are to connect."),
         _broker_row("auto.create.topics.enable", ConfigType.BOOLEAN, "Topics come by being named."),
         _broker_row("num.partitions", ConfigType.INT, "Of a topic that comes so."),
         _broker_row("default.replication.factor", ConfigType.INT, "There is one broker."),

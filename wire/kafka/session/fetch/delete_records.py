@@ -1,7 +1,7 @@
 """DeleteRecords: what is before an offset is over.
 
-Invariant: what is told to be deleted never comes back, and nobody is given it any more. Batches are
-whole, so the first one may begin before the offset: clients leave out what is before it.
+Invariant: what was answered as deleted never comes back, and nobody is given it any more. Batches
+are whole, so the first one may begin before the offset: clients leave out what is before it.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ class DeleteRecordsHandlers:
         )
 
     async def _delete(self, name: str, part: DeleteRecordsPartition) -> DeletedRecordsPartition:
-        told = DeletedRecordsPartition(
+        partition_response = DeletedRecordsPartition(
             partition_index=part.partition_index, low_watermark=-1, error_code=NONE
         )
         try:
             internal.refuse_change(name)
             log = await self._logs.get(name, part.partition_index)
             await _delete_before(log, log.end if part.offset == ALL else part.offset)
-            told.low_watermark = log.start
+            partition_response.low_watermark = log.start
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code = code_of(error)
-        return told
+            partition_response.error_code = code_of(error)
+        return partition_response
 
 
 async def _delete_before(log: PartitionLog, offset: int) -> None:

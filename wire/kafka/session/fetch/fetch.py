@@ -189,9 +189,9 @@ class FetchHandlers:
             ApiKey.FETCH: self.on_fetch,
         }
 
-    def at_once(self, caller: Caller, asked: KafkaRequest) -> FetchResponse | None:
+    def at_once(self, caller: Caller, frame: KafkaRequest) -> FetchResponse | None:
         """The answer, if it is cached and large enough; None says nothing. Plain call."""
-        request, by_id = asked.request, asked.version >= BY_ID_VERSION
+        request, by_id = frame.request, frame.version >= BY_ID_VERSION
         assert isinstance(request, FetchRequest)
         connection = caller.connection
         if connection.congested or len(request.topics) > AT_ONCE_PARTITIONS_MAX:
@@ -240,7 +240,7 @@ class FetchHandlers:
             (
                 topic,
                 [
-                    await self._wanted(context.version, request.isolation_level, topic, part)
+                    await self._partition(context.version, request.isolation_level, topic, part)
                     for part in topic.partitions
                 ],
             )
@@ -264,7 +264,7 @@ class FetchHandlers:
                 break
         return _response(caller, everything)
 
-    async def _wanted(
+    async def _partition(
         self, version: int, isolation_level: int, topic: FetchTopic, part: FetchPartition
     ) -> PartitionFetch:
         logs, log, error = self._logs, None, NONE
@@ -288,11 +288,11 @@ class FetchHandlers:
 
 async def _share(caller: Caller, request: FetchRequest) -> int:
     """How large the answer may be, as soon as there is memory for one; 0 if nobody wants it."""
-    wanted = max(min(request.max_bytes, BYTES_MAX), 1)
+    requested = max(min(request.max_bytes, BYTES_MAX), 1)
     with caller.wakeup() as news:
         while not caller.gone:
             if not caller.connection.congested and (share := caller.connection.share()):
-                return min(wanted, share)
+                return min(requested, share)
             await news.wait(math.inf)
     return 0
 

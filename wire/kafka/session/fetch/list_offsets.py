@@ -84,29 +84,31 @@ class ListOffsetsHandlers:
     ) -> ListedOffsetsPartition:
         """`how` is the version of the request, and its isolation level."""
         version, isolation = how
-        told = ListedOffsetsPartition(partition_index=part.partition_index, error_code=NONE)
+        partition_response = ListedOffsetsPartition(
+            partition_index=part.partition_index, error_code=NONE
+        )
         if part.timestamp < 0 and version < SINCE.get(part.timestamp, version + 1):
-            told.error_code = UNSUPPORTED_VERSION
-            return told
+            partition_response.error_code = UNSUPPORTED_VERSION
+            return partition_response
         try:
             if internal.is_meant(name):
                 await internal.check_is_there(self._records, part.partition_index)
                 if part.timestamp in (LATEST, EARLIEST, EARLIEST_HERE):
-                    told.offset, told.leader_epoch = 0, EPOCH
-                return told
+                    partition_response.offset, partition_response.leader_epoch = 0, EPOCH
+                return partition_response
             log = await self._logs.get(name, part.partition_index)
             end = log.stable if isolation == READ_COMMITTED else log.end
             if part.current_leader_epoch > EPOCH:
-                told.error_code = UNKNOWN_LEADER_EPOCH
+                partition_response.error_code = UNKNOWN_LEADER_EPOCH
             elif part.timestamp == LATEST:
-                told.offset, told.leader_epoch = end, EPOCH
+                partition_response.offset, partition_response.leader_epoch = end, EPOCH
             elif part.timestamp in (EARLIEST, EARLIEST_HERE):
-                told.offset, told.leader_epoch = log.start, EPOCH
+                partition_response.offset, partition_response.leader_epoch = log.start, EPOCH
             elif part.timestamp != LATEST_ELSEWHERE:
-                await _find_by_time(log, part.timestamp, end, told)
+                await _find_by_time(log, part.timestamp, end, partition_response)
         except BrokerError as error:
-            told.error_code = code_of(error)
-        return told
+            partition_response.error_code = code_of(error)
+        return partition_response
 
     async def on_offset_for_leader_epoch(
         self, context: RequestContext, request: OffsetForLeaderEpochRequest
@@ -126,7 +128,7 @@ class ListOffsetsHandlers:
         )
 
     async def _epoch(self, name: str, part: EndEpochPartition) -> EndedEpochPartition:
-        told = EndedEpochPartition(partition=part.partition, error_code=NONE)
+        partition_response = EndedEpochPartition(partition=part.partition, error_code=NONE)
         try:
             if internal.is_meant(name):
                 await internal.check_is_there(self._records, part.partition)
@@ -134,21 +136,21 @@ class ListOffsetsHandlers:
             else:
                 end = (await self._logs.get(name, part.partition)).end
         except BrokerError as error:
-            told.error_code = code_of(error)
-            return told
+            partition_response.error_code = code_of(error)
+            return partition_response
         if part.current_leader_epoch > EPOCH:
-            told.error_code = UNKNOWN_LEADER_EPOCH
+            partition_response.error_code = UNKNOWN_LEADER_EPOCH
         elif part.leader_epoch >= EPOCH:
-            told.leader_epoch, told.end_offset = EPOCH, end
-        return told
+            partition_response.leader_epoch, partition_response.end_offset = EPOCH, end
+        return partition_response
 
 
 async def _find_by_time(
-    log: PartitionLog, timestamp: int, end: int, told: ListedOffsetsPartition
+    log: PartitionLog, timestamp: int, end: int, partition_response: ListedOffsetsPartition
 ) -> None:
-    """The first record that is as late as that; nothing is told if there is none before the end."""
+    """The first record that is as late as that; nothing if there is none before the end."""
     times = log.topic.ledger.times
     found = await (times.latest() if timestamp == MAX_TIME else times.first_since(timestamp))
     if found is not None and found.index < end:
-        told.offset, told.timestamp = found.index, found.time_ms
-        told.leader_epoch = EPOCH
+        partition_response.offset, partition_response.timestamp = found.index, found.time_ms
+        partition_response.leader_epoch = EPOCH

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 ID_REQUIRED_VERSION: Final = 4
 """From here on a newcomer comes again with the id it is given."""
 SKIP_VERSION: Final = 9
-"""From here on a leader can be told that there is nothing to work out."""
+"""From here on a leader may skip the assignment (KIP-814)."""
 KEYS_VERSION: Final = 4
 """From here on FindCoordinator asks for several."""
 MANY_VERSION: Final = 3
@@ -107,7 +107,7 @@ class ClassicGroupHandlers:
         ]
         for one in found if code != NONE else ():
             one.error_code, one.error_message = code, message
-        first = found[0] if found else _told("", self._brokers.here(context.caller))
+        first = found[0] if found else _found_coordinator("", self._brokers.here(context.caller))
         return FindCoordinatorResponse(
             error_code=first.error_code or code,
             error_message=first.error_message or message,
@@ -119,7 +119,7 @@ class ClassicGroupHandlers:
 
     async def _coordinator(self, caller: Caller, key_type: int, key: str) -> FoundCoordinator:
         of_transactions = key_type == TRANSACTION
-        return _told(
+        return _found_coordinator(
             key, await self._brokers.coordinator(caller, key, of_transactions=of_transactions)
         )
 
@@ -220,7 +220,7 @@ class ClassicGroupHandlers:
         return group.leave(member.member_id, member.group_instance_id, groups.now())
 
 
-def _told(key: str, broker: FoundBroker | None) -> FoundCoordinator:
+def _found_coordinator(key: str, broker: FoundBroker | None) -> FoundCoordinator:
     if broker is None:
         return FoundCoordinator(
             key=key,

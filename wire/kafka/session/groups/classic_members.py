@@ -1,6 +1,6 @@
 """Members that come by the classic protocol into a group of the newer one.
 
-What they hear is told in `groups/consumer/classic.py`; here is what it takes to ask.
+`groups/consumer/classic.py` decides the answers; here is what it takes to ask for them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Groups of the newer protocol: heartbeats of their members, and what tools ask of them.
 
 A heartbeat that says what its member wants, or comes when nobody has looked for a while, has the
-topics looked up first. What the group makes of it is told in `groups/consumer/group.py`.
+topics looked up first. What the group makes of it: `groups/consumer/group.py`.
 """
 
 from __future__ import annotations
@@ -84,25 +84,25 @@ class ConsumerGroupHandlers:
     ) -> ConsumerGroupHeartbeatResponse:
         try:
             _check(request, context.version)
-            told = await self._beaten(context, request)
+            response = await self._beaten(context, request)
         except KafkaRefusal as error:
-            told = Beaten(error.code, str(error), request.member_id)
+            response = Beaten(error.code, str(error), request.member_id)
         except BrokerError as error:
-            told = Beaten(commit_code(error), str(error), request.member_id)
+            response = Beaten(commit_code(error), str(error), request.member_id)
         held = None
-        if told.assigned is not None:
+        if response.assigned is not None:
             held = HeldAssignment(
                 topic_partitions=[
                     TopicIdPartitions(topic_id=topic, partitions=numbers)
-                    for topic, numbers in by_topic(told.assigned).items()
+                    for topic, numbers in by_topic(response.assigned).items()
                 ]
             )
         return ConsumerGroupHeartbeatResponse(
-            error_code=told.error_code,
-            error_message=told.message or None,
-            member_id=told.member_id,
-            member_epoch=told.epoch,
-            heartbeat_interval_ms=round(told.again_seconds * 1000),
+            error_code=response.error_code,
+            error_message=response.message or None,
+            member_id=response.member_id,
+            member_epoch=response.epoch,
+            heartbeat_interval_ms=round(response.again_seconds * 1000),
             assignment=held,
         )
 
@@ -114,14 +114,14 @@ class ConsumerGroupHandlers:
         if beat.epoch == JOIN:
             with groups.expecting(request.group_id):
                 group = await self._entered(request.group_id, beat)
-                told = group.heartbeat(beat, groups.now())
+                response = group.heartbeat(beat, groups.now())
         else:
             group = self._found(request.group_id)
             await looked(self._groups, self._lookups, group, beat)
-            told = group.heartbeat(beat, groups.now())
+            response = group.heartbeat(beat, groups.now())
         if not groups.move_back(group):
             await groups.keep(group)
-        return told
+        return response
 
     def _found(self, group_id: str) -> ConsumerGroup:
         """The group of somebody who says that he is in."""
@@ -163,7 +163,7 @@ class ConsumerGroupHandlers:
         if older is None or not older.in_use:
             await groups.expect_consumers(group_id)
             return
-        names = groups.topics_wanted(group_id)
+        names = groups.subscribed_topics(group_id)
         if names is None:
             raise KafkaRefusal(
                 GROUP_ID_NOT_FOUND, "the group is one of the older protocol, and stays so"
@@ -184,7 +184,7 @@ class ConsumerGroupHandlers:
         return ConsumerGroupDescribeResponse(groups=groups)
 
     async def _described(self, group_id: str) -> DescribedConsumerGroup:
-        told = DescribedConsumerGroup(
+        group_response = DescribedConsumerGroup(
             error_code=NONE,
             group_id=group_id,
             group_state=ConsumerState.EMPTY.value,
@@ -193,25 +193,31 @@ class ConsumerGroupHandlers:
             assignor_name="",
             members=[],
         )
-        told.error_code = await ready(self._groups, group_id)
-        if told.error_code != NONE:
-            return told
+        group_response.error_code = await ready(self._groups, group_id)
+        if group_response.error_code != NONE:
+            return group_response
         group = self._groups.consumer(group_id)
         if group is not None:
-            told.group_state, told.assignor_name = group.state.value, group.assignor
-            told.group_epoch = told.assignment_epoch = group.epoch
+            group_response.group_state, group_response.assignor_name = (
+                group.state.value,
+                group.assignor,
+            )
+            group_response.group_epoch = group_response.assignment_epoch = group.epoch
             names = group.topics.names
-            told.members = [_member(group, one, names) for one in group.members.values()]
-            return told
+            group_response.members = [_member(group, one, names) for one in group.members.values()]
+            return group_response
         try:
             record = await self._records.find(group_id)
         except BrokerError as error:
-            told.error_code = commit_code(error)
-            return told
+            group_response.error_code = commit_code(error)
+            return group_response
         if record is None or record.kind != CONSUMER or self._groups.in_use(group_id):
-            told.group_state, told.error_code = ConsumerState.DEAD.value, GROUP_ID_NOT_FOUND
-            told.error_message = f"{group_id} is no group of the newer protocol"
-        return told
+            group_response.group_state, group_response.error_code = (
+                ConsumerState.DEAD.value,
+                GROUP_ID_NOT_FOUND,
+            )
+            group_response.error_message = f"{group_id} is no group of the newer protocol"
+        return group_response
 
 
 def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
@@ -253,11 +259,11 @@ async def looked(
 ) -> bool:
     """Have the group see which topics there are, if it has to; False if it is over meanwhile."""
     while not group.is_dead:
-        names, patterns = _wanted(group, beat)
+        names, patterns = _topics_of(group, beat)
         if not _is_to_look(group, beat, groups.now()):
             return True
         topics = await lookups.find(names, patterns)
-        if _wanted(group, beat) == (names, patterns) and not group.is_dead:
+        if _topics_of(group, beat) == (names, patterns) and not group.is_dead:
             group.look(topics, groups.now())  # nobody else wants others now
             return True
     return False
@@ -283,7 +289,7 @@ def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Be
     )
 
 
-def _wanted(group: ConsumerGroup, beat: Beat) -> tuple[set[str], set[str]]:
+def _topics_of(group: ConsumerGroup, beat: Beat) -> tuple[set[str], set[str]]:
     """Names and patterns of members, this one's new ones included."""
     patterns = {beat.pattern} if beat.pattern else set()
     return group.names() | (beat.names or set()), group.patterns() | patterns

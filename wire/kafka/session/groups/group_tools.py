@@ -106,7 +106,7 @@ class GroupToolHandlers:
     async def _described(self, version: int, group_id: str) -> DescribedGroup:
         code = await ready(self._groups, group_id)
         group = self._groups.find(group_id) if code == NONE else None
-        told = DescribedGroup(
+        group_response = DescribedGroup(
             error_code=code,
             group_id=group_id,
             group_state=ClassicGroupState.EMPTY.value,
@@ -115,39 +115,42 @@ class GroupToolHandlers:
             members=[],
         )
         if code != NONE:
-            return told
+            return group_response
         try:
             if group is not None and group.in_use:
-                told.group_state = group.state.value
-                told.protocol_type = group.protocol_type or ""
-                told.protocol_data = (
+                group_response.group_state = group.state.value
+                group_response.protocol_type = group.protocol_type or ""
+                group_response.protocol_data = (
                     (group.protocol or "") if group.state is ClassicGroupState.STABLE else ""
                 )
-                told.members = _members(group)
-            elif not await self._describe_stored(told):
-                told.group_state = ClassicGroupState.DEAD.value
+                group_response.members = _members(group)
+            elif not await self._describe_stored(group_response):
+                group_response.group_state = ClassicGroupState.DEAD.value
                 if version >= UNKNOWN_IS_AN_ERROR_VERSION:
-                    told.error_code = GROUP_ID_NOT_FOUND
-                    told.error_message = f"there is no group {group_id}"
+                    group_response.error_code = GROUP_ID_NOT_FOUND
+                    group_response.error_message = f"there is no group {group_id}"
         except BrokerError as error:
-            told.error_code = commit_code(error)
-        return told
+            group_response.error_code = commit_code(error)
+        return group_response
 
-    async def _describe_stored(self, told: DescribedGroup) -> bool:
+    async def _describe_stored(self, group_response: DescribedGroup) -> bool:
         """A group that nobody is in as a group: subscriptions may have consumers of Pulsar's.
 
         One of the newer protocol is not described here: clients ask for it by other words.
         """
-        record = await self._records.find(told.group_id)
+        record = await self._records.find(group_response.group_id)
         if record is not None:
             if record.kind == NEWER:
                 return False
-            told.protocol_type = record.protocol_type
-        members = await self._subscriptions.attached(told.group_id)
+            group_response.protocol_type = record.protocol_type
+        members = await self._subscriptions.attached(group_response.group_id)
         if members:
-            told.group_state, told.protocol_type = ClassicGroupState.STABLE.value, CONSUMER
-            told.members = [_pulsars(consumer, where) for where, consumer in members]
-        return bool(record or members or await self._subscriptions.topics(told.group_id))
+            group_response.group_state, group_response.protocol_type = (
+                ClassicGroupState.STABLE.value,
+                CONSUMER,
+            )
+            group_response.members = [_pulsars(consumer, where) for where, consumer in members]
+        return bool(record or members or await self._subscriptions.topics(group_response.group_id))
 
     async def on_list_groups(
         self, context: RequestContext, request: ListGroupsRequest
@@ -242,7 +245,7 @@ class GroupToolHandlers:
             return OffsetDeleteResponse(error_code=INVALID_REQUEST, topics=[])
         try:
             await self._groups.ready(request.group_id)
-            wanted = await self._wanted(request.group_id)
+            requested = await self._subscribed(request.group_id)
         except KafkaRefusal as error:
             return OffsetDeleteResponse(error_code=error.code, topics=[])
         except BrokerError as error:
@@ -253,7 +256,7 @@ class GroupToolHandlers:
             for part in topic.partitions:
                 where = (topic.name, part.partition_index)
                 code = GROUP_SUBSCRIBED_TO_TOPIC
-                if topic.name not in wanted:
+                if topic.name not in requested:
                     code = await self._offsets.forget(request.group_id, where)
                 parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
             topics.append(TopicErrors(name=topic.name, partitions=parts))
@@ -261,13 +264,13 @@ class GroupToolHandlers:
             await self._forget_if_unused(request.group_id)
         return OffsetDeleteResponse(error_code=NONE, topics=topics)
 
-    async def _wanted(self, group_id: str) -> set[str]:
+    async def _subscribed(self, group_id: str) -> set[str]:
         """Topics that members of a group want; `KafkaRefusal` if it has none, or does not say."""
         if self._groups.in_use(group_id):
-            wanted = self._groups.topics_wanted(group_id)
-            if wanted is None:
+            requested = self._groups.subscribed_topics(group_id)
+            if requested is None:
                 raise KafkaRefusal(NON_EMPTY_GROUP)
-            return wanted
+            return requested
         if await self._records.find(group_id) is None:
             raise KafkaRefusal(GROUP_ID_NOT_FOUND)
         return set()
@@ -276,9 +279,9 @@ class GroupToolHandlers:
 async def described(
     names: Sequence[str], describe: Callable[[str], Awaitable[Told]], *, with_operations: bool
 ) -> list[Told]:
-    """What is to be told of each group, of either protocol; nothing of too many."""
-    wanted = names if len(names) <= NAMES_MAX else ()
-    found = [await describe(group_id) async for group_id in Cooperative(wanted)]
+    """The description of each group, of either protocol; nothing of too many."""
+    requested = names if len(names) <= NAMES_MAX else ()
+    found = [await describe(group_id) async for group_id in Cooperative(requested)]
     if with_operations:
         for one in found:
             one.authorized_operations = OPERATIONS
@@ -305,11 +308,11 @@ def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
     assigned = ConsumerAssignment(
         assigned_partitions=[TopicPartitions(topic=where[0], partitions=[where[1]])]
     )
-    wanted = ConsumerSubscription(topics=[where[0]])
+    requested = ConsumerSubscription(topics=[where[0]])
     return DescribedMember(
         member_id=f"{consumer.name}-{consumer.id}-{where[0]}-{where[1]}",
         client_id=consumer.name,
         client_host=f"/{consumer.request.address.rpartition(':')[0]}",
-        member_metadata=b"\0\0" + b"".join(encoder(ConsumerSubscription, 0, False)(wanted)),
+        member_metadata=b"\0\0" + b"".join(encoder(ConsumerSubscription, 0, False)(requested)),
         member_assignment=b"\0\0" + b"".join(encoder(ConsumerAssignment, 0, False)(assigned)),
     )

@@ -1,6 +1,6 @@
 """OffsetCommit and OffsetFetch: who may commit what, and what was committed.
 
-Where offsets are kept is told in `groups/offsets.py`. Commits of one connection to one group are
+`groups/offsets.py` says where offsets are stored. Commits of one connection to one group are
 done in the order in which they came, however long any of them takes.
 """
 
@@ -109,7 +109,7 @@ class OffsetHandlers:
     async def _committed(
         self, request: OffsetCommitRequest, version: int, turn: Turn
     ) -> OffsetCommitResponse:
-        wanted: dict[Partition, CommittedPosition] = {}
+        requested: dict[Partition, CommittedPosition] = {}
         count = sum(len(topic.partitions) for topic in request.topics)
         refusal = (
             INVALID_REQUEST
@@ -127,8 +127,8 @@ class OffsetHandlers:
             for part in topic.partitions:
                 if (code or note_refusal(part)) == NONE:
                     commit = commit_of(part, now_ms, request.retention_time_ms)
-                    wanted[name, part.partition_index] = commit
-        codes = await store(self._groups, self._offsets, request.group_id, wanted, turn)
+                    requested[name, part.partition_index] = commit
+        codes = await store(self._groups, self._offsets, request.group_id, requested, turn)
         return OffsetCommitResponse(
             topics=[
                 CommittedTopic(
@@ -182,10 +182,10 @@ class OffsetHandlers:
     async def on_offset_fetch(
         self, context: RequestContext, request: OffsetFetchRequest
     ) -> OffsetFetchResponse:
-        wanted = request.groups
+        requested = request.groups
         if context.version < MANY_GROUPS_VERSION:
-            wanted = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
-        groups = [await self._of_group(one, context.version) for one in wanted]
+            requested = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
+        groups = [await self._of_group(one, context.version) for one in requested]
         if request.require_stable:
             for group in groups:
                 self._refuse_unstable(group)
@@ -203,35 +203,37 @@ class OffsetHandlers:
                 if (name, part.partition_index) in waiting:
                     part.error_code, part.committed_offset = UNSTABLE_OFFSET_COMMIT, -1
 
-    async def _of_group(self, wanted: FetchOffsetsGroup, version: int) -> FetchedOffsetsGroup:
+    async def _of_group(self, requested: FetchOffsetsGroup, version: int) -> FetchedOffsetsGroup:
         """Of the topics that are named, or of all; nothing committed is no error."""
-        told = FetchedOffsetsGroup(group_id=wanted.group_id, error_code=NONE, topics=[])
-        count = sum(len(topic.partition_indexes) for topic in wanted.topics or ())
+        group_response = FetchedOffsetsGroup(
+            group_id=requested.group_id, error_code=NONE, topics=[]
+        )
+        count = sum(len(topic.partition_indexes) for topic in requested.topics or ())
         code = (
             INVALID_REQUEST
             if count > PARTITIONS_MAX
-            else await ready(self._groups, wanted.group_id)
+            else await ready(self._groups, requested.group_id)
         )
-        told.error_code = code or self._stale(wanted)
-        if told.error_code != NONE:
-            return told
+        group_response.error_code = code or self._stale(requested)
+        if group_response.error_code != NONE:
+            return group_response
         try:
-            topics = wanted.topics
+            topics = requested.topics
             if topics is None:
-                topics = await self._committed_to(wanted.group_id, version)
+                topics = await self._committed_to(requested.group_id, version)
         except BrokerError as error:
-            told.error_code = commit_code(error)
-            return told
+            group_response.error_code = commit_code(error)
+            return group_response
         async for topic in Cooperative(topics):
-            found = await self._of_topic(wanted.group_id, topic, version)
-            told.topics.append(found)
+            found = await self._of_topic(requested.group_id, topic, version)
+            group_response.topics.append(found)
             # clients try a group again, but take most errors of one partition for the end
             codes = (part.error_code for part in found.partitions)
             again = (code for code in codes if code in TRIED_AGAIN)
-            told.error_code = next(again, told.error_code)
-        return told
+            group_response.error_code = next(again, group_response.error_code)
+        return group_response
 
-    def _stale(self, wanted: FetchOffsetsGroup) -> int:
+    def _stale(self, requested: FetchOffsetsGroup) -> int:
         """Whether a member that says its epoch is one, and up to date, in a group where that
         counts.
 
@@ -239,13 +241,13 @@ class OffsetHandlers:
         (`ClassicGroup.validateOffsetFetch` of 4.3); nor is anybody judged by a group that is not
         there, which hears at its next heartbeat that it is none.
         """
-        if wanted.member_id is None and wanted.member_epoch < 0:
+        if requested.member_id is None and requested.member_epoch < 0:
             return NONE
-        group = self._groups.consumer(wanted.group_id)
+        group = self._groups.consumer(requested.group_id)
         return (
             NONE
             if group is None
-            else group.check_commit(wanted.member_id or "", wanted.member_epoch)
+            else group.check_commit(requested.member_id or "", requested.member_epoch)
         )
 
     async def _of_topic(
@@ -283,18 +285,21 @@ class OffsetHandlers:
 
     async def _fetched(self, group: str, where: Partition) -> FetchedOffsetsPartition:
         """What was committed; -1 for nothing, which is no error."""
-        told = FetchedOffsetsPartition(
+        partition_response = FetchedOffsetsPartition(
             partition_index=where[1], committed_offset=-1, metadata="", error_code=NONE
         )
         try:
             found = await self._offsets.fetch(group, where)
         except BrokerError as error:
-            told.error_code = commit_code(error)
-            return told
+            partition_response.error_code = commit_code(error)
+            return partition_response
         if found is not None:
-            told.committed_offset, told.metadata = found.offset, found.note
-            told.committed_leader_epoch = found.epoch
-        return told
+            partition_response.committed_offset, partition_response.metadata = (
+                found.offset,
+                found.note,
+            )
+            partition_response.committed_leader_epoch = found.epoch
+        return partition_response
 
 
 async def store(

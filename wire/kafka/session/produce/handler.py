@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class Replies(Protocol):
     """The line of one connection's requests: what a produce does to its place in it."""
 
-    def answer(self, asked: KafkaRequest, response: Response | list[bytes] | None) -> None:
+    def answer(self, request: KafkaRequest, response: Response | list[bytes] | None) -> None:
         """Pack the response, or that there is none."""
         ...
 
-    def answer_packed(self, asked: KafkaRequest, packed: bytes) -> None:
+    def answer_packed(self, request: KafkaRequest, packed: bytes) -> None:
         """Likewise, a response that is packed."""
         ...
 
@@ -33,7 +33,7 @@ class Replies(Protocol):
         """What comes from now on waits until that is done."""
         ...
 
-    def weigh(self, asked: KafkaRequest) -> bool:
+    def weigh(self, request: KafkaRequest) -> bool:
         """Count a request that is not done with at once; False if there is no memory for it."""
         ...
 

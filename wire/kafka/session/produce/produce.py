@@ -27,8 +27,8 @@ from magnetar.wire.kafka.errors import (
     NOT_LEADER,
     UNSUPPORTED_COMPRESSION,
     KafkaRefusal,
+    code_and_message,
     code_of,
-    told_of,
 )
 from magnetar.wire.kafka.hot import BY_ID_VERSION
 from magnetar.wire.kafka.messages.records import (
@@ -57,16 +57,16 @@ AT_ONCE_MAX: Final = 500
 UNKNOWN: Final = (NOT_LEADER, KafkaRefusal(NOT_LEADER))
 
 
-def on_produce(handler: ProduceHandler, asked: KafkaRequest) -> None:
+def on_produce(handler: ProduceHandler, frame: KafkaRequest) -> None:
     """Store what can be stored at once; where a topic has to be loaded first, or a batch takes its
     time, later ones wait.
     """
     handler.connection.will_write()
-    request = asked.request
+    request = frame.request
     assert isinstance(request, ProduceRequest)
-    producing = Producing(handler, asked, request)
+    producing = Producing(handler, frame, request)
     if request.acks in ACKS and not producing.look():
-        if not asked.weight and not handler.replies.weigh(asked):
+        if not frame.weight and not handler.replies.weigh(frame):
             return
         handler.replies.hold_for(_load(producing))
     else:
@@ -99,9 +99,9 @@ class Producing:
     """One request on its way to storage."""
 
     __slots__ = (
-        "_asked",
         "_by_id",
         "_found",
+        "_frame",
         "_handler",
         "_judged",
         "_left",
@@ -112,12 +112,12 @@ class Producing:
     )
 
     def __init__(
-        self, handler: ProduceHandler, asked: KafkaRequest, request: ProduceRequest
+        self, handler: ProduceHandler, frame: KafkaRequest, request: ProduceRequest
     ) -> None:
         self._handler = handler
-        self._asked = asked
+        self._frame = frame
         self._request = request
-        self._by_id = asked.version >= BY_ID_VERSION
+        self._by_id = frame.version >= BY_ID_VERSION
         self._found: list[PartitionLog | int] = []
         """Partitions in the order of the request, or why they are not to be had."""
         self._judged: list[Judged | KafkaRefusal] = []
@@ -125,7 +125,7 @@ class Producing:
         self._response = ProduceResponse(responses=[])
         self._now_ms = 0
         self._left = 1
-        """Batches not told of, and one for handing them over."""
+        """Batches without a result, and one for handing them over."""
         self._size = 0
 
     # -- where it goes ------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Producing:
     def _at_once(
         self, log: PartitionLog, batch: bytes | memoryview
     ) -> Judged | KafkaRefusal | None:
-        """What becomes of a batch, if that is quickly told."""
+        """What becomes of a batch, if that is quickly decided."""
         rules = log.rules()
         if rules.codec is not None or not for_the_loop(batch):
             return None
@@ -216,45 +216,47 @@ class Producing:
     def begin(self) -> None:
         found = zip(self._found, self._judged, strict=True)
         for topic in self._request.topic_data:
-            told = ProducedTopic(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
-            self._response.responses.append(told)
+            topic_response = ProducedTopic(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=[]
+            )
+            self._response.responses.append(topic_response)
             for part in topic.partition_data:
-                told.partition_responses.append(self._store(part, *next(found, UNKNOWN)))
+                topic_response.partition_responses.append(self._store(part, *next(found, UNKNOWN)))
         self._handler.connection.storing(self._size)
         if self._request.acks == 0:
-            self._handler.replies.answer(self._asked, None)
+            self._handler.replies.answer(self._frame, None)
         self.one_less()
 
     def _store(
         self, part: ProducePartition, log: PartitionLog | int, judged: Judged | KafkaRefusal
     ) -> ProducedPartition:
-        told = ProducedPartition(index=part.index, error_code=NONE, base_offset=-1)
+        partition_response = ProducedPartition(index=part.index, error_code=NONE, base_offset=-1)
         if self._request.acks not in ACKS:
-            told.error_code = INVALID_REQUIRED_ACKS
-            return told
+            partition_response.error_code = INVALID_REQUIRED_ACKS
+            return partition_response
         if isinstance(log, int):
-            told.error_code = log
-            return told
+            partition_response.error_code = log
+            return partition_response
         try:
             batch, header = self._checked(log, judged)
-            self._append(log, told, batch, header)
+            self._append(log, partition_response, batch, header)
         except (BrokerError, KafkaRefusal) as refused:
-            told.error_code, reason = told_of(refused)
-            told.error_message = reason or None
+            partition_response.error_code, reason = code_and_message(refused)
+            partition_response.error_message = reason or None
             if isinstance(refused, BadRecords):
-                told.record_errors = [
+                partition_response.record_errors = [
                     RefusedRecord(batch_index=place, batch_index_error_message=reason)
                     for place, reason in refused.faults
                 ]
             refused.__traceback__ = None  # in whose frames it is itself: see `_bare`
-        return told
+        return partition_response
 
     def _checked(
         self, log: PartitionLog, judged: Judged | KafkaRefusal
     ) -> tuple[bytes | memoryview, BatchHeader]:
         """What may be stored there."""
         if log.topic.fenced:
-            raise KafkaRefusal(NOT_LEADER)  # unloaded a moment ago: it is asked for again
+            raise KafkaRefusal(NOT_LEADER)  # unloaded a moment ago: the client looks for it again
         log.topic.check_producer()
         rules = log.rules()
         if rules.insync > 1 and self._request.acks == -1:
@@ -264,7 +266,7 @@ class Producing:
         if judged.rules is not rules:
             raise KafkaRefusal(NOT_LEADER)  # other rules than a moment ago: likewise
         _, batch, header = judged
-        if header.attributes & CODEC == ZSTD and self._asked.version < ZSTD_VERSION:
+        if header.attributes & CODEC == ZSTD and self._frame.version < ZSTD_VERSION:
             raise KafkaRefusal(UNSUPPORTED_COMPRESSION, "zstd needs a newer Produce")
         if header.producer_id >= 0:
             check_transaction(self._handler.coordinator, log, header)
@@ -273,28 +275,31 @@ class Producing:
     def _append(
         self,
         log: PartitionLog,
-        told: ProducedPartition,
+        partition_response: ProducedPartition,
         batch: bytes | memoryview,
         header: BatchHeader,
     ) -> None:
-        part = Part(self, told, log, header, self._now_ms)
+        part = Part(self, partition_response, log, header, self._now_ms)
         if header.producer_id >= 0:
             part.remembered, before = log.producers.admit(header, self._now_ms)
             if before:
                 if part.remembered.offset >= 0:
-                    told.base_offset, told.log_start_offset = part.remembered.offset, log.start
+                    partition_response.base_offset, partition_response.log_start_offset = (
+                        part.remembered.offset,
+                        log.start,
+                    )
                 else:
                     self._left += 1
                     part.remembered.waiting.append(part.tell)
                 return
         if log.rules().append_time:
-            told.log_append_time_ms = self._now_ms
+            partition_response.log_append_time_ms = self._now_ms
         self._left += 1
         self._size += len(batch)
         part.begin(self._handler, batch)
 
     def one_less(self) -> None:
-        """One batch fewer is not told of; after the last of them, answer."""
+        """One more batch has its result; after the last of them, answer."""
         self._left -= 1
         if self._left:
             return
@@ -302,7 +307,7 @@ class Producing:
         if self._request.acks != 0:
             # it is not read for so long: who knows it does not wonder
             self._response.throttle_time_ms = round(self._handler.debts.wait_seconds * 1000)
-            self._handler.replies.answer(self._asked, self._response)
+            self._handler.replies.answer(self._frame, self._response)
         elif any(
             part.error_code
             for topic in self._response.responses
@@ -314,21 +319,21 @@ class Producing:
 class Part(Storing):
     """One batch, and what is said of its partition."""
 
-    __slots__ = ("producing", "told")
+    __slots__ = ("partition_response", "producing")
 
     def __init__(
         self,
         producing: Producing,
-        told: ProducedPartition,
+        partition_response: ProducedPartition,
         log: PartitionLog,
         header: BatchHeader,
         now_ms: int,
     ) -> None:
         super().__init__(log, header, now_ms)
         self.producing = producing
-        self.told = told
+        self.partition_response = partition_response
 
     def tell(self, code: int, offset: int) -> None:
-        self.told.error_code, self.told.base_offset = code, offset
-        self.told.log_start_offset = self.log.start
+        self.partition_response.error_code, self.partition_response.base_offset = code, offset
+        self.partition_response.log_start_offset = self.log.start
         self.producing.one_less()

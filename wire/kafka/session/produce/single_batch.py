@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 WAITING_ACKS: Final = (-1, 1)
 
 
-def begin(handler: ProduceHandler, asked: RepeatedProduce) -> bool:
+def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
     """Store it, if nothing is out of the ordinary; whether it was."""
-    shape, batch = asked.shape, asked.records
+    shape, batch = request.shape, request.records
     logs = handler.logs
     if shape.name:
         log = logs.at_once(shape.name, shape.partition)
@@ -44,7 +44,7 @@ def begin(handler: ProduceHandler, asked: RepeatedProduce) -> bool:
         taken, header = checked(batch, rules, now_ms)
         if taken is not batch:
             return False
-        single = Single(handler, asked, log, header, now_ms)
+        single = Single(handler, request, log, header, now_ms)
         if header.producer_id >= 0:
             check_transaction(handler.coordinator, log, header)
             single.remembered, before = log.producers.admit(header, now_ms)
@@ -54,30 +54,30 @@ def begin(handler: ProduceHandler, asked: RepeatedProduce) -> bool:
         return False  # it is said the long way, which finds the same
     handler.connection.storing(single.size)
     single.begin(handler, batch)
-    asked.let_go()
+    request.let_go()
     return True
 
 
 class Single(Storing):
     """And its answer."""
 
-    __slots__ = ("asked", "handler", "size")
+    __slots__ = ("handler", "request", "size")
 
     def __init__(
         self,
         handler: ProduceHandler,
-        asked: RepeatedProduce,
+        request: RepeatedProduce,
         log: PartitionLog,
         header: BatchHeader,
         now_ms: int,
     ) -> None:
         super().__init__(log, header, now_ms)
         self.handler = handler
-        self.asked = asked
-        self.size = len(asked.records)
+        self.request = request
+        self.size = len(request.records)
 
     def wrapped(self, batch: bytes | memoryview, offsets: int) -> bytes:
-        body = self.asked.body
+        body = self.request.body
         if body is not None:
             front = form.head(offsets, self.now_ms)
             if len(front) == body.before:
@@ -85,19 +85,23 @@ class Single(Storing):
         return super().wrapped(batch, offsets)
 
     def tell(self, code: int, offset: int) -> None:
-        handler, asked, shape = self.handler, self.asked, self.asked.shape
+        handler, request, shape = self.handler, self.request, self.request.shape
         handler.connection.stored(self.size)
         if code == NONE and not handler.debts.owing:
             words, start, rest = shape.answer_words, self.log.start, shape.rest
-            number = asked.correlation_id
-            handler.replies.answer_packed(asked, answer(number, words, offset, start, rest))
+            number = request.correlation_id
+            handler.replies.answer_packed(request, answer(number, words, offset, start, rest))
             return
-        told = ProducedPartition(
+        partition_response = ProducedPartition(
             index=shape.partition,
             error_code=code,
             base_offset=offset,
             log_start_offset=self.log.start,
         )
-        topic = ProducedTopic(name=shape.name, topic_id=shape.topic_id, partition_responses=[told])
+        topic = ProducedTopic(
+            name=shape.name, topic_id=shape.topic_id, partition_responses=[partition_response]
+        )
         owes_ms = round(handler.debts.wait_seconds * 1000)
-        handler.replies.answer(asked, ProduceResponse(responses=[topic], throttle_time_ms=owes_ms))
+        handler.replies.answer(
+            request, ProduceResponse(responses=[topic], throttle_time_ms=owes_ms)
+        )

@@ -1,4 +1,4 @@
-"""Brokers as Kafka's clients are told of them: this one, and peers that own what is asked for.
+"""Brokers as Kafka's clients see them: this one, and peers that own something.
 
 A client hears addresses of the listener by which it came (KIP-103). A peer that has no such
 listener cannot be named to it: the partition then has the error LISTENER_NOT_FOUND

@@ -41,13 +41,13 @@ async def create(
     defaults: Mapping[str, str],
     name: TopicName,
     partitions: int,
-    wanted: Mapping[str, str],
+    requested: Mapping[str, str],
 ) -> None:
     """A topic of so many partitions, with configs that are checked; `defaults` are the server's."""
     async with broker.catalog.changing(name.namespace):
         await check_is_new(broker, name)
         await broker.catalog.policies(name.namespace)
-        decided = configs.applied(TopicPolicies(), wanted, defaults)
+        decided = configs.applied(TopicPolicies(), requested, defaults)
         kept = InactiveTopics(delete_while_inactive=False)
         await broker.catalog.set_topic_policies(name, replace(decided, inactive_topics=kept))
     await administration.create_partitioned(broker, name, partitions)

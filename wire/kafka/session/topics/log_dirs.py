@@ -22,8 +22,8 @@ from magnetar.wire.kafka.errors import (
     NO_REASSIGNMENT_IN_PROGRESS,
     NONE,
     KafkaRefusal,
+    code_and_message,
     code_of,
-    told_of,
 )
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicPartitions
 from magnetar.wire.kafka.messages.places import (
@@ -88,8 +88,10 @@ class LogDirHandlers:
                     log_dir=options.data_dir,
                     topics=[
                         DescribedLogDirTopic(name=name, partitions=parts)
-                        async for name, wanted in Cooperative(await self._wanted(request.topics))
-                        if (parts := await self._sizes(name, wanted))
+                        async for name, requested in Cooperative(
+                            await self._requested(request.topics)
+                        )
+                        if (parts := await self._sizes(name, requested))
                     ],
                     total_bytes=total,
                     usable_bytes=usable,
@@ -97,7 +99,7 @@ class LogDirHandlers:
             ]
         )
 
-    async def _wanted(
+    async def _requested(
         self, topics: list[TopicPartitions] | None
     ) -> list[tuple[str, Iterable[int] | None]]:
         """Topics and their partitions; None stands for all of either."""
@@ -106,13 +108,13 @@ class LogDirHandlers:
         return [(topic.topic, topic.partitions) for topic in topics]
 
     async def _sizes(
-        self, name: str, wanted: Iterable[int] | None
+        self, name: str, requested: Iterable[int] | None
     ) -> list[DescribedLogDirPartition]:
         found: list[DescribedLogDirPartition] = []
         with suppress(BrokerError):  # what is not there, or not any more, takes no room
             base = topic_of(name)
             count = await self._count(base)
-            async for index in Cooperative(range(count or 1) if wanted is None else wanted):
+            async for index in Cooperative(range(count or 1) if requested is None else requested):
                 with suppress(TopicNotFound):
                     size = await self._size(base, index, count)
                     found.append(
@@ -151,7 +153,7 @@ class LogDirHandlers:
     async def on_elect_leaders(
         self, context: RequestContext, request: ElectLeadersRequest
     ) -> ElectLeadersResponse:
-        """The leaders stay; who asks for all partitions is told of none."""
+        """The leaders stay; of all partitions, none is reported as moved."""
         return ElectLeadersResponse(
             replica_election_results=[
                 ElectedTopic(
@@ -185,7 +187,9 @@ class LogDirHandlers:
         )
 
     async def _moved(self, name: str, part: ReassignedPartition) -> ReassignmentPartition:
-        told = ReassignmentPartition(partition_index=part.partition_index, error_code=NONE)
+        partition_response = ReassignmentPartition(
+            partition_index=part.partition_index, error_code=NONE
+        )
         here = self._options.node_id
         try:
             await self._check_is_there(name, part.partition_index)
@@ -198,8 +202,10 @@ class LogDirHandlers:
                     INVALID_REPLICA_ASSIGNMENT, f"broker {here} is the only one there is"
                 )
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.error_message = told_of(error)
-        return told
+            partition_response.error_code, partition_response.error_message = code_and_message(
+                error
+            )
+        return partition_response
 
     async def on_alter_log_dirs(
         self, context: RequestContext, request: AlterReplicaLogDirsRequest
@@ -209,12 +215,12 @@ class LogDirHandlers:
                 AlteredDirResult(
                     topic_name=topic.name,
                     partitions=[
-                        await self._put(wanted.path, topic.name, index)
+                        await self._put(requested.path, topic.name, index)
                         async for index in Cooperative(topic.partitions)
                     ],
                 )
-                async for wanted in Cooperative(request.dirs)
-                async for topic in Cooperative(wanted.topics)
+                async for requested in Cooperative(request.dirs)
+                async for topic in Cooperative(requested.topics)
             ]
         )
 
@@ -231,7 +237,7 @@ class LogDirHandlers:
         try:
             await self._check_is_there(name, index)
         except BrokerError as error:
-            code, said = told_of(error)
+            code, said = code_and_message(error)
         return ElectedPartition(partition_id=index, error_code=code, error_message=said)
 
     async def _check_is_there(self, name: str, index: int) -> None:

@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.topics.brokers import Brokers
 
 IDS_VERSION: Final = 12
-"""Of Metadata: the first in which a topic may be asked for by its id."""
+"""Of Metadata: the first in which a topic may be given by its id."""
 NOT_ASKED: Final = -2147483648
-"""In place of what may be done, where nobody asked."""
+"""In place of the authorized operations, where the client does not want them (KIP-430)."""
 TOPIC_OPERATIONS: Final = sum(1 << number for number in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS: Final = sum(1 << number for number in (5, 7, 8, 9, 10, 11, 12))
 """All that there are, as bits: nobody is kept from anything yet."""
@@ -85,9 +85,11 @@ class MetadataHandlers:
         ):
             return _asked_by_id_too_early(request)
         everything = request.topics is None or (context.version == 0 and not request.topics)
-        wanted = request.topics or []
+        requested = request.topics or []
         if everything:
-            wanted = [FindTopic(name=name) for name in await all_names(self._broker, self._records)]
+            requested = [
+                FindTopic(name=name) for name in await all_names(self._broker, self._records)
+            ]
         create = request.allow_auto_topic_creation and not everything
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
         return MetadataResponse(
@@ -96,7 +98,7 @@ class MetadataHandlers:
             controller_id=self._options.node_id,
             topics=[
                 await self._found(context.caller, topic, operations, create=create)
-                async for topic in Cooperative(wanted)
+                async for topic in Cooperative(requested)
             ],
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -104,37 +106,37 @@ class MetadataHandlers:
         )
 
     async def _found(
-        self, caller: Caller, wanted: FindTopic, operations: int, *, create: bool
+        self, caller: Caller, requested: FindTopic, operations: int, *, create: bool
     ) -> FoundTopic:
-        told = FoundTopic(
+        topic_response = FoundTopic(
             error_code=NONE,
-            name=wanted.name,
-            topic_id=wanted.topic_id,
+            name=requested.name,
+            topic_id=requested.topic_id,
             partitions=[],
             topic_authorized_operations=operations,
         )
         try:
-            if internal.is_meant(wanted.name, wanted.topic_id):
+            if internal.is_meant(requested.name, requested.topic_id):
                 await internal.check_is_there(self._records)
-                told.name, told.topic_id, count = (
+                topic_response.name, topic_response.topic_id, count = (
                     internal.OFFSETS,
                     internal.TOPIC_ID,
                     internal.PARTITIONS,
                 )
-                told.is_internal = True
+                topic_response.is_internal = True
             else:
-                count = await self._find(told, create=create)
+                count = await self._find(topic_response, create=create)
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code = code_of(error)
-            return told
-        assert told.name is not None
-        told.partitions = [
+            topic_response.error_code = code_of(error)
+            return topic_response
+        assert topic_response.name is not None
+        topic_response.partitions = [
             await self._brokers.partition(caller, name, index, EPOCH)
             async for index, name in Cooperative(
-                enumerate(await self._full_names(told.name, count))
+                enumerate(await self._full_names(topic_response.name, count))
             )
         ]
-        return told
+        return topic_response
 
     async def _full_names(self, text: str, count: int) -> list[TopicName]:
         """The topics of ours that the partitions are."""
@@ -143,15 +145,15 @@ class MetadataHandlers:
             return [name.partition(index) for index in range(count)]
         return [name] * count
 
-    async def _find(self, told: FoundTopic, *, create: bool) -> int:
-        """How many partitions it has; what it is called and its id are told."""
-        if told.name is None:
-            told.name = await self._logs.name_of(told.topic_id)
-        name = topic_of(told.name)
+    async def _find(self, topic_response: FoundTopic, *, create: bool) -> int:
+        """How many partitions it has; its name and id are filled in."""
+        if topic_response.name is None:
+            topic_response.name = await self._logs.name_of(topic_response.topic_id)
+        name = topic_of(topic_response.name)
         count = await self._partitions(name)
         if not count:
-            await self._make(told.name, create=create)
-        told.topic_id = await self._broker.topic_ids.of(name)
+            await self._make(topic_response.name, create=create)
+        topic_response.topic_id = await self._broker.topic_ids.of(name)
         return count
 
     async def _partitions(self, name: TopicName) -> int:
@@ -189,20 +191,20 @@ class MetadataHandlers:
             if left <= 0:
                 response.next_cursor = TopicCursor(topic_name=name, partition_index=0)
                 break
-            told = await self._described(context.caller, name)
-            count = len(told.partitions)
-            told.partitions = told.partitions[first : first + left]
-            response.topics.append(told)
+            result = await self._described(context.caller, name)
+            count = len(result.partitions)
+            result.partitions = result.partitions[first : first + left]
+            response.topics.append(result)
             if first + left < count:
                 response.next_cursor = TopicCursor(topic_name=name, partition_index=first + left)
                 break
-            left -= len(told.partitions)
+            left -= len(result.partitions)
             first = 0
         return response
 
     async def _described(self, caller: Caller, name: str) -> DescribedTopic:
-        wanted = FindTopic(name=name)
-        found = await self._found(caller, wanted, TOPIC_OPERATIONS, create=False)
+        requested = FindTopic(name=name)
+        found = await self._found(caller, requested, TOPIC_OPERATIONS, create=False)
         return DescribedTopic(
             error_code=found.error_code,
             name=name,

@@ -1,7 +1,7 @@
 """DescribeQuorum: who keeps the metadata, in the words of Kafka's quorum.
 
 One node does, in a store of its own, so it votes for itself, leads, and lags behind nobody. There
-is no log of metadata with offsets: its end is told as 0.
+is no log of metadata with offsets: its end is reported as 0.
 """
 
 from __future__ import annotations

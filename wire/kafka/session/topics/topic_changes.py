@@ -22,7 +22,7 @@ from magnetar.wire.kafka.errors import (
     INVALID_REQUEST,
     NONE,
     KafkaRefusal,
-    told_of,
+    code_and_message,
 )
 from magnetar.wire.kafka.messages.topics import (
     CreatedConfig,
@@ -77,34 +77,34 @@ class TopicChangeHandlers:
         self, context: RequestContext, request: CreateTopicsRequest
     ) -> CreateTopicsResponse:
         times = Counter(topic.name for topic in request.topics)
-        told = [
+        response = [
             await self._created(topic, for_real=not request.validate_only)
             async for topic in Cooperative(request.topics)
             if times[topic.name] == 1
         ]
-        told += [
+        response += [
             CreatedTopic(
                 name=name, error_code=INVALID_REQUEST, error_message="Duplicate topic in request."
             )
             for name, count in times.items()
             if count > 1
         ]
-        return CreateTopicsResponse(topics=told)
+        return CreateTopicsResponse(topics=response)
 
     async def _created(self, topic: CreateTopic, *, for_real: bool) -> CreatedTopic:
-        told = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
+        topic_response = CreatedTopic(name=topic.name, error_code=NONE, error_message=None)
         try:
             name = new_topic_of(topic.name)
             partitions = self._checked(topic)
-            wanted = {one.name: configs.check(one.name, one.value) for one in topic.configs}
-            configs.check_together(wanted)
+            requested = {one.name: configs.check(one.name, one.value) for one in topic.configs}
+            configs.check_together(requested)
             await creation.check_is_new(self._broker, name)
             await self._broker.catalog.policies(name.namespace)
             if for_real:
-                await creation.create(self._broker, self._defaults, name, partitions, wanted)
-                told.topic_id = await self._broker.topic_ids.of(name)
-            told.num_partitions, told.replication_factor = partitions, 1
-            told.configs = [
+                await creation.create(self._broker, self._defaults, name, partitions, requested)
+                topic_response.topic_id = await self._broker.topic_ids.of(name)
+            topic_response.num_partitions, topic_response.replication_factor = partitions, 1
+            topic_response.configs = [
                 CreatedConfig(
                     name=one.name,
                     value=one.value,
@@ -112,17 +112,17 @@ class TopicChangeHandlers:
                     config_source=one.source,
                     is_sensitive=False,
                 )
-                for one in resources.of_new_topic(self._defaults, wanted)
+                for one in resources.of_new_topic(self._defaults, requested)
             ]
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.error_message = told_of(error)
-        return told
+            topic_response.error_code, topic_response.error_message = code_and_message(error)
+        return topic_response
 
     def _checked(self, topic: CreateTopic) -> int:
         """How many partitions it gets, if it may be made."""
-        wanted = topic.num_partitions
+        requested = topic.num_partitions
         if topic.assignments:
-            if wanted != DEFAULT or topic.replication_factor != DEFAULT:
+            if requested != DEFAULT or topic.replication_factor != DEFAULT:
                 raise KafkaRefusal(
                     INVALID_REQUEST, "assignments stand in place of numbers, not beside them"
                 )
@@ -137,14 +137,14 @@ class TopicChangeHandlers:
                 if factor > 1
                 else "Replication factor must be larger than 0, or -1 to use the default value.",
             )
-        if wanted == DEFAULT:
-            wanted = self._options.partitions
-        if not 1 <= wanted <= PARTITIONS_MAX:
+        if requested == DEFAULT:
+            requested = self._options.partitions
+        if not 1 <= requested <= PARTITIONS_MAX:
             raise KafkaRefusal(
                 INVALID_PARTITIONS,
-                f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {wanted}",
+                f"a topic has from 1 to {PARTITIONS_MAX} partitions, not {requested}",
             )
-        return wanted
+        return requested
 
     def _assigned(self, brokers: Mapping[int, list[int]]) -> int:
         """Partitions that a client puts on brokers itself: there is one to put them on."""
@@ -161,35 +161,36 @@ class TopicChangeHandlers:
     async def on_delete_topics(
         self, context: RequestContext, request: DeleteTopicsRequest
     ) -> DeleteTopicsResponse:
-        wanted = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
+        requested = [DeleteTopic(name=name, topic_id=NO_UUID) for name in request.topic_names]
         return DeleteTopicsResponse(
             responses=[
-                await self._deleted(topic) async for topic in Cooperative(wanted + request.topics)
+                await self._deleted(topic)
+                async for topic in Cooperative(requested + request.topics)
             ]
         )
 
     async def _deleted(self, topic: DeleteTopic) -> DeletedTopic:
         """With all that hangs on it, as Kafka's clients expect."""
-        told = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
+        topic_response = DeletedTopic(name=topic.name, topic_id=topic.topic_id, error_code=NONE)
         broker = self._broker
         try:
             internal.refuse_change(topic.name, topic.topic_id)
             if topic.name is None:
-                told.name = await self._logs.name_of(topic.topic_id)
+                topic_response.name = await self._logs.name_of(topic.topic_id)
             elif topic.topic_id != NO_UUID:
                 raise KafkaRefusal(
-                    INVALID_REQUEST, "a topic is named, or has its id told, not both"
+                    INVALID_REQUEST, "a topic is given by its name or by its id, not by both"
                 )
-            name = topic_of(told.name or "")
+            name = topic_of(topic_response.name or "")
             if topic.name is not None and await creation.is_there(broker, name):
-                told.topic_id = await broker.topic_ids.of(name)
+                topic_response.topic_id = await broker.topic_ids.of(name)
             if await broker.catalog.partitions(name):
                 await administration.delete_partitioned(broker, name, force=True)
             else:
                 await administration.delete_topic(broker, name, force=True)
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.error_message = told_of(error)
-        return told
+            topic_response.error_code, topic_response.error_message = code_and_message(error)
+        return topic_response
 
     async def on_create_partitions(
         self, context: RequestContext, request: CreatePartitionsRequest
@@ -204,7 +205,7 @@ class TopicChangeHandlers:
     async def _enlarged(
         self, topic: CreatePartitionsTopic, *, for_real: bool
     ) -> CreatedPartitionsTopic:
-        told = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
+        topic_response = CreatedPartitionsTopic(name=topic.name, error_code=NONE)
         broker = self._broker
         try:
             internal.refuse_change(topic.name)
@@ -230,5 +231,5 @@ class TopicChangeHandlers:
             if for_real:
                 await administration.grow_partitioned(broker, name, topic.count)
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.error_message = told_of(error)
-        return told
+            topic_response.error_code, topic_response.error_message = code_and_message(error)
+        return topic_response

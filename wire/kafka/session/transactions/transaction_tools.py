@@ -15,8 +15,8 @@ from magnetar.wire.kafka.errors import (
     NONE,
     TRANSACTIONAL_ID_NOT_FOUND,
     KafkaRefusal,
+    code_and_message,
     code_of,
-    told_of,
 )
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors, TopicPartitions
 from magnetar.wire.kafka.messages.transactions import (
@@ -84,7 +84,7 @@ class TransactionToolHandlers:
         known = set(STATES.values())
         now_ms = self._clock.wall_ms()
 
-        def wanted(found: Transaction) -> bool:
+        def requested(found: Transaction) -> bool:
             if request.state_filters and STATES[found.state] not in request.state_filters:
                 return False
             if request.producer_id_filters and found.writer not in request.producer_id_filters:
@@ -106,7 +106,7 @@ class TransactionToolHandlers:
                     transaction_state=STATES[found.state],
                 )
                 for found in self._coordinator.all()
-                if wanted(found)
+                if requested(found)
             ],
         )
 
@@ -118,8 +118,8 @@ class TransactionToolHandlers:
         async def described(name: str) -> DescribedTransaction:
             return _described(name, coordinator.find(name))
 
-        told = DescribeTransactionsResponse(transaction_states=[])
-        return await long_list(context, told, request.transactional_ids, described)
+        response = DescribeTransactionsResponse(transaction_states=[])
+        return await long_list(context, response, request.transactional_ids, described)
 
     async def on_describe_producers(
         self, context: RequestContext, request: DescribeProducersRequest
@@ -138,21 +138,23 @@ class TransactionToolHandlers:
         )
 
     async def _producers(self, name: str, index: int) -> DescribedProducersPartition:
-        told = DescribedProducersPartition(
+        partition_response = DescribedProducersPartition(
             partition_index=index, error_code=NONE, active_producers=[]
         )
         try:
             if internal.is_meant(name):
                 await internal.check_is_there(self._records, index)
-                return told
+                return partition_response
             log = await self._logs.get(name, index)
             if log.topic.ledger.mixed:
                 await log.begin_writing()
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.error_message = told_of(error)
-            return told
+            partition_response.error_code, partition_response.error_message = code_and_message(
+                error
+            )
+            return partition_response
         begun = log.topic.ledger.transactions.open
-        told.active_producers = [
+        partition_response.active_producers = [
             DescribedProducer(
                 producer_id=number,
                 producer_epoch=producer.epoch,
@@ -163,7 +165,7 @@ class TransactionToolHandlers:
             )
             for number, producer in log.producers.all()
         ]
-        return told
+        return partition_response
 
     async def on_write_txn_markers(
         self, context: RequestContext, request: WriteTxnMarkersRequest
@@ -189,7 +191,7 @@ class TransactionToolHandlers:
         )
 
     async def _marked(self, marker: WriteMarker, name: str, index: int) -> PartitionError:
-        told = PartitionError(partition_index=index, error_code=NONE)
+        response = PartitionError(partition_index=index, error_code=NONE)
         try:
             log = await self._logs.get(name, index)
             await log.begin_writing()
@@ -200,8 +202,8 @@ class TransactionToolHandlers:
                 committed=marker.transaction_result,
             )
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code = code_of(error)
-        return told
+            response.error_code = code_of(error)
+        return response
 
 
 def _described(name: str, found: Transaction | None) -> DescribedTransaction:

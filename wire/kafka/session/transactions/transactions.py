@@ -85,16 +85,16 @@ class TransactionHandlers:
     async def on_init_producer_id(
         self, context: RequestContext, request: InitProducerIdRequest
     ) -> InitProducerIdResponse:
-        told = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
+        response = InitProducerIdResponse(error_code=NONE, producer_epoch=0)
         try:
             if request.transactional_id is None:
-                told.producer_id = await self._metadata.next(NUMBERS)
+                response.producer_id = await self._metadata.next(NUMBERS)
             else:
                 found = await self._taken(context, request, request.transactional_id)
-                told.producer_id, told.producer_epoch = found.writer, found.epoch
+                response.producer_id, response.producer_epoch = found.writer, found.epoch
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code, told.producer_epoch = commit_code(error), -1
-        return told
+            response.error_code, response.producer_epoch = commit_code(error), -1
+        return response
 
     async def _taken(
         self, context: RequestContext, request: InitProducerIdRequest, name: str
@@ -140,8 +140,8 @@ class TransactionHandlers:
     async def on_add_partitions(
         self, context: RequestContext, request: AddPartitionsToTxnRequest
     ) -> AddPartitionsToTxnResponse:
-        wanted = [(topic.name, index) for topic in request.topics for index in topic.partitions]
-        codes = dict.fromkeys(wanted, NONE)
+        requested = [(topic.name, index) for topic in request.topics for index in topic.partitions]
+        codes = dict.fromkeys(requested, NONE)
         try:
             logs = await self._ready_logs(codes)
             if any(codes.values()):
@@ -149,7 +149,7 @@ class TransactionHandlers:
             else:
                 await self._add(context, request, logs)
         except (BrokerError, KafkaRefusal) as error:
-            codes = dict.fromkeys(wanted, commit_code(error))
+            codes = dict.fromkeys(requested, commit_code(error))
         return AddPartitionsToTxnResponse(
             results_by_topic=[
                 AddedTopic(
@@ -191,33 +191,33 @@ class TransactionHandlers:
         self, context: RequestContext, request: AddOffsetsToTxnRequest
     ) -> AddOffsetsToTxnResponse:
         coordinator, name = self._coordinator, request.transactional_id
-        told = AddOffsetsToTxnResponse(error_code=NONE)
+        response = AddOffsetsToTxnResponse(error_code=NONE)
         try:
             async with coordinator.alone_with(name, settled=True) as place:
                 checked(place, request.producer_id, request.producer_epoch, _fenced(context))
                 await coordinator.extend(place, parties=[request.group_id])
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code = commit_code(error)
-        return told
+            response.error_code = commit_code(error)
+        return response
 
     async def on_end_txn(self, context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
         coordinator, name = self._coordinator, request.transactional_id
-        told = EndTxnResponse(error_code=NONE)
+        response = EndTxnResponse(error_code=NONE)
         try:
             async with coordinator.alone_with(name, settled=True) as place:
                 found = checked(
                     place, request.producer_id, request.producer_epoch, _fenced(context)
                 )
-                wanted = (
+                requested = (
                     TransactionState.COMMITTED if request.committed else TransactionState.ABORTED
                 )
                 if found.state is TransactionState.ONGOING:
                     await coordinator.decide(place, commit=request.committed)
-                elif found.state is not wanted:
+                elif found.state is not requested:
                     raise KafkaRefusal(INVALID_TXN_STATE)
         except (BrokerError, KafkaRefusal) as error:
-            told.error_code = commit_code(error)
-        return told
+            response.error_code = commit_code(error)
+        return response
 
 
 def _is_repeated(

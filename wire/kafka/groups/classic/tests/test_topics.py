@@ -5,7 +5,7 @@ import pytest
 from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.groups.classic.embedded import BYTES_MAX
 from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
-from magnetar.wire.kafka.groups.classic.topics import topics_wanted
+from magnetar.wire.kafka.groups.classic.topics import subscribed_topics
 from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
 
 
@@ -22,12 +22,12 @@ def wants(*topics: str, version: int = 0, claims: int | None = None) -> bytes:
 
 @pytest.mark.parametrize("version", range(4))
 def test_each_version(version: int) -> None:
-    assert topics_wanted(member(wants("a", "b", version=version))) == {"a", "b"}
+    assert subscribed_topics(member(wants("a", "b", version=version))) == {"a", "b"}
 
 
 def test_all_protocols_and_versions_to_come() -> None:
     newer = wants("b", version=3, claims=9) + b"something more"
-    assert topics_wanted(member(wants("a"), newer)) == {"a", "b"}
+    assert subscribed_topics(member(wants("a"), newer)) == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_all_protocols_and_versions_to_come() -> None:
     [b"", b"\0", b"\xff\xff" + wants("a"), b"\0\0\x7f\xff\xff\xff", bytes(BYTES_MAX + 1)],
 )
 def test_words_that_nobody_knows(metadata: bytes) -> None:
-    assert topics_wanted(member(wants("a"), metadata)) is None
+    assert subscribed_topics(member(wants("a"), metadata)) is None
 
 
 def test_others_say_other_things() -> None:
-    assert topics_wanted(member(wants("a"), kind="connect")) is None
+    assert subscribed_topics(member(wants("a"), kind="connect")) is None
