@@ -17,7 +17,7 @@ from msgspec import Struct
 from magnetar.bookie.client.store import LedgerClient
 from magnetar.bookie.format import cookie, ledger_metadata
 from magnetar.bookie.machine.system import system_machine
-from magnetar.bookie.recovery.opening import open_storage
+from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber
 from magnetar.bookie.server import identity
 from magnetar.bookie.server.bookie import Bookie

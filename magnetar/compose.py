@@ -24,7 +24,7 @@ from pathlib import Path
 import trio
 from msgspec.structs import replace
 
-from magnetar import memory, shares
+from magnetar import memory, part_settings
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
@@ -37,9 +37,9 @@ from magnetar.core.metadata.embedded import open_embedded as open_metadata
 from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import open_doors
 from magnetar.fronts import DOORS, Parts, make_fronts
+from magnetar.operator_error import OperatorError
 from magnetar.ready import ReadyReport
 from magnetar.settings import Settings
-from magnetar.trouble import OperatorError
 
 log = logging.getLogger(__name__)
 
@@ -52,9 +52,9 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
     doors = open_doors(DOORS, settings, server_contexts(DOORS, settings.tls))
     http = HttpAddress(settings.listen.advertised_host, doors["http"].socket.getsockname()[1])
     clock = SystemClock()
-    link = Link(clock, shares.link_limits(settings), http)
+    link = Link(clock, part_settings.link_limits(settings), http)
     async with _storage(settings, link) as (store, metadata):
-        gathering = replace(shares.broker_settings(settings), gathers_appends=True)
+        gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
         broker = Broker(gathering, store, metadata, clock, link.soon)
         link.serve(store, broker)
         parts = Parts(settings, doors, link, store, broker, SpareFiles().lent)
@@ -93,7 +93,7 @@ async def _storage(
             nursery.start_soon(_raise, StorageFailed(reason))
 
         async with AsyncExitStack() as opened:
-            bookie = shares.bookie_settings(settings)
+            bookie = part_settings.bookie_settings(settings)
             part = METADATA
             try:
                 metadata = await opened.enter_async_context(

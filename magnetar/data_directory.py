@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from magnetar.trouble import OperatorError
+from magnetar.operator_error import OperatorError
 
 FORMAT: Final = 2
 """Raised when an older version could no longer read what a newer one wrote. 2: the metadata is a

@@ -46,16 +46,16 @@ def raise_limit() -> int:
     return hard
 
 
-def connections_within(files: int, wanted: int) -> int:
+def connections_within(files: int, requested: int) -> int:
     """How many of the `wanted` connections to take where so many files may be open; -1: any."""
-    if files < 0 or wanted <= files - OTHER_FILES:
-        return wanted
+    if files < 0 or requested <= files - OTHER_FILES:
+        return requested
     room = max(files - OTHER_FILES, (files - OTHER_FILES_MIN) // 2, 1)
-    if room >= wanted:
-        return wanted
+    if room >= requested:
+        return requested
     log.warning(
         "this system allows %d open files: no more than %d connections, though limits.connections "
         "is %d",
-        files, room, wanted,
+        files, room, requested,
     )  # fmt: skip
     return room

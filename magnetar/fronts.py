@@ -1,8 +1,8 @@
 """Every protocol that this server speaks, in one list. One more is one more entry.
 
 An entry has the front's doors, with the settings that decide about them, and makes the front from
-the parts of the server. What it is told of the settings is written in `shares.py`, what a front is
-in `core/link/front.py`.
+the parts of the server. `part_settings.py` makes its options of the settings; `core/link/front.py`
+says what a front is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from magnetar import shares
+from magnetar import part_settings
 from magnetar.bookie.embedded import EmbeddedStore
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
@@ -56,12 +56,12 @@ class FrontPlan(NamedTuple):
 
 def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
     return PulsarFront(
-        parts.broker, shares.pulsar_options(parts.settings, parts.addresses()), doors
+        parts.broker, part_settings.pulsar_options(parts.settings, parts.addresses()), doors
     )
 
 
 def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
-    options = shares.kafka_options(parts.settings, partial(_room, parts.settings))
+    options = part_settings.kafka_options(parts.settings, partial(_room, parts.settings))
     return KafkaFront(parts.broker, options, doors, parts.lend)
 
 
@@ -77,7 +77,7 @@ def _room(settings: Settings) -> tuple[int, int]:
 def _http(parts: Parts, doors: Sequence[Door]) -> Front:
     settings, link, store = parts.settings, parts.link, parts.store
     hosts = host_names(settings.listen, parts.doors["http"].socket)
-    options = shares.http_options(
+    options = part_settings.http_options(
         settings, parts.addresses(), hosts, lambda: None if store.writable() else NO_WRITES
     )
     metrics = partial(_metrics, link, store)

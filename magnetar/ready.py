@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from magnetar.trouble import OperatorError
+from magnetar.operator_error import OperatorError
 
 
 class ReadyReport(Struct, frozen=True):

@@ -27,9 +27,9 @@ from msgspec.structs import replace
 from magnetar import compose, data_directory, introduction, logs
 from magnetar.descriptors import connections_within, load_all_if, raise_limit
 from magnetar.memory import keep_what_is_freed
+from magnetar.operator_error import OperatorError
 from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
-from magnetar.trouble import OperatorError
 
 log = logging.getLogger(__name__)
 

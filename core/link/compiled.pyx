@@ -5,7 +5,7 @@ Both write into bytes objects, which Python takes for constant. That is sound wh
 can reach the object: C code may fill one that it has made (`PyBytes_FromStringAndSize(NULL, n)` of
 the C API's documentation), and `_PyBytes_Resize` may move one with a single reference. So an object
 that is still written is a `PyObject *`, which Cython never hands to anybody; it becomes `bytes` when
-it is whole. A view of what has come so far is a view of the `Gathering`, not of the object, so it
+it is whole. A view of what has come so far is a view of the `LargeFrame`, not of the object, so it
 leads nowhere but to bytes that change no more, and keeps them in memory.
 
 AddressSanitizer and UBSan run this in `core/native/tests/test_sanitizers.py`.
@@ -79,7 +79,7 @@ def send(int fd, bytes data not None) -> int:
     return count
 
 
-cdef class Gathering:
+cdef class LargeFrame:
     """A frame that is larger than the shared buffer, on its way."""
 
     cdef readonly Py_ssize_t filled

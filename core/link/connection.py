@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.link.memory.pauses import PAUSE_STORAGE, PAUSE_STORING
 from magnetar.core.link.partial_frame import PartialFrame
 from magnetar.core.link.poller import READ, WRITE
-from magnetar.core.link.sockets import send_now, unsent
+from magnetar.core.link.sockets import send, unsent
 from magnetar.core.link.wire import NO_WIRE, Session, Wire
 
 if TYPE_CHECKING:
@@ -288,12 +288,12 @@ class Connection:
             self.update_interest()
 
     def update_interest(self) -> None:
-        wanted = WRITE if self.outbox else 0
+        requested = WRITE if self.outbox else 0
         if not self.paused and self.ending is None and not self._backed_up:
-            wanted |= READ
-        if wanted != self.interest and self.fd >= 0:
-            self.interest = wanted
-            self.link.poller.change(self.fd, wanted)
+            requested |= READ
+        if requested != self.interest and self.fd >= 0:
+            self.interest = requested
+            self.link.poller.change(self.fd, requested)
 
     def flush(self) -> None:
         """Send what the wire packed, as far as the socket takes it."""
@@ -331,7 +331,7 @@ class Connection:
         Returns what it did not take.
         """
         try:
-            sent = send_now(self.fd, data)
+            sent = send(self.fd, data)
         except BlockingIOError:
             return [data]
         except OSError as error:
@@ -397,10 +397,10 @@ class Connection:
     def _send_once(self) -> int:
         outbox = self.outbox
         if len(outbox) == 1:
-            return send_now(self.fd, outbox[0])
+            return send(self.fd, outbox[0])
         if self.outbox_bytes <= JOIN_BYTES_MAX:
             self.outbox = [b"".join(outbox)]
-            return send_now(self.fd, self.outbox[0])
+            return send(self.fd, self.outbox[0])
         return self.socket.sendmsg(outbox[:PIECES_MAX])
 
     def _forget_sent(self, sent: int) -> None:

@@ -17,7 +17,7 @@ import os
 from magnetar.core.native import quickest
 
 
-class Gathering:
+class LargeFrame:
     """See the module's docstring."""
 
     def __init__(self, begin: bytes, room: int, skipped: int = 0, before: int = 0) -> None:
@@ -68,4 +68,4 @@ class Gathering:
         return front + self.whole()
 
 
-GatheringNow = quickest(Gathering, "magnetar.core.link.compiled")
+new_large_frame = quickest(LargeFrame, "magnetar.core.link.compiled")

@@ -48,7 +48,7 @@ from magnetar.core.link.connection import Connection
 from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
 from magnetar.core.link.front import Listener
 from magnetar.core.link.keep_alive import Silence
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX, Lingering
 from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
@@ -58,7 +58,7 @@ from magnetar.core.link.memory.pauses import PAUSE_STOP, PAUSE_STORAGE
 from magnetar.core.link.memory.stalls import Stalls
 from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.poller import GONE, READ, WRITE, new_poller
-from magnetar.core.link.sockets import receive_now
+from magnetar.core.link.sockets import receive
 from magnetar.core.link.tls import TlsWire
 from magnetar.core.ports.group_commit import GroupCommit
 
@@ -304,7 +304,7 @@ class Link:
 
     def _receive(self, connection: Connection, size: int) -> None:
         partial = connection.partial
-        data: bytes | Gathering | None
+        data: bytes | LargeFrame | None
         expects = False
         try:
             if partial.large is None:
@@ -313,7 +313,7 @@ class Link:
                     size = min(size, ASKING_BYTES)
                 if partial.large_bytes:
                     expects, size = True, EXPECTED_BYTES
-                data = receive_now(connection.fd, left, self._view, size)
+                data = receive(connection.fd, left, self._view, size)
                 count = len(data) - len(left)
             else:
                 count, data = partial.gather()
@@ -343,7 +343,7 @@ class Link:
         elif connection.interest & READ:
             self._receive(connection, 0)
 
-    def _feed(self, connection: Connection, data: bytes | Gathering) -> None:
+    def _feed(self, connection: Connection, data: bytes | LargeFrame) -> None:
         wire = connection.wire
         ending, last_words = None, b""
         try:
@@ -379,7 +379,7 @@ class Link:
         if wire.packs_unasked:
             connection.touch()
 
-    def _foreign_name(self, connection: Connection, begin: bytes | Gathering) -> str:
+    def _foreign_name(self, connection: Connection, begin: bytes | LargeFrame) -> str:
         """Whose protocol its first bytes are, if it is another one's; under TLS nobody's."""
         if connection.introduced or connection.sealed or not isinstance(begin, bytes):
             return ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.link.large_frame import Gathering, GatheringNow
+from magnetar.core.link.large_frame import LargeFrame, new_large_frame
 from magnetar.core.link.memory.pauses import PAUSE_MEMORY
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class PartialFrame:
         self._connection = connection
         self._incoming = connection.link.incoming
         self.left = b""
-        self.large: Gathering | None = None
+        self.large: LargeFrame | None = None
         """A frame bigger than the shared buffer gathers here, unparsed until it is whole."""
         self.large_bytes = 0
         """How much the last one had; 0 when something else has come since."""
@@ -46,7 +46,7 @@ class PartialFrame:
         self.proven = False
         """Something that this peer brought was stored."""
 
-    def gather(self) -> tuple[int, Gathering | None]:
+    def gather(self) -> tuple[int, LargeFrame | None]:
         """How many more bytes of a large frame have come, 0 if the peer closed, and all of it when
         it is whole. OSError as the system says it.
         """
@@ -55,9 +55,9 @@ class PartialFrame:
         count = large.receive(self._connection.fd)
         if large.filled < large.room:
             return count, None
-        wanted = self._connection.wire.frame_bytes_wanted
-        if large.room < wanted:
-            self._grow(min(large.room * GATHER_GROWTH, wanted))
+        requested = self._connection.wire.frame_bytes_wanted
+        if large.room < requested:
+            self._grow(min(large.room * GATHER_GROWTH, requested))
             return count, None
         self.large = None
         self.large_bytes = large.room
@@ -67,20 +67,20 @@ class PartialFrame:
     def keep(self, rest: bytes) -> None:
         """Keep an incomplete frame; a large one in a buffer that grows as it comes."""
         incoming, wire = self._incoming, self._connection.wire
-        wanted = wire.frame_bytes_wanted
-        if wanted <= incoming.large_bytes:
+        requested = wire.frame_bytes_wanted
+        if requested <= incoming.large_bytes:
             self.left = rest
             self._hold(len(rest) + wire.bytes_held)
             return
         words, before = wire.body_in(rest)
         come = len(rest) - words
         room = max(len(rest) * GATHER_GROWTH, GATHER_BYTES_MIN, self.large_bytes)
-        room = min(room, wanted - words)
+        room = min(room, requested - words)
         incoming.hold(self, come)
-        if not incoming.ask(self, room - come, wanted - len(rest)):
+        if not incoming.ask(self, room - come, requested - len(rest)):
             room = come
             self._connection.pause(PAUSE_MEMORY)
-        self.large = GatheringNow(rest, room, words, before)
+        self.large = new_large_frame(rest, room, words, before)
         self.left = b""
 
     def _hold(self, size: int) -> None:

@@ -23,7 +23,7 @@ if sys.platform == "linux":
 _COUNT: Final = struct.Struct("=i")
 
 
-def receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
+def py_receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
     """What is left of before, and what has come behind it: `size` bytes more at most.
 
     No more than before if the peer has closed. BlockingIOError if nothing has come; another OSError
@@ -32,7 +32,7 @@ def receive(fd: int, left: bytes, scratch: memoryview, size: int) -> bytes:
     return left + scratch[: os.readv(fd, [scratch[:size]])]
 
 
-def send(fd: int, data: bytes) -> int:
+def py_send(fd: int, data: bytes) -> int:
     """How many bytes the system took. BlockingIOError for none, another OSError for broken."""
     return os.write(fd, data)
 
@@ -48,5 +48,5 @@ def unsent(fd: int) -> int:
     return int(count)
 
 
-receive_now = quickest(receive, "magnetar.core.link.compiled")
-send_now = quickest(send, "magnetar.core.link.compiled")
+receive = quickest(py_receive, "magnetar.core.link.compiled")
+send = quickest(py_send, "magnetar.core.link.compiled")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from magnetar.core.kernel.errors import WireError
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.wire import Wire
 
 RECORD_BYTES_MAX = 16 * 1024
@@ -57,7 +57,7 @@ class TlsWire:
     def body_in(self, begin: bytes) -> tuple[int, int]:
         return 0, 0
 
-    def feed_large(self, frame: Gathering) -> None:
+    def feed_large(self, frame: LargeFrame) -> None:
         self.feed(frame.whole())
 
     def _shake_hands(self) -> bool:
@@ -75,10 +75,10 @@ class TlsWire:
         plain = self._plain
         more = True
         while more:
-            before, wanted = len(plain), self.inner.frame_bytes_wanted
+            before, requested = len(plain), self.inner.frame_bytes_wanted
             # One piece at least, or what is left without a size known would be fed for ever.
-            more = self._read(max(PLAIN_BYTES_MAX, wanted, before + 1))
-            if len(plain) > before and len(plain) >= wanted:
+            more = self._read(max(PLAIN_BYTES_MAX, requested, before + 1))
+            if len(plain) > before and len(plain) >= requested:
                 del plain[: self.inner.feed(bytes(plain))]
 
     def _read(self, enough: int) -> bool:

@@ -15,7 +15,7 @@ Invariant: a wire never awaits, and never keeps more than one incomplete frame's
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 
 
 class Wire(Protocol):
@@ -56,7 +56,7 @@ class Wire(Protocol):
         """
         ...
 
-    def feed_large(self, frame: Gathering) -> None:
+    def feed_large(self, frame: LargeFrame) -> None:
         """Parse a large frame, or the rest of one whose words the wire has. Raises like `feed`."""
         ...
 
@@ -84,7 +84,7 @@ class NoWire:
     def body_in(self, begin: bytes) -> tuple[int, int]:
         return 0, 0
 
-    def feed_large(self, frame: Gathering) -> None:
+    def feed_large(self, frame: LargeFrame) -> None:
         """Nobody reads it."""
 
     def take_events(self) -> Sequence[Any]:

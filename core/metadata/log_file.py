@@ -95,10 +95,10 @@ class LogFile:
         if self.position + len(_BLANK) <= self._size:
             files.write_at(self.fd, _BLANK, self.position, sync=self._sync)
 
-    def _make_room(self, wanted: int) -> None:
-        if wanted <= self._size:
+    def _make_room(self, requested: int) -> None:
+        if requested <= self._size:
             return
-        size = wanted + GROWTH_BYTES
+        size = requested + GROWTH_BYTES
         start = self._size
         while start < size:
             start += os.pwrite(self.fd, bytes(min(CHUNK_BYTES, size - start)), start)

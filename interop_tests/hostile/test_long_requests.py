@@ -20,7 +20,7 @@ from magnetar.wire.kafka.messages.basics import (
 )
 from magnetar.wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
 from magnetar.wire.kafka.messages.parts import TopicPartitions
-from magnetar.wire.kafka.messages.places import DescribeLogDirsRequest, ElectLeadersRequest
+from magnetar.wire.kafka.messages.reassignments import DescribeLogDirsRequest, ElectLeadersRequest
 from magnetar.wire.kafka.messages.transactions import DescribeTransactionsRequest
 from magnetar.wire.kafka.tests.frame import framed
 

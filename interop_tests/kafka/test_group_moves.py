@@ -7,7 +7,7 @@ from interop_tests.hostile.test_kafka_bytes import Peer
 from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import JoinGroupRequest, JoinProtocol, SyncGroupRequest
 
 JOINS = 1_000

@@ -13,7 +13,7 @@ def main() -> None:
     import click
 
     from magnetar.cli.root import root
-    from magnetar.trouble import OperatorError
+    from magnetar.operator_error import OperatorError
 
     gc.enable()
     try:

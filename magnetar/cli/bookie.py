@@ -10,8 +10,8 @@ import click
 
 from magnetar.cli.flags import load_settings, setting_options
 from magnetar.cli.metadata import ACCEPT
+from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
-from magnetar.trouble import OperatorError
 
 
 @click.group()
@@ -56,14 +56,14 @@ def _rebuild_index(config: str | None, **options: Any) -> None:
 
 async def _opened_once(folder: Path, settings: Settings) -> None:
     """A start and a stop of the bookie: a start is what rebuilds."""
-    from magnetar import shares
+    from magnetar import part_settings
     from magnetar.bookie.embedded import open_embedded
     from magnetar.compose import BOOKIE, METADATA, damaged
     from magnetar.core.kernel.errors import Corrupted
     from magnetar.core.metadata.embedded import open_embedded as open_metadata
 
     failed = logging.getLogger(__name__).critical
-    bookie, part = shares.bookie_settings(settings), METADATA
+    bookie, part = part_settings.bookie_settings(settings), METADATA
     try:
         async with open_metadata(folder / METADATA, on_fatal=failed) as metadata:
             part = BOOKIE

@@ -10,8 +10,8 @@ from typing import Any, get_args
 
 import click
 
+from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS, SETTINGS, Loaded, load
-from magnetar.trouble import OperatorError
 
 CONFIG_VARIABLE = "MAGNETAR_CONFIG"
 SWITCHES = {

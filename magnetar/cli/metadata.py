@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from magnetar.cli.flags import load_settings, setting_options
-from magnetar.trouble import OperatorError
+from magnetar.operator_error import OperatorError
 
 ACCEPT = "--accept-loss"
 

@@ -8,8 +8,8 @@ from magnetar.cli.metadata import metadata
 from magnetar.cli.standalone import standalone
 
 
-def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    if wanted and not context.resilient_parsing:
+def _show_version(context: click.Context, _option: click.Parameter, requested: bool) -> None:
+    if requested and not context.resilient_parsing:
         _print_version()
         context.exit()
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from magnetar.doors.sockets import DoorPlan
+from magnetar.operator_error import OperatorError
 from magnetar.settings.server import ClientAuth, Tls
-from magnetar.trouble import OperatorError
 
 VERIFY: Final[Mapping[ClientAuth, ssl.VerifyMode]] = {
     "": ssl.CERT_REQUIRED,

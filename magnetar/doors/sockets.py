@@ -12,9 +12,9 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from magnetar.core.link.front import Door
+from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings
 from magnetar.settings.server import ClientAuth, Listen, Tls
-from magnetar.trouble import OperatorError
 from magnetar.wire.http.server.guard import HostNames
 
 LISTEN_BACKLOG: Final = 1024

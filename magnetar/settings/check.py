@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from magnetar.operator_error import OperatorError
 from magnetar.settings.registry import SETTINGS, Settings
 from magnetar.settings.server import PORT_MAX, PORTS, TLS_PORTS
-from magnetar.trouble import OperatorError
 
 PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
 """First words of the names that log lines carry."""

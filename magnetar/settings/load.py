@@ -11,9 +11,9 @@ from typing import Any, Final, get_origin
 import msgspec
 from msgspec import Struct
 
+from magnetar.operator_error import OperatorError
 from magnetar.settings.check import check
 from magnetar.settings.registry import FLAGS, SECTIONS, SETTINGS, Setting, Settings
-from magnetar.trouble import OperatorError
 
 PREFIX: Final = "MAGNETAR_"
 NOT_SETTINGS: Final = ("MAGNETAR_CONFIG", "MAGNETAR_APT", "MAGNETAR_PURE", "MAGNETAR_EXPLORE")

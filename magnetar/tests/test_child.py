@@ -14,7 +14,7 @@ import magnetar
 from magnetar import child
 from magnetar.child import StartError
 from magnetar.folders import sweep
-from magnetar.trouble import OperatorError
+from magnetar.operator_error import OperatorError
 
 
 def _answers(url: str) -> bool:

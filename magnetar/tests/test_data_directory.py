@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.data_directory import FORMAT, LOCK, MARKER, found, opened
-from magnetar.trouble import OperatorError
+from magnetar.operator_error import OperatorError
 
 
 def test_it_is_made_with_its_parents(tmp_path: Path) -> None:

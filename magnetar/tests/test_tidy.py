@@ -69,9 +69,9 @@ SYSTEM_CALLS = frozenset(["to_thread", "from_thread", "current_trio_token", "uui
 
 COVERED_ELSEWHERE = {
     "bookie/recovery/inspection.py": "bookie/recovery/tests/test_rebuild.py",
-    "bookie/recovery/opening.py": "bookie/recovery/tests/test_rebuild.py",
+    "bookie/recovery/ledger_storage.py": "bookie/recovery/tests/test_rebuild.py",
     "magnetar/__main__.py": "magnetar/tests/test_child.py",
-    "magnetar/trouble.py": "magnetar/settings/tests/test_load.py",
+    "magnetar/operator_error.py": "magnetar/settings/tests/test_load.py",
     "magnetar/cli/config.py": "magnetar/cli/tests/test_root.py",
     "magnetar/cli/standalone.py": "magnetar/tests/test_server.py",
     "magnetar/settings/broker.py": "magnetar/settings/tests/test_registry.py",
@@ -81,7 +81,7 @@ COVERED_ELSEWHERE = {
     "core/entry/kafka/form.py": "core/entry/tests/test_form.py",
     "core/entry/pulsar/form.py": "core/entry/tests/test_form.py",
     "core/entry/pulsar/metadata.py": "wire/pulsar/tests/test_core_metadata.py",
-    "core/link/limits.py": "magnetar/tests/test_shares.py",
+    "core/link/limits.py": "magnetar/tests/test_part_settings.py",
     "core/ports/database.py": "core/ports/tests/contract_database.py",
     "core/ports/disk.py": "core/ports/tests/contract_disk.py",
     "core/ports/group_commit.py": "bookie/tests/test_embedded.py",
@@ -89,7 +89,7 @@ COVERED_ELSEWHERE = {
     "core/ports/machine.py": "bookie/machine/tests/test_system.py",
     "core/ports/metadata_store.py": "core/ports/tests/contract_metadata_store.py",
     "core/ports/threads.py": "core/ports/tests/contract_threads.py",
-    "wire/kafka/groups/options.py": "magnetar/tests/test_shares.py",
+    "wire/kafka/groups/options.py": "magnetar/tests/test_part_settings.py",
     "core/testing/note_form.py": "core/entry/tests/test_form.py",
 }
 """Modules that are better tested through another one: here is where."""

@@ -55,7 +55,7 @@ async def _loaded(front: HttpFront, lend: Lend) -> Server:
     """The web server. Where no file can be opened to load it from, not even with those that were
     kept aside, whoever has connected waits in the kernel's queue.
     """
-    told = False
+    response = False
     while True:
         try:
             with lend():
@@ -63,9 +63,9 @@ async def _loaded(front: HttpFront, lend: Lend) -> Server:
         except OSError as error:
             if error.errno not in EXHAUSTED:
                 raise
-            if not told:
+            if not response:
                 log.warning("cannot load the web server, and tries again every second: %s", error)
-            told = True
+            response = True
             await trio.sleep(RETRY_SECONDS)
 
 

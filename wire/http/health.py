@@ -11,24 +11,24 @@ from typing import Final
 
 from starlette.responses import Response
 
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
-async def healthz(_ask: Ask) -> Response:
+async def healthz(_ask: AdminRequest) -> Response:
     """That this is answered is the answer."""
     return plain_text("ok")
 
 
-async def readyz(ask: Ask) -> Response:
+async def readyz(request: AdminRequest) -> Response:
     """503 with a reason while writes are refused."""
-    reason = ask.options.readiness()
+    reason = request.options.readiness()
     return plain_text("ok") if reason is None else refusal(503, reason)
 
 
-async def health(ask: Ask) -> Response:
+async def health(request: AdminRequest) -> Response:
     """500 with a reason unless a message comes back."""
-    reason = ask.options.readiness() or await ask.front.health.trouble(ask.broker)
+    reason = request.options.readiness() or await request.front.health.trouble(request.broker)
     return plain_text("ok") if reason is None else refusal(500, reason)
 
 

@@ -11,21 +11,21 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from magnetar.core.kernel.errors import NamespaceNotFound
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, plain_text
 
 BUNDLE: Final = "0x00000000_0xffffffff"
 """A namespace is not cut: all its topics are in one bundle."""
 
 
-async def lookup(ask: Ask) -> dict[str, str]:
+async def lookup(request: AdminRequest) -> dict[str, str]:
     """Where to connect for a topic, whether or not it exists yet."""
-    await _check(ask)
-    listener = ask.text("listenerName")
+    await _check(request)
+    listener = request.text("listenerName")
     if listener:
         raise HTTPException(404, f"the broker do not have {listener} listener")
-    await ask.broker.check_owned(ask.topic)
-    options = ask.options
+    await request.broker.check_owned(request.topic)
+    options = request.options
     return {
         "brokerUrl": options.broker_url,
         "brokerUrlTls": options.broker_url_tls,
@@ -35,21 +35,21 @@ async def lookup(ask: Ask) -> dict[str, str]:
     }
 
 
-async def bundle(ask: Ask) -> Response:
+async def bundle(request: AdminRequest) -> Response:
     """Which part of the namespace's hash space a topic falls into."""
-    await _check(ask)
+    await _check(request)
     return plain_text(BUNDLE)
 
 
-def check_bundle(ask: Ask) -> None:
+def check_bundle(request: AdminRequest) -> None:
     """404 unless it is the one that there is."""
-    if ask.part("bundle") != BUNDLE:
-        raise HTTPException(404, f"there is no bundle {ask.part('bundle')[:40]}, only {BUNDLE}")
+    if request.part("bundle") != BUNDLE:
+        raise HTTPException(404, f"there is no bundle {request.part('bundle')[:40]}, only {BUNDLE}")
 
 
-async def _check(ask: Ask) -> None:
-    if not await ask.broker.catalog.has_namespace(ask.topic.namespace):
-        raise NamespaceNotFound(f"namespace {ask.namespace} does not exist")
+async def _check(request: AdminRequest) -> None:
+    if not await request.broker.catalog.has_namespace(request.topic.namespace):
+        raise NamespaceNotFound(f"namespace {request.namespace} does not exist")
 
 
 LOOKUPS: Final[Table] = (

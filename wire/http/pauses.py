@@ -38,7 +38,7 @@ class Pauses:
         while True:
             begun = self._clock.monotonic()
             try:
-                wanted = step(sent)
+                requested = step(sent)
             except StopIteration as ended:
                 result: Result = ended.value
                 return result
@@ -46,7 +46,7 @@ class Pauses:
                 took = self._clock.monotonic() - begun
                 self.longest_seconds = max(self.longest_seconds, took)
             try:
-                sent = yield wanted
+                sent = yield requested
                 step = steps.send
             except BaseException as error:  # noqa: BLE001  # it is the coroutine's to hear
                 step, sent = steps.throw, error

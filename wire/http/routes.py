@@ -1,11 +1,11 @@
 """From tables of (method, path, handler) to Starlette's routes, and from results to HTTP.
 
-A handler is `async def name(ask: Ask) -> object`. What it returns: None is 204 without a body, a
-`Response` goes as it is, anything else is sent as JSON. What it raises is told as
-`{"reason": ...}`.
+A handler is `async def name(request: AdminRequest) -> object`. None is answered as 204 without a
+body, a `Response` goes as it is, anything else is sent as JSON. An error that it raises is answered
+with `{"reason": ...}`.
 
 Routes end with a slash inside, and requests are given one if they have none (`stack.py`): so a
-mount and what is mounted need no word on who brings it, and clients may do as they like.
+mount and what is mounted need not agree on who brings it, and clients may do as they like.
 
 Invariant: one path is one route, whatever its methods, so that a method that is not there is
 answered 405 and not 404.
@@ -22,11 +22,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.server.guard import form, headers_of
 
-Handler = Callable[[Ask], Coroutine[Any, Any, object]]
+Handler = Callable[[AdminRequest], Coroutine[Any, Any, object]]
 Table = Sequence[tuple[str, str, Handler]]
 """Methods (several with a space between), path below the mount, handler."""
 
@@ -36,10 +36,10 @@ JSON: Final = "application/json"
 def alone(handler: Handler) -> Handler:
     """A handler that has the policies of its namespace to itself; first it has all of its body."""
 
-    async def answer(ask: Ask) -> object:
-        await ask.body()  # at its sender's pace: nobody else waits for that
-        async with ask.broker.catalog.changing(ask.namespace):
-            return await handler(ask)
+    async def answer(request: AdminRequest) -> object:
+        await request.body()  # at its sender's pace: nobody else waits for that
+        async with request.broker.catalog.changing(request.namespace):
+            return await handler(request)
 
     return answer
 
@@ -85,12 +85,12 @@ def endpoint(
         reason = form(request.method, headers_of(request.headers.raw))
         if reason is not None and not isinstance(handler, NotHere):
             raise HTTPException(415, reason)
-        ask = Ask(front, request)
-        ask.check_query()  # some read it when their answer has begun
+        admin_request = AdminRequest(front, request)
+        admin_request.check_query()  # some read it when their answer has begun
         try:
-            return answer(await front.pauses.of(handler(ask)))
+            return answer(await front.pauses.of(handler(admin_request)))
         finally:
-            ask.over()
+            admin_request.over()
 
     return respond
 
@@ -119,7 +119,7 @@ class NotHere:
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    async def __call__(self, _ask: Ask) -> object:
+    async def __call__(self, _ask: AdminRequest) -> object:
         raise not_here(self._reason)
 
 

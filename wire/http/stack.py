@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from magnetar.core.kernel.errors import BrokerError, NotOwned
 from magnetar.core.kernel.spare_files import EXHAUSTED
 from magnetar.core.link.front import Door
-from magnetar.wire.http import health, landing, lookup
+from magnetar.wire.http import health, landing_page, lookup
 from magnetar.wire.http.admin import tables
 from magnetar.wire.http.errors import status_of
 from magnetar.wire.http.front import HttpFront
@@ -57,7 +57,7 @@ def application(front: HttpFront) -> ASGIApp:
     """Everything that is served over HTTP."""
     app = Starlette(
         routes=[
-            *routes(front, landing.ROUTES),
+            *routes(front, landing_page.ROUTES),
             *routes(front, page.ROUTES),
             *routes(front, health.ROUTES),
             *mounted(front, lookup.TABLES),
@@ -74,7 +74,7 @@ def application(front: HttpFront) -> ASGIApp:
 
 
 class EncodedPaths:
-    """Has paths matched as they were sent (see `asking.py`), with a slash at their end."""
+    """Has paths matched as they were sent (see `request.py`), with a slash at their end."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -17,7 +17,7 @@ from typing import Final
 
 from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.kernel.errors import Corrupted, WireError
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.api_keys import PRODUCE
 from magnetar.wire.kafka.codec.declare import Request, Response
@@ -92,7 +92,7 @@ class RepeatedProduce(KafkaRequest):
         shape: Shape,
         correlation_id: int,
         records: memoryview,
-        body: Gathering | None = None,
+        body: LargeFrame | None = None,
     ) -> None:
         # not by way of the class above: it is done for each batch
         self.key = PRODUCE
@@ -194,7 +194,7 @@ class KafkaWire:
         self.frame_bytes_wanted -= at
         return at, form.head_bytes(last_delta + 1)
 
-    def feed_large(self, frame: Gathering) -> None:
+    def feed_large(self, frame: LargeFrame) -> None:
         begun, self._begun = self._begun, None
         if begun is None:
             self.feed(frame.whole())

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.wire.pulsar import commands, events, hot, replies
 from magnetar.wire.pulsar.frames import (
     FRAME_SLACK_BYTES,
@@ -121,7 +121,7 @@ class PulsarWire:
         """Frames are taken whole."""
         return 0, 0
 
-    def feed_large(self, frame: Gathering) -> None:
+    def feed_large(self, frame: LargeFrame) -> None:
         self.feed(frame.whole())
 
     def _take_any(self, data: bytes, offset: int, size: int) -> int:

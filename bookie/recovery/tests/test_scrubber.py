@@ -10,7 +10,7 @@ import pytest
 
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.bookie.machine.system import system_machine
-from magnetar.bookie.recovery.opening import open_storage
+from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.recovery.scrubber import Scrubber, ScrubberStatistics
 from magnetar.bookie.server.directories import claim
 from magnetar.bookie.server.entry_log.writer import log_ids

@@ -7,7 +7,7 @@ from magnetar.bookie.format.journal import Mark
 from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.machine.rocksdb import RocksDatabases
 from magnetar.bookie.machine.system import system_machine
-from magnetar.bookie.recovery.opening import open_storage
+from magnetar.bookie.recovery.ledger_storage import open_storage
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import LEDGER_ROWS, read_last_mark
 from magnetar.bookie.server.index.ledgers import LedgersIndex

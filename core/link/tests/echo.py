@@ -14,7 +14,7 @@ from magnetar.core.kernel.errors import WireError
 from magnetar.core.link.backend import NoBackend
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.loop import Link
 
@@ -44,7 +44,7 @@ class LineWire:
     def body_in(self, begin: bytes) -> tuple[int, int]:
         return 0, 0
 
-    def feed_large(self, frame: Gathering) -> None:
+    def feed_large(self, frame: LargeFrame) -> None:
         self.feed(frame.whole())
 
     def take_events(self) -> Sequence[bytes]:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.link.large_frame import Gathering, GatheringNow
+from magnetar.core.link.large_frame import LargeFrame, new_large_frame
 
-TWINS = list(dict.fromkeys([Gathering, GatheringNow]))
+TWINS = list(dict.fromkeys([LargeFrame, new_large_frame]))
 Pair = tuple[socket.socket, socket.socket]
 
 
 @pytest.fixture(params=TWINS, ids=lambda twin: twin.__module__)
-def twin(request: pytest.FixtureRequest) -> type[Gathering]:
+def twin(request: pytest.FixtureRequest) -> type[LargeFrame]:
     return request.param
 
 
@@ -80,7 +80,7 @@ def test_what_was_left_free_is_filled_once(come: bytes, data: st.DataObject) -> 
         assert large.filled == 0
 
 
-def test_what_comes_goes_behind_what_was_left_free(twin: type[Gathering], pair: Pair) -> None:
+def test_what_comes_goes_behind_what_was_left_free(twin: type[LargeFrame], pair: Pair) -> None:
     large = twin(b"wordsbody", 8, 5, 3)
     pair[1].sendall(b"more and more")
     assert large.receive(pair[0].fileno()) == 4
@@ -92,34 +92,34 @@ def test_what_comes_goes_behind_what_was_left_free(twin: type[Gathering], pair: 
 
 
 @pytest.mark.parametrize("size", [-1, 6])
-def test_no_more_is_cut_off_than_has_come(twin: type[Gathering], size: int) -> None:
+def test_no_more_is_cut_off_than_has_come(twin: type[LargeFrame], size: int) -> None:
     with pytest.raises(ValueError, match="so much"):
         twin(b"begin", 9).cut(size)
 
 
-def test_nothing_has_come(twin: type[Gathering], pair: Pair) -> None:
+def test_nothing_has_come(twin: type[LargeFrame], pair: Pair) -> None:
     large = twin(b"begin", 100)
     with pytest.raises(BlockingIOError):
         large.receive(pair[0].fileno())
     assert large.filled == 5
 
 
-def test_the_peer_has_closed(twin: type[Gathering], pair: Pair) -> None:
+def test_the_peer_has_closed(twin: type[LargeFrame], pair: Pair) -> None:
     pair[1].close()
     assert twin(b"", 100).receive(pair[0].fileno()) == 0
 
 
-def test_no_such_descriptor(twin: type[Gathering]) -> None:
+def test_no_such_descriptor(twin: type[LargeFrame]) -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         twin(b"", 100).receive(-1)
 
 
-def test_what_was_handed_on_is_not_written_again(twin: type[Gathering], pair: Pair) -> None:
+def test_what_was_handed_on_is_not_written_again(twin: type[LargeFrame], pair: Pair) -> None:
     large = twin(b"begin", 100)
     whole = large.whole()
     assert (large.filled, large.room) == (0, 0)
     pair[1].sendall(b"more")
-    if twin is not Gathering:
+    if twin is not LargeFrame:
         with pytest.raises(ValueError, match="not whole"):
             twin(b"begin", 9).behind(b"")
         with pytest.raises(ValueError, match="in front"):
@@ -132,7 +132,7 @@ def test_what_was_handed_on_is_not_written_again(twin: type[Gathering], pair: Pa
     assert whole == b"begin"
 
 
-def test_a_view_leads_to_nothing_but_what_has_come(twin: type[Gathering]) -> None:
+def test_a_view_leads_to_nothing_but_what_has_come(twin: type[LargeFrame]) -> None:
     """The bytes in front of it are still to be written: nobody may see, or hash, them before."""
     large = twin(b"wordsbody", 8, 5, 3)
     seen = large.view()
@@ -146,9 +146,9 @@ def test_a_view_leads_to_nothing_but_what_has_come(twin: type[Gathering]) -> Non
     assert hash(whole) == hash(b"abc" + b"body")
 
 
-@pytest.mark.skipif(Gathering is GatheringNow, reason="the compiled twin is not built")
+@pytest.mark.skipif(LargeFrame is new_large_frame, reason="the compiled twin is not built")
 def test_the_compiled_one_says_what_it_is_not_ready_for() -> None:
-    large = GatheringNow(b"begin", 9)
+    large = new_large_frame(b"begin", 9)
     with pytest.raises(BufferError, match="not whole"):
         memoryview(large)
     large.view()

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import trio
 import trio.testing
 
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.tests.echo import SizedWire, receive_end, receive_exactly, running
 
@@ -55,7 +55,7 @@ async def test_a_body_is_received_by_itself() -> None:
             self.frame_bytes_wanted -= 4
             return 4, 4
 
-        def feed_large(self, frame: Gathering) -> None:
+        def feed_large(self, frame: LargeFrame) -> None:
             assert frame.before == 4
             self.frame_bytes_wanted = 0
             assert int.from_bytes(self.words) == len(frame.view())

@@ -18,9 +18,9 @@ Send = Callable[[int, bytes], int]
 
 
 def twins(name: str) -> list[Callable[..., object]]:
-    found = [getattr(sockets, name)]
-    if not PURE_WANTED and getattr(sockets, f"{name}_now") is not found[0]:
-        found.append(getattr(sockets, f"{name}_now"))
+    found = [getattr(sockets, f"py_{name}")]
+    if not PURE_WANTED and getattr(sockets, name) is not found[0]:
+        found.append(getattr(sockets, name))
     return found
 
 

@@ -4,7 +4,7 @@ import typing
 
 import pytest
 
-from magnetar.core.link.large_frame import Gathering
+from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.wire import NO_WIRE, NoWire, Wire
 
 MEMBERS = sorted(
@@ -19,7 +19,7 @@ def test_it_has_all_that_the_link_asks_of_a_wire(member: str) -> None:
 
 def test_it_takes_everything_and_wants_nothing() -> None:
     assert NO_WIRE.feed(b"abc") == 3
-    NO_WIRE.feed_large(Gathering(b"a", 3))
+    NO_WIRE.feed_large(LargeFrame(b"a", 3))
     assert (NO_WIRE.frame_bytes_wanted, NO_WIRE.bytes_held) == (0, 0)
     assert NO_WIRE.body_in(b"abc") == (0, 0)
     assert not NO_WIRE.packs_unasked

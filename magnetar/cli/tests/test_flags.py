@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from magnetar.cli.flags import load_settings, setting_options
+from magnetar.operator_error import OperatorError
 from magnetar.settings import FLAGS
-from magnetar.trouble import OperatorError
 
 NONE = {flag[2:].replace("-", "_"): None for flag in FLAGS}
 

@@ -13,7 +13,7 @@ from magnetar.core.metadata.history import Names, hold
 from magnetar.core.metadata.tests.stores import flip
 from magnetar.core.testing.metadata import overwrite
 from magnetar.data_directory import opened
-from magnetar.trouble import OperatorError
+from magnetar.operator_error import OperatorError
 
 
 async def _fill(path: Path) -> None:

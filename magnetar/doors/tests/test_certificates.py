@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import serialization
 
 from magnetar.doors.certificates import server_contexts
 from magnetar.fronts import DOORS
+from magnetar.operator_error import OperatorError
 from magnetar.settings.server import Tls
-from magnetar.trouble import OperatorError
 
 Pair = tuple[Path, Path]
 

@@ -11,9 +11,9 @@ import pytest
 
 from magnetar.doors.sockets import _sentence, address, host_names, open_doors
 from magnetar.fronts import DOORS
+from magnetar.operator_error import OperatorError
 from magnetar.settings import Settings, load
 from magnetar.settings.server import Listen
-from magnetar.trouble import OperatorError
 
 NO_TLS: Mapping[str, ssl.SSLContext] = {}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from magnetar.operator_error import OperatorError
 from magnetar.settings import load
-from magnetar.trouble import OperatorError
 
 
 @pytest.mark.parametrize(

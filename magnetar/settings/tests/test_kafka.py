@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
+from magnetar.operator_error import OperatorError
 from magnetar.settings import load
 from magnetar.settings.kafka import Kafka
-from magnetar.trouble import OperatorError
 
 KAFKAS = {
     "num.partitions": 1,

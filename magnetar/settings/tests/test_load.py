@@ -2,8 +2,8 @@
 
 import pytest
 
+from magnetar.operator_error import OperatorError
 from magnetar.settings import SETTINGS, Settings, load
-from magnetar.trouble import OperatorError
 
 
 def test_without_any_source_all_is_default() -> None:

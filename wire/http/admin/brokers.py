@@ -16,9 +16,9 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.admin.topic_stats import described
-from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.health import health, readyz
 from magnetar.wire.http.lookup import BUNDLE
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import JSON, Table, not_here, plain_text
 
 TOPICS_PER_REST: Final = 20
@@ -27,26 +27,26 @@ COUNTED_PER_REST: Final = 200
 """Topics only counted before it does."""
 
 
-async def listed(ask: Ask) -> list[str]:
-    peers = (peer.broker_id for peer in ask.broker.ownership.peers())
-    return [ask.options.broker_id, *(broker_id for broker_id in peers if broker_id)]
+async def listed(request: AdminRequest) -> list[str]:
+    peers = (peer.broker_id for peer in request.broker.ownership.peers())
+    return [request.options.broker_id, *(broker_id for broker_id in peers if broker_id)]
 
 
-async def of_cluster(ask: Ask) -> list[str]:
-    if ask.part("cluster") != ask.broker.settings.cluster:
-        await ask.broker.catalog.get_cluster(ask.part("cluster"))
-        raise HTTPException(412, f"cluster {ask.part('cluster')} is not served here")
-    return await listed(ask)
+async def of_cluster(request: AdminRequest) -> list[str]:
+    if request.part("cluster") != request.broker.settings.cluster:
+        await request.broker.catalog.get_cluster(request.part("cluster"))
+        raise HTTPException(412, f"cluster {request.part('cluster')} is not served here")
+    return await listed(request)
 
 
-async def leader(ask: Ask) -> dict[str, Any]:
-    options = ask.options
+async def leader(request: AdminRequest) -> dict[str, Any]:
+    options = request.options
     return {"brokerId": options.broker_id, "serviceUrl": options.http_url or options.http_url_tls}
 
 
-async def owned(ask: Ask) -> dict[str, Any]:
+async def owned(request: AdminRequest) -> dict[str, Any]:
     """Every namespace, whole."""
-    catalog = ask.broker.catalog
+    catalog = request.broker.catalog
     spaces: list[str] = []
     for tenant in await catalog.tenants():
         spaces += await catalog.namespaces(tenant)
@@ -54,25 +54,25 @@ async def owned(ask: Ask) -> dict[str, Any]:
     return {f"{space}/{BUNDLE}": status for space in spaces}
 
 
-async def version(ask: Ask) -> Response:
-    return plain_text(ask.options.version)
+async def version(request: AdminRequest) -> Response:
+    return plain_text(request.options.version)
 
 
-async def nothing_dynamic(_ask: Ask) -> list[str]:
+async def nothing_dynamic(_ask: AdminRequest) -> list[str]:
     """Which settings can be changed while the server runs."""
     return []
 
 
-async def no_values(_ask: Ask) -> dict[str, str]:
+async def no_values(_ask: AdminRequest) -> dict[str, str]:
     return {}
 
 
-async def runtime(ask: Ask) -> dict[str, str]:
+async def runtime(request: AdminRequest) -> dict[str, str]:
     """The settings in force."""
-    return dict(ask.options.configuration)
+    return dict(request.options.configuration)
 
 
-async def internal(_ask: Ask) -> dict[str, Any]:
+async def internal(_ask: AdminRequest) -> dict[str, Any]:
     """Where a cluster's metadata would be; this server keeps its own."""
     return {
         "metadataStoreUrl": "",
@@ -83,31 +83,31 @@ async def internal(_ask: Ask) -> dict[str, Any]:
     }
 
 
-async def not_dynamic(_ask: Ask) -> None:
+async def not_dynamic(_ask: AdminRequest) -> None:
     raise not_here("settings are changed in the configuration file, not while the server runs")
 
 
-async def check_quotas(ask: Ask) -> None:
+async def check_quotas(request: AdminRequest) -> None:
     """Look at all backlog quotas now, not with the next round."""
-    async for topic in Cooperative(list(ask.broker.topics.values()), 1):
+    async for topic in Cooperative(list(request.broker.topics.values()), 1):
         if topic.stored is not None and not topic.fenced:
-            await ask.broker.housekeeping.check_quota(topic.stored)
+            await request.broker.housekeeping.check_quota(topic.stored)
 
 
 # -- broker-stats ------------------------------------------------------------------------------
 
 
-async def all_topics(ask: Ask) -> Response:
+async def all_topics(request: AdminRequest) -> Response:
     """Namespace -> bundle -> domain -> topic -> stats, of what is loaded."""
     found: dict[str, dict[str, list[Topic]]] = {}
-    async for topic in Cooperative(list(ask.broker.topics.values()), COUNTED_PER_REST):
+    async for topic in Cooperative(list(request.broker.topics.values()), COUNTED_PER_REST):
         domains = found.setdefault(str(topic.name.namespace), {})
         domains.setdefault(topic.name.domain, []).append(topic)
-    return StreamingResponse(ask.front.pauses.pieces(_written(ask, found)), media_type=JSON)
+    return StreamingResponse(request.front.pauses.pieces(_written(request, found)), media_type=JSON)
 
 
 async def _written(
-    ask: Ask, found: Mapping[str, Mapping[str, list[Topic]]]
+    request: AdminRequest, found: Mapping[str, Mapping[str, list[Topic]]]
 ) -> AsyncIterator[bytes]:
     """The JSON of it, some topics at a time: with thousands it has many megabytes."""
     yield b"{"
@@ -117,7 +117,7 @@ async def _written(
             yield b"," * bool(number) + _key(domain) + b"{"
             for start in range(0, len(topics), TOPICS_PER_REST):
                 part = [
-                    _key(topic.name.full) + msgspec.json.encode(await described(ask, topic))
+                    _key(topic.name.full) + msgspec.json.encode(await described(request, topic))
                     for topic in topics[start : start + TOPICS_PER_REST]
                 ]
                 yield b"," * bool(start) + b",".join(part)
@@ -131,14 +131,14 @@ def _key(name: str) -> bytes:
     return msgspec.json.encode(name) + b":"
 
 
-async def per_namespace(ask: Ask) -> list[dict[str, Any]]:
+async def per_namespace(request: AdminRequest) -> list[dict[str, Any]]:
     """What Pulsar's own monitoring collects: sums by namespace, and first by the whole broker."""
     sums: dict[str, Counter[str]] = {"": Counter()}
-    async for topic in Cooperative(list(ask.broker.topics.values()), TOPICS_PER_REST):
+    async for topic in Cooperative(list(request.broker.topics.values()), TOPICS_PER_REST):
         figures = _figures(topic)
         sums[""].update(figures)
         sums.setdefault(str(topic.name.namespace), Counter()).update(figures)
-    cluster = {"cluster": ask.broker.settings.cluster}
+    cluster = {"cluster": request.broker.settings.cluster}
     return [
         {
             "metrics": {f"brk_{name}": found[name] for name in FIGURES},
@@ -171,14 +171,14 @@ def _figures(topic: Topic) -> dict[str, Any]:
     }
 
 
-async def nothing_measured(_ask: Ask) -> list[Any]:
+async def nothing_measured(_ask: AdminRequest) -> list[Any]:
     """Of a Java process; ours is at `/metrics`."""
     return []
 
 
-async def load_report(ask: Ask) -> dict[str, Any]:
-    topics = list(ask.broker.topics.values())
-    options = ask.options
+async def load_report(request: AdminRequest) -> dict[str, Any]:
+    topics = list(request.broker.topics.values())
+    options = request.options
     total = Inflow()
     producers = consumers = 0
     async for topic in Cooperative(topics, COUNTED_PER_REST):
@@ -199,7 +199,7 @@ async def load_report(ask: Ask) -> dict[str, Any]:
     }
 
 
-async def no_allocator(_ask: Ask) -> None:
+async def no_allocator(_ask: AdminRequest) -> None:
     raise not_here("there is no allocator to tell of: memory is Python's")
 
 

@@ -8,63 +8,65 @@ import msgspec
 from starlette.responses import Response
 
 from magnetar.core.kernel.errors import AlreadyExists, Invalid
-from magnetar.wire.http.asking import Ask, parsed
+from magnetar.wire.http.request import AdminRequest, parsed
 from magnetar.wire.http.routes import JSON, Table
 
 
-async def listed(ask: Ask) -> list[str]:
-    return await ask.broker.catalog.clusters()
+async def listed(request: AdminRequest) -> list[str]:
+    return await request.broker.catalog.clusters()
 
 
-async def get(ask: Ask) -> Response:
-    body = await ask.broker.catalog.get_cluster(ask.part("cluster"))
+async def get(request: AdminRequest) -> Response:
+    body = await request.broker.catalog.get_cluster(request.part("cluster"))
     return Response(body, media_type=JSON)
 
 
-async def create(ask: Ask) -> None:
-    name, body = ask.part("cluster"), await _body(ask)
+async def create(request: AdminRequest) -> None:
+    name, body = request.part("cluster"), await _body(request)
     try:
-        await ask.broker.catalog.put_cluster(name, body, create=True)
+        await request.broker.catalog.put_cluster(name, body, create=True)
     except AlreadyExists as error:
         raise AlreadyExists("Cluster already exists") from error
 
 
-async def update(ask: Ask) -> None:
-    await ask.broker.catalog.put_cluster(ask.part("cluster"), await _body(ask), create=False)
+async def update(request: AdminRequest) -> None:
+    await request.broker.catalog.put_cluster(
+        request.part("cluster"), await _body(request), create=False
+    )
 
 
-async def _body(ask: Ask) -> bytes:
-    body = await ask.body()
+async def _body(request: AdminRequest) -> bytes:
+    body = await request.body()
     return body if body.strip() and parsed(body) is not None else b""
 
 
-async def delete(ask: Ask) -> None:
-    await ask.broker.catalog.delete_cluster(ask.part("cluster"))
+async def delete(request: AdminRequest) -> None:
+    await request.broker.catalog.delete_cluster(request.part("cluster"))
 
 
-async def get_peers(ask: Ask) -> list[str]:
-    return list((await _data(ask)).get("peerClusterNames") or [])
+async def get_peers(request: AdminRequest) -> list[str]:
+    return list((await _data(request)).get("peerClusterNames") or [])
 
 
-async def set_peers(ask: Ask) -> None:
-    peers = await ask.value(list[str]) or []
-    known = await ask.broker.catalog.clusters()
+async def set_peers(request: AdminRequest) -> None:
+    peers = await request.value(list[str]) or []
+    known = await request.broker.catalog.clusters()
     for peer in peers:
-        if peer not in known or peer == ask.part("cluster"):
+        if peer not in known or peer == request.part("cluster"):
             raise Invalid(f"{peer} is no other cluster")
-    data = await _data(ask) | {"peerClusterNames": peers}
+    data = await _data(request) | {"peerClusterNames": peers}
     body = msgspec.json.encode(data)
-    await ask.broker.catalog.put_cluster(ask.part("cluster"), body, create=False)
+    await request.broker.catalog.put_cluster(request.part("cluster"), body, create=False)
 
 
-async def _data(ask: Ask) -> dict[str, Any]:
-    body = await ask.broker.catalog.get_cluster(ask.part("cluster"))
+async def _data(request: AdminRequest) -> dict[str, Any]:
+    body = await request.broker.catalog.get_cluster(request.part("cluster"))
     return msgspec.json.decode(body, type=dict[str, Any])
 
 
-async def nothing_isolated(ask: Ask) -> dict[str, object]:
+async def nothing_isolated(request: AdminRequest) -> dict[str, object]:
     """One server: nothing is isolated from anything, and nothing fails by itself."""
-    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+    await request.broker.catalog.get_cluster(request.part("cluster"))
     return {}
 
 

@@ -9,8 +9,8 @@ from magnetar.core.kernel.dates import iso_date
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
-from magnetar.wire.http.admin.reaching import each_stored, stored
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.admin.topic_lookup import each_stored, stored
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
 
 Json = dict[str, Any]
@@ -33,24 +33,24 @@ NO_LEDGER: Final = {
 }
 
 
-async def internal_stats(ask: Ask) -> Json:
-    return described(await stored(ask))
+async def internal_stats(request: AdminRequest) -> Json:
+    return described(await stored(request))
 
 
-async def partitioned_internal_stats(ask: Ask) -> Json:
-    names = await administration.partitions_of(ask.broker, ask.topic)
-    topics = await each_stored(ask)
+async def partitioned_internal_stats(request: AdminRequest) -> Json:
+    names = await administration.partitions_of(request.broker, request.topic)
+    topics = await each_stored(request)
     return {
         "metadata": {"partitions": len(names), "deleted": False},
         "partitions": {topic.name.full: described(topic) for topic in topics},
     }
 
 
-async def internal_info(ask: Ask) -> Json:
+async def internal_info(request: AdminRequest) -> Json:
     """What is stored of a topic besides its messages: ledgers and cursors."""
-    if not await ask.partitioned():
-        return _info(await stored(ask))
-    topics = await each_stored(ask)
+    if not await request.partitioned():
+        return _info(await stored(request))
+    topics = await each_stored(request)
     return {"version": 0, "partitions": {topic.name.full: _info(topic) for topic in topics}}
 
 

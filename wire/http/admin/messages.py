@@ -27,9 +27,9 @@ from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, Ledge
 from magnetar.core.ledger.log.chain import START, Chain, Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
-from magnetar.wire.http.admin.reaching import AdminMessageId, Target, message_id, stored
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.admin.topic_lookup import AdminMessageId, Target, message_id, stored
 from magnetar.wire.http.front import MessageMetadata, StoredMessage
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
@@ -48,23 +48,23 @@ class LastMessageId(msgspec.Struct, frozen=True, rename="camel"):
 # -- one message -------------------------------------------------------------------------------
 
 
-async def peek(ask: Ask) -> Response:
+async def peek(request: AdminRequest) -> Response:
     """The n-th message that a subscription has not acknowledged, from 1 on.
 
     A subscription that is not there comes into being at the beginning of the topic, as on Apache's
     broker (`PersistentTopicsBase.internalPeekNthMessageAsync`): tools look into a topic that way.
     """
-    topic = await stored(ask)
-    name = ask.subscription
+    topic = await stored(request)
+    name = request.subscription
     begin = mark_before(topic.ledger.chain, START)
     cursor = (await topic.subscription(name, start=begin)).cursor
-    wanted = max(ask.path_number("position"), 1)
+    requested = max(request.path_number("position"), 1)
     chain = topic.ledger.chain
     async for position in Cooperative(_after(chain, cursor.mark_delete), ENTRIES_PER_REST):
         if not cursor.acks.is_acked(position):
-            wanted -= 1
-            if not wanted:
-                return await _shown(ask, topic, position)
+            requested -= 1
+            if not requested:
+                return await _shown(request, topic, position)
     raise HTTPException(404, "Message not found")
 
 
@@ -76,17 +76,19 @@ def _after(chain: Chain, position: Position) -> Iterator[Position]:
         position = chain.after(position)
 
 
-async def get(ask: Ask) -> Response:
-    topic = await stored(ask)
-    return await _shown(ask, topic, (ask.path_number("ledger"), ask.path_number("entry")))
+async def get(request: AdminRequest) -> Response:
+    topic = await stored(request)
+    return await _shown(
+        request, topic, (request.path_number("ledger"), request.path_number("entry"))
+    )
 
 
-async def examine(ask: Ask) -> Response:
+async def examine(request: AdminRequest) -> Response:
     """The n-th message of the topic, from its beginning or its end."""
-    topic = await stored(ask)
+    topic = await stored(request)
     chain = topic.ledger.chain
-    place = max(ask.number("messagePosition", 1), 1)
-    start = ask.text("initialPosition", "latest")
+    place = max(request.number("messagePosition", 1), 1)
+    start = request.text("initialPosition", "latest")
     if start not in ("latest", "earliest"):
         raise Invalid("initialPosition must be earliest or latest")
     if place > chain.entries:
@@ -95,13 +97,13 @@ async def examine(ask: Ask) -> Response:
     for segment in chain.segments:
         entries = chain.last_entry_of(segment) + 1
         if skipped < entries:
-            return await _shown(ask, topic, (segment.ledger_id, skipped))
+            return await _shown(request, topic, (segment.ledger_id, skipped))
         skipped -= entries
     raise EntryNotFound("the messages were deleted meanwhile")
 
 
-async def _shown(ask: Ask, topic: PersistentTopic, position: Position) -> Response:
-    read_entry = ask.options.read_entry
+async def _shown(request: AdminRequest, topic: PersistentTopic, position: Position) -> Response:
+    read_entry = request.options.read_entry
     if read_entry is None:
         raise not_here("messages are not shown by this server")
     if position > topic.ledger.chain.confirmed or min(position) < 0:
@@ -187,8 +189,8 @@ def _base64(value: bytes | None) -> str | None:
 # -- ids ---------------------------------------------------------------------------------------
 
 
-async def last_message_id(ask: Ask) -> AdminMessageId | LastMessageId:
-    topic = await stored(ask)
+async def last_message_id(request: AdminRequest) -> AdminMessageId | LastMessageId:
+    topic = await stored(request)
     last = topic.ledger.chain.confirmed
     if last[1] >= 0:
         with suppress(Corrupted):  # lost, and the last one all the same
@@ -199,16 +201,16 @@ async def last_message_id(ask: Ask) -> AdminMessageId | LastMessageId:
     return message_id(topic, last)
 
 
-async def id_by_time(ask: Ask) -> AdminMessageId:
+async def id_by_time(request: AdminRequest) -> AdminMessageId:
     """The first message published then or later; the end if there is none."""
-    topic = await stored(ask)
-    return message_id(topic, await find_by_time(topic.ledger, ask.path_number("timestamp")))
+    topic = await stored(request)
+    return message_id(topic, await find_by_time(topic.ledger, request.path_number("timestamp")))
 
 
-async def backlog_bytes(ask: Ask) -> int:
+async def backlog_bytes(request: AdminRequest) -> int:
     """How many bytes lie behind a message, that included."""
-    topic = await stored(ask)
-    target = await ask.json(Target)
+    topic = await stored(request)
+    target = await request.json(Target)
     return topic.ledger.bytes_after(mark_before(topic.ledger.chain, target.position))
 
 

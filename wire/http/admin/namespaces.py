@@ -22,8 +22,8 @@ from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.policies.namespaces import change, shown, taken
-from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.lookup import check_bundle
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, alone, not_here, plain_text
 
 MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
@@ -36,92 +36,100 @@ TOPICS_PER_REST: Final = 50
 """Topics dealt with before the loop gets its turn."""
 
 
-async def listed(ask: Ask) -> list[str]:
-    return await ask.broker.catalog.namespaces(ask.part("tenant"))
+async def listed(request: AdminRequest) -> list[str]:
+    return await request.broker.catalog.namespaces(request.part("tenant"))
 
 
-async def get(ask: Ask) -> dict[str, Any]:
-    return shown(ask, await ask.broker.catalog.policies(ask.namespace))
+async def get(request: AdminRequest) -> dict[str, Any]:
+    return shown(request, await request.broker.catalog.policies(request.namespace))
 
 
-async def create(ask: Ask) -> None:
+async def create(request: AdminRequest) -> None:
     """The body is a list of clusters in some tools, policies in others."""
-    body = await ask.value(Any)
+    body = await request.value(Any)
     if isinstance(body, list):
         body = {"replication_clusters": body}
-    policies = msgspec.structs.replace(taken(ask, body or {}), bundles=Bundles())
+    policies = msgspec.structs.replace(taken(request, body or {}), bundles=Bundles())
     try:
-        await ask.broker.catalog.create_namespace(ask.namespace, policies)
+        await request.broker.catalog.create_namespace(request.namespace, policies)
     except AlreadyExists as error:
         raise AlreadyExists("Namespace already exists") from error
 
 
-async def delete(ask: Ask) -> None:
-    await administration.delete_namespace(ask.broker, ask.namespace, force=ask.flag("force"))
+async def delete(request: AdminRequest) -> None:
+    await administration.delete_namespace(
+        request.broker, request.namespace, force=request.flag("force")
+    )
 
 
-async def topics(ask: Ask) -> list[str]:
+async def topics(request: AdminRequest) -> list[str]:
     """Full names, partitions as the topics they are."""
-    await ask.broker.catalog.policies(ask.namespace)
-    wanted = MODES.get(ask.text("mode", "PERSISTENT").upper())
-    if wanted is None:
+    await request.broker.catalog.policies(request.namespace)
+    requested = MODES.get(request.text("mode", "PERSISTENT").upper())
+    if requested is None:
         raise Invalid("mode must be PERSISTENT, NON_PERSISTENT or ALL")
-    return [name for name in await topics_of(ask.broker, ask.namespace) if name.startswith(wanted)]
+    return [
+        name
+        for name in await topics_of(request.broker, request.namespace)
+        if name.startswith(requested)
+    ]
 
 
 # -- bundles -----------------------------------------------------------------------------------
 
 
-async def bundles(ask: Ask) -> Bundles:
-    await ask.broker.catalog.policies(ask.namespace)
+async def bundles(request: AdminRequest) -> Bundles:
+    await request.broker.catalog.policies(request.namespace)
     return Bundles()
 
 
-async def unload(ask: Ask) -> None:
-    await administration.unload_namespace(ask.broker, ask.namespace)
+async def unload(request: AdminRequest) -> None:
+    await administration.unload_namespace(request.broker, request.namespace)
 
 
-async def unload_bundle(ask: Ask) -> None:
-    check_bundle(ask)
-    await administration.unload_namespace(ask.broker, ask.namespace)
+async def unload_bundle(request: AdminRequest) -> None:
+    check_bundle(request)
+    await administration.unload_namespace(request.broker, request.namespace)
 
 
-async def split_bundle(ask: Ask) -> None:
-    check_bundle(ask)
+async def split_bundle(request: AdminRequest) -> None:
+    check_bundle(request)
     raise not_here("a namespace is one bundle in this server: there is nobody to share it with")
 
 
 # -- backlogs and subscriptions of all topics --------------------------------------------------
 
 
-async def clear_backlog(ask: Ask) -> None:
+async def clear_backlog(request: AdminRequest) -> None:
     """Everything published so far counts as acknowledged, for one subscription or for all."""
-    only = ask.subscription if "subscription" in ask.request.path_params else None
-    async for topic in _persistent_topics(ask):
+    only = request.subscription if "subscription" in request.request.path_params else None
+    async for topic in _persistent_topics(request):
         for name, subscription in list(topic.subscriptions.items()):
             if only in (None, name) and subscription.cursor.backlog:
                 subscription.skip_to(topic.ledger.chain.confirmed)
                 await subscription.cursor.saved()
 
 
-async def unsubscribe(ask: Ask) -> None:
+async def unsubscribe(request: AdminRequest) -> None:
     """A subscription ends on every topic that has it."""
     found = False
-    async for topic in _persistent_topics(ask):
-        if ask.subscription in topic.subscriptions:
-            await topic.unsubscribe(ask.subscription, force=False)
+    async for topic in _persistent_topics(request):
+        if request.subscription in topic.subscriptions:
+            await topic.unsubscribe(request.subscription, force=False)
             found = True
     if not found:
-        raise SubscriptionNotFound(f"no topic has a subscription {ask.subscription}")
+        raise SubscriptionNotFound(f"no topic has a subscription {request.subscription}")
 
 
-async def _persistent_topics(ask: Ask) -> AsyncIterator[PersistentTopic]:
+async def _persistent_topics(request: AdminRequest) -> AsyncIterator[PersistentTopic]:
     """One after the other, those that are not loaded as well."""
-    await ask.broker.catalog.policies(ask.namespace)
-    async for name in Cooperative(await topics_of(ask.broker, ask.namespace), TOPICS_PER_REST):
+    await request.broker.catalog.policies(request.namespace)
+    async for name in Cooperative(
+        await topics_of(request.broker, request.namespace), TOPICS_PER_REST
+    ):
         if name.startswith(MODES["PERSISTENT"]):
             try:
-                topic = await ask.broker.topic(TopicName.parse(name), create=False)
+                topic = await request.broker.topic(TopicName.parse(name), create=False)
             except TopicNotFound:
                 continue  # it was deleted meanwhile
             if topic.stored is not None:
@@ -131,43 +139,47 @@ async def _persistent_topics(ask: Ask) -> AsyncIterator[PersistentTopic]:
 # -- permissions, kept for the day authorisation is switched on --------------------------------
 
 
-async def permissions(ask: Ask) -> dict[str, list[str]]:
-    return (await ask.broker.catalog.policies(ask.namespace)).auth_policies.namespace_auth
+async def permissions(request: AdminRequest) -> dict[str, list[str]]:
+    return (await request.broker.catalog.policies(request.namespace)).auth_policies.namespace_auth
 
 
-async def grant(ask: Ask) -> None:
-    actions = await ask.value(list[str]) or []
-    auth = await _auth(ask)
-    auth.namespace_auth[ask.part("role")] = sorted(set(actions))
-    await change(ask, auth_policies=auth)
+async def grant(request: AdminRequest) -> None:
+    actions = await request.value(list[str]) or []
+    auth = await _auth(request)
+    auth.namespace_auth[request.part("role")] = sorted(set(actions))
+    await change(request, auth_policies=auth)
 
 
-async def revoke(ask: Ask) -> None:
-    auth = await _auth(ask)
-    auth.namespace_auth.pop(ask.part("role"), None)
-    await change(ask, auth_policies=auth)
+async def revoke(request: AdminRequest) -> None:
+    auth = await _auth(request)
+    auth.namespace_auth.pop(request.part("role"), None)
+    await change(request, auth_policies=auth)
 
 
-async def subscription_permissions(ask: Ask) -> dict[str, list[str]]:
-    return (await ask.broker.catalog.policies(ask.namespace)).auth_policies.subscription_auth
+async def subscription_permissions(request: AdminRequest) -> dict[str, list[str]]:
+    return (
+        await request.broker.catalog.policies(request.namespace)
+    ).auth_policies.subscription_auth
 
 
-async def grant_subscription(ask: Ask) -> None:
-    auth = await _auth(ask)
-    auth.subscription_auth[ask.subscription] = await ask.value(list[str]) or []
-    await change(ask, auth_policies=auth)
+async def grant_subscription(request: AdminRequest) -> None:
+    auth = await _auth(request)
+    auth.subscription_auth[request.subscription] = await request.value(list[str]) or []
+    await change(request, auth_policies=auth)
 
 
-async def revoke_subscription(ask: Ask) -> None:
-    auth = await _auth(ask)
-    roles = auth.subscription_auth.get(ask.subscription, [])
-    auth.subscription_auth[ask.subscription] = [one for one in roles if one != ask.part("role")]
-    await change(ask, auth_policies=auth)
+async def revoke_subscription(request: AdminRequest) -> None:
+    auth = await _auth(request)
+    roles = auth.subscription_auth.get(request.subscription, [])
+    auth.subscription_auth[request.subscription] = [
+        one for one in roles if one != request.part("role")
+    ]
+    await change(request, auth_policies=auth)
 
 
-async def _auth(ask: Ask) -> AuthPolicies:
+async def _auth(request: AdminRequest) -> AuthPolicies:
     """A copy that is ours to change."""
-    present = (await ask.broker.catalog.policies(ask.namespace)).auth_policies
+    present = (await request.broker.catalog.policies(request.namespace)).auth_policies
     return AuthPolicies(
         dict(present.namespace_auth), dict(present.topic_auth), dict(present.subscription_auth)
     )
@@ -176,40 +188,40 @@ async def _auth(ask: Ask) -> AuthPolicies:
 # -- properties --------------------------------------------------------------------------------
 
 
-async def properties(ask: Ask) -> dict[str, str]:
-    return (await _policies(ask)).properties
+async def properties(request: AdminRequest) -> dict[str, str]:
+    return (await _policies(request)).properties
 
 
-async def set_properties(ask: Ask) -> None:
-    given = await ask.value(dict[str, str]) or {}
-    await change(ask, properties={**(await _policies(ask)).properties, **given})
+async def set_properties(request: AdminRequest) -> None:
+    given = await request.value(dict[str, str]) or {}
+    await change(request, properties={**(await _policies(request)).properties, **given})
 
 
-async def clear_properties(ask: Ask) -> None:
-    await change(ask, properties={})
+async def clear_properties(request: AdminRequest) -> None:
+    await change(request, properties={})
 
 
-async def get_property(ask: Ask) -> Response:
-    found = (await _policies(ask)).properties.get(ask.part("key"))
+async def get_property(request: AdminRequest) -> Response:
+    found = (await _policies(request)).properties.get(request.part("key"))
     if found is None:
-        raise HTTPException(404, f"there is no property {ask.part('key')}")
+        raise HTTPException(404, f"there is no property {request.part('key')}")
     return plain_text(found)
 
 
-async def set_property(ask: Ask) -> None:
-    present = (await _policies(ask)).properties
-    await change(ask, properties={**present, ask.part("key"): ask.part("value")})
+async def set_property(request: AdminRequest) -> None:
+    present = (await _policies(request)).properties
+    await change(request, properties={**present, request.part("key"): request.part("value")})
 
 
-async def remove_property(ask: Ask) -> Response:
-    present = dict((await _policies(ask)).properties)
-    before = present.pop(ask.part("key"), "")
-    await change(ask, properties=present)
+async def remove_property(request: AdminRequest) -> Response:
+    present = dict((await _policies(request)).properties)
+    before = present.pop(request.part("key"), "")
+    await change(request, properties=present)
     return plain_text(before)
 
 
-async def _policies(ask: Ask) -> NamespacePolicies:
-    return await ask.broker.catalog.policies(ask.namespace)
+async def _policies(request: AdminRequest) -> NamespacePolicies:
+    return await request.broker.catalog.policies(request.namespace)
 
 
 HERE: Final = "/{tenant}/{namespace}"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
-from magnetar.wire.http.asking import Ask, plain
+from magnetar.wire.http.request import AdminRequest, plain
 from magnetar.wire.http.routes import Table, alone
 
 
@@ -22,23 +22,23 @@ class PartitionedTopic(Struct, frozen=True, rename="camel"):
     properties: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
-async def create(ask: Ask) -> None:
+async def create(request: AdminRequest) -> None:
     """The body is a bare number, or an object that has it, and may have properties."""
-    number, properties = await _sent(ask)
-    await administration.create_partitioned(ask.broker, ask.topic, number)
-    await topic_properties.keep(ask, properties)
+    number, properties = await _sent(request)
+    await administration.create_partitioned(request.broker, request.topic, number)
+    await topic_properties.keep(request, properties)
 
 
-async def grow(ask: Ask) -> None:
+async def grow(request: AdminRequest) -> None:
     """Properties stay, whoever wrote the new number."""
-    number, properties = await _sent(ask)
-    before = await topic_properties.of_partitioned(ask)
-    await administration.grow_partitioned(ask.broker, ask.topic, number)
-    await topic_properties.keep(ask, {**before, **properties})
+    number, properties = await _sent(request)
+    before = await topic_properties.of_partitioned(request)
+    await administration.grow_partitioned(request.broker, request.topic, number)
+    await topic_properties.keep(request, {**before, **properties})
 
 
-async def _sent(ask: Ask) -> tuple[int, dict[str, str]]:
-    body = await ask.value(Any)
+async def _sent(request: AdminRequest) -> tuple[int, dict[str, str]]:
+    body = await request.value(Any)
     properties: dict[str, str] = {}
     if isinstance(body, dict):
         properties = topic_properties.checked(body.get("properties") or {})
@@ -48,24 +48,26 @@ async def _sent(ask: Ask) -> tuple[int, dict[str, str]]:
     return int(plain(str(body).encode(), int)), properties
 
 
-async def get(ask: Ask) -> PartitionedTopic:
+async def get(request: AdminRequest) -> PartitionedTopic:
     """How many partitions: 0 for a topic without. Clients over HTTP have it created by asking."""
-    create = ask.flag("checkAllowAutoCreation")
+    create = request.flag("checkAllowAutoCreation")
     if create:
-        await ask.broker.catalog.policies(ask.namespace)
-    number = await ask.broker.partitions_or_create(ask.topic, create=create)
+        await request.broker.catalog.policies(request.namespace)
+    number = await request.broker.partitions_or_create(request.topic, create=create)
     if not number:
         return PartitionedTopic(0)
-    properties = await topic_properties.of_partitioned(ask)
+    properties = await topic_properties.of_partitioned(request)
     return PartitionedTopic(number, properties=properties or msgspec.UNSET)
 
 
-async def delete(ask: Ask) -> None:
-    await administration.delete_partitioned(ask.broker, ask.topic, force=ask.flag("force"))
+async def delete(request: AdminRequest) -> None:
+    await administration.delete_partitioned(
+        request.broker, request.topic, force=request.flag("force")
+    )
 
 
-async def create_missing(ask: Ask) -> None:
-    await administration.create_missing_partitions(ask.broker, ask.topic)
+async def create_missing(request: AdminRequest) -> None:
+    await administration.create_missing_partitions(request.broker, request.topic)
 
 
 HERE: Final = "/{tenant}/{namespace}/{topic}"

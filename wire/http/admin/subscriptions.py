@@ -28,7 +28,7 @@ from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.admin.reaching import (
+from magnetar.wire.http.admin.topic_lookup import (
     Target,
     each,
     each_stored,
@@ -37,7 +37,7 @@ from magnetar.wire.http.admin.reaching import (
     stored,
     subscription_of,
 )
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
@@ -46,58 +46,58 @@ BATCH_MESSAGES_MAX: Final = 100_000
 """A batch that claims to have more is begun at its first message: its bits are kept in memory."""
 
 
-async def listed(ask: Ask) -> list[str]:
+async def listed(request: AdminRequest) -> list[str]:
     """Of all partitions together."""
-    return sorted({name for topic in await each(ask) for name in topic.subscriptions})
+    return sorted({name for topic in await each(request) for name in topic.subscriptions})
 
 
-async def create(ask: Ask) -> None:
+async def create(request: AdminRequest) -> None:
     """A durable subscription; the body says where it begins, by default at the end."""
-    target = await ask.json(Target)
-    topics = await each_stored(ask)
-    if any(ask.subscription in topic.subscriptions for topic in topics):
+    target = await request.json(Target)
+    topics = await each_stored(request)
+    if any(request.subscription in topic.subscriptions for topic in topics):
         raise AlreadyExists("Subscription already exists for topic")
     for topic in topics:
-        await attach(ask.broker, topic.name, partial(_create, ask, target), create=False)
+        await attach(request.broker, topic.name, partial(_create, request, target), create=False)
 
 
-async def _create(ask: Ask, target: Target, found: Topic) -> None:
+async def _create(request: AdminRequest, target: Target, found: Topic) -> None:
     topic = persistent(found)
     subscription = await topic.subscription(
-        ask.subscription, start=_mark(topic, target), properties=target.properties
+        request.subscription, start=_mark(topic, target), properties=target.properties
     )
-    subscription.replicated = ask.flag("replicated")
+    subscription.replicated = request.flag("replicated")
 
 
-async def delete(ask: Ask) -> None:
+async def delete(request: AdminRequest) -> None:
     """On every partition; unless forced, on none if a consumer is attached to one."""
-    topics = await each(ask)
-    force = ask.flag("force")
-    present = [topic for topic in topics if ask.subscription in topic.subscriptions]
+    topics = await each(request)
+    force = request.flag("force")
+    present = [topic for topic in topics if request.subscription in topic.subscriptions]
     if not present:
         raise SubscriptionNotFound(
-            f"Subscription {ask.subscription} not found for topic {ask.topic}"
+            f"Subscription {request.subscription} not found for topic {request.topic}"
         )
     for topic in present:
-        if topic.subscriptions[ask.subscription].consumers and not force:
-            raise NotAllowed(f"subscription {ask.subscription} has active consumers")
-    end = partial(_delete, ask.subscription, force)
+        if topic.subscriptions[request.subscription].consumers and not force:
+            raise NotAllowed(f"subscription {request.subscription} has active consumers")
+    end = partial(_delete, request.subscription, force)
     for topic in present:
-        await attach(ask.broker, topic.name, end, create=False)
+        await attach(request.broker, topic.name, end, create=False)
 
 
 async def _delete(name: str, force: bool, topic: Topic) -> None:
     await topic.unsubscribe(name, force=force)
 
 
-async def properties(ask: Ask) -> dict[str, str]:
-    _topic, subscription = having(await each_stored(ask), ask.subscription)[0]
+async def properties(request: AdminRequest) -> dict[str, str]:
+    _topic, subscription = having(await each_stored(request), request.subscription)[0]
     return subscription.cursor.properties
 
 
-async def set_properties(ask: Ask) -> None:
-    given = await ask.value(dict[str, str]) or {}
-    for _topic, subscription in having(await each_stored(ask), ask.subscription):
+async def set_properties(request: AdminRequest) -> None:
+    given = await request.value(dict[str, str]) or {}
+    for _topic, subscription in having(await each_stored(request), request.subscription):
         cursor = subscription.cursor
         cursor.properties.clear()
         cursor.properties.update(given)
@@ -108,11 +108,11 @@ async def set_properties(ask: Ask) -> None:
 # -- moving on ---------------------------------------------------------------------------------
 
 
-async def skip(ask: Ask) -> None:
+async def skip(request: AdminRequest) -> None:
     """The next so many count as acknowledged."""
-    topic = await stored(ask)
-    subscription = subscription_of(topic, ask.subscription)
-    left = ask.path_count("count")
+    topic = await stored(request)
+    subscription = subscription_of(topic, request.subscription)
+    left = request.path_count("count")
     while left > 0 and subscription.cursor.backlog:
         subscription.skip(min(left, ENTRIES_PER_REST))
         left -= ENTRIES_PER_REST
@@ -120,40 +120,40 @@ async def skip(ask: Ask) -> None:
     await subscription.cursor.saved()
 
 
-async def skip_all(ask: Ask) -> None:
-    for topic, subscription in having(await each_stored(ask), ask.subscription):
+async def skip_all(request: AdminRequest) -> None:
+    for topic, subscription in having(await each_stored(request), request.subscription):
         subscription.skip_to(topic.ledger.chain.confirmed)
         await subscription.cursor.saved()
 
 
-async def expire(ask: Ask) -> None:
+async def expire(request: AdminRequest) -> None:
     """What is older than so many seconds counts as acknowledged."""
-    for topic, subscription in having(await each_stored(ask), ask.subscription):
-        await _expire(ask, topic, [subscription])
+    for topic, subscription in having(await each_stored(request), request.subscription):
+        await _expire(request, topic, [subscription])
 
 
-async def expire_all(ask: Ask) -> None:
-    for topic in await each_stored(ask):
-        await _expire(ask, topic, list(topic.subscriptions.values()))
+async def expire_all(request: AdminRequest) -> None:
+    for topic in await each_stored(request):
+        await _expire(request, topic, list(topic.subscriptions.values()))
 
 
 async def _expire(
-    ask: Ask, topic: PersistentTopic, subscriptions: list[PersistentSubscription]
+    request: AdminRequest, topic: PersistentTopic, subscriptions: list[PersistentSubscription]
 ) -> None:
-    now_ms = ask.broker.clock.wall_ms()
-    young = await find_by_time(topic.ledger, now_ms - ask.path_count("seconds") * 1000)
+    now_ms = request.broker.clock.wall_ms()
+    young = await find_by_time(topic.ledger, now_ms - request.path_count("seconds") * 1000)
     for subscription in subscriptions:
         subscription.expire_to((young[0], young[1] - 1))
         await subscription.cursor.saved()
 
 
-async def expire_to(ask: Ask) -> None:
+async def expire_to(request: AdminRequest) -> None:
     """Everything up to a position counts as acknowledged; that itself, unless it is excluded."""
-    target = await ask.json(Target)
-    topic = await stored(ask)
+    target = await request.json(Target)
+    topic = await stored(request)
     ledger_id, entry_id = target.position
     last = (ledger_id, entry_id - 1) if target.is_excluded else target.position
-    subscription = subscription_of(topic, ask.subscription)
+    subscription = subscription_of(topic, request.subscription)
     subscription.expire_to(min(last, topic.ledger.chain.confirmed))
     await subscription.cursor.saved()
 
@@ -161,18 +161,18 @@ async def expire_to(ask: Ask) -> None:
 # -- moving anywhere ---------------------------------------------------------------------------
 
 
-async def reset_to_time(ask: Ask) -> None:
+async def reset_to_time(request: AdminRequest) -> None:
     """Everything published since then is delivered again, on every partition."""
-    for topic, subscription in having(await each_stored(ask), ask.subscription):
-        first = await find_by_time(topic.ledger, ask.path_number("timestamp"))
+    for topic, subscription in having(await each_stored(request), request.subscription):
+        first = await find_by_time(topic.ledger, request.path_number("timestamp"))
         await _seek(topic, subscription, mark_before(topic.ledger.chain, first))
 
 
-async def reset_to_position(ask: Ask) -> None:
+async def reset_to_position(request: AdminRequest) -> None:
     """That message is the next, or the one behind it if it is excluded."""
-    target = await ask.json(Target)
-    topic = await stored(ask)
-    subscription = subscription_of(topic, ask.subscription)
+    target = await request.json(Target)
+    topic = await stored(request)
+    subscription = subscription_of(topic, request.subscription)
     part = await _part_of_batch(topic, target) if target.batch_index >= 0 else None
     if part is None:
         await _seek(topic, subscription, _mark(topic, target))
@@ -215,7 +215,7 @@ def _mark(topic: PersistentTopic, target: Target) -> Position:
     return mark_before(chain, target.position)
 
 
-async def analyze(_ask: Ask) -> None:
+async def analyze(_ask: AdminRequest) -> None:
     raise not_here("backlogs are not analysed by this server; see the topic's stats")
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from magnetar.core.policy.declaration import Levels
 from magnetar.wire.http.admin import (
-    absent,
-    alone,
     brokers,
     clusters,
     internal_stats,
     messages,
     namespaces,
     partitions,
+    single_cluster,
     subscriptions,
     tenants,
     topic_properties,
     topic_stats,
     topics,
+    unsupported,
 )
 from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
@@ -34,19 +34,19 @@ def tables(levels: Levels) -> dict[str, Table]:
         *subscriptions.TABLE,
         *messages.TABLE,
         *topic_policies.table(levels),
-        *alone.TOPICS,
+        *single_cluster.TOPICS,
     )
     return {
-        "/admin/v2/clusters": (*clusters.TABLE, *alone.CLUSTERS),
+        "/admin/v2/clusters": (*clusters.TABLE, *single_cluster.CLUSTERS),
         "/admin/v2/tenants": tenants.TABLE,
         "/admin/v2/namespaces": (
             *namespaces.TABLE,
             *namespace_policies.table(levels),
-            *alone.NAMESPACES,
+            *single_cluster.NAMESPACES,
         ),
         "/admin/v2/persistent": of_topics,
         "/admin/v2/non-persistent": of_topics,
         "/admin/v2/brokers": brokers.BROKERS,
         "/admin/v2/broker-stats": brokers.STATS,
-        **absent.TABLES,
+        **unsupported.TABLES,
     }

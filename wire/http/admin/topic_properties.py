@@ -14,8 +14,8 @@ import msgspec
 
 from magnetar.core.broker.catalog import PARTITIONED
 from magnetar.core.kernel.errors import Invalid, TopicNotFound
-from magnetar.wire.http.admin.reaching import stored
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.admin.topic_lookup import stored
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 OURS: Final = "magnetar."
@@ -26,34 +26,34 @@ SHADOW: Final = "PULSAR.SHADOW_SOURCE"
 Properties = dict[str, str]
 
 
-async def get(ask: Ask) -> Properties:
-    if await ask.partitioned():
-        return await of_partitioned(ask)
-    found = (await stored(ask)).ledger.properties
+async def get(request: AdminRequest) -> Properties:
+    if await request.partitioned():
+        return await of_partitioned(request)
+    found = (await stored(request)).ledger.properties
     return {key: value for key, value in found.items() if not key.startswith(OURS)}
 
 
-async def add(ask: Ask) -> None:
-    await keep(ask, checked(await ask.value(Any) or {}))
+async def add(request: AdminRequest) -> None:
+    await keep(request, checked(await request.value(Any) or {}))
 
 
-async def remove(ask: Ask) -> None:
-    key = ask.text("key")
+async def remove(request: AdminRequest) -> None:
+    key = request.text("key")
     _check_key(key)
-    if await ask.partitioned():
-        await _rewrite(ask, lambda now: {each: now[each] for each in now if each != key})
+    if await request.partitioned():
+        await _rewrite(request, lambda now: {each: now[each] for each in now if each != key})
     else:
-        await (await stored(ask)).ledger.remove_property(key)
+        await (await stored(request)).ledger.remove_property(key)
 
 
-async def keep(ask: Ask, given: Properties) -> None:
+async def keep(request: AdminRequest, given: Properties) -> None:
     """Add to what is there."""
     if not given:
         return
-    if await ask.partitioned():
-        await _rewrite(ask, lambda present: {**present, **given})
+    if await request.partitioned():
+        await _rewrite(request, lambda present: {**present, **given})
         return
-    topic = await stored(ask)
+    topic = await stored(request)
     for key, value in given.items():
         await topic.ledger.set_property(key, value)
 
@@ -77,24 +77,24 @@ def _check_key(key: str) -> None:
 # -- of partitioned topics ---------------------------------------------------------------------
 
 
-async def of_partitioned(ask: Ask) -> Properties:
+async def of_partitioned(request: AdminRequest) -> Properties:
     """Those of the topic as a whole."""
-    found = await ask.broker.metadata.get(_path(ask))
+    found = await request.broker.metadata.get(_path(request))
     return _node(found.value).get("properties") or {} if found is not None else {}
 
 
-async def _rewrite(ask: Ask, change: Callable[[Properties], Properties]) -> None:
+async def _rewrite(request: AdminRequest, change: Callable[[Properties], Properties]) -> None:
     """Against the version that was read: two who write at once are told, and none overwritten."""
-    found = await ask.broker.metadata.get(_path(ask))
+    found = await request.broker.metadata.get(_path(request))
     if found is None:
-        raise TopicNotFound(f"partitioned topic {ask.topic} does not exist")
+        raise TopicNotFound(f"partitioned topic {request.topic} does not exist")
     node = _node(found.value)
     node["properties"] = change(node.get("properties") or {})
-    await ask.broker.metadata.put(_path(ask), msgspec.json.encode(node), found.version)
+    await request.broker.metadata.put(_path(request), msgspec.json.encode(node), found.version)
 
 
-def _path(ask: Ask) -> str:
-    return f"{PARTITIONED}/{ask.topic.managed_ledger}"
+def _path(request: AdminRequest) -> str:
+    return f"{PARTITIONED}/{request.topic.managed_ledger}"
 
 
 def _node(value: bytes) -> dict[str, Any]:

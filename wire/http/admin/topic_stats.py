@@ -25,9 +25,9 @@ from magnetar.core.topic.subscription.consumer import Consumer, Subscription
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.admin.reaching import one
-from magnetar.wire.http.admin.summing import Sum
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.admin.partitioned_stats import Sum
+from magnetar.wire.http.admin.topic_lookup import one
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 Json = dict[str, Any]
@@ -43,22 +43,22 @@ DELAYED_BYTES: Final = 50
 """What an entry that waits for its time takes in memory."""
 
 
-async def stats(ask: Ask) -> Json:
-    topic = await one(ask)
-    return await described(ask, topic)
+async def stats(request: AdminRequest) -> Json:
+    topic = await one(request)
+    return await described(request, topic)
 
 
-async def partitioned_stats(ask: Ask) -> Json:
+async def partitioned_stats(request: AdminRequest) -> Json:
     """Sums, and with `perPartition` (the default) each partition by its full name."""
-    name = ask.topic
-    if name.partitioned or not await ask.broker.catalog.partitions(name):
-        await ask.broker.topic(name, create=False)  # a missing one is 404 first
+    name = request.topic
+    if name.partitioned or not await request.broker.catalog.partitions(name):
+        await request.broker.topic(name, create=False)  # a missing one is 404 first
         raise not_here(f"{name} is not partitioned")
-    names = await administration.partitions_of(ask.broker, name)
-    each_shown = ask.text("perPartition", "true") == "true"
+    names = await administration.partitions_of(request.broker, name)
+    each_shown = request.text("perPartition", "true") == "true"
     whole, parts = Sum(), {}
     async for each in Cooperative(names, PARTITIONS_PER_REST):
-        part = await described(ask, await ask.broker.topic(each, by_order=True))
+        part = await described(request, await request.broker.topic(each, by_order=True))
         whole.add(part)
         if each_shown:
             # written at once, so that nothing is left to do for all of them at the end
@@ -70,15 +70,15 @@ async def partitioned_stats(ask: Ask) -> Json:
 # -- one topic ---------------------------------------------------------------------------------
 
 
-async def described(ask: Ask, topic: Topic) -> Json:
+async def described(request: AdminRequest, topic: Topic) -> Json:
     """All figures of one topic."""
-    want = not ask.flag("excludePublishers")
+    want = not request.flag("excludePublishers")
     publishers = [_publisher(producer) for producer in topic.producers.all()] if want else []
     subscriptions = {}
     for name, subscription in topic.subscriptions.items():
-        shown = _subscription(topic, subscription, consumers=not ask.flag("excludeConsumers"))
+        shown = _subscription(topic, subscription, consumers=not request.flag("excludeConsumers"))
         subscriptions[name] = shown
-        if ask.flag("getEarliestTimeInBacklog"):
+        if request.flag("getEarliestTimeInBacklog"):
             shown["earliestMsgPublishTimeInBacklog"] = await _oldest_time(topic.stored, name)
     stored = topic.stored
     storage = _nothing_stored(topic) if stored is None else _storage(stored)
@@ -94,7 +94,7 @@ async def described(ask: Ask, topic: Topic) -> Json:
         "replication": {},
         "deduplicationStatus": _deduplication(topic),
         "topicEpoch": topic.producers.epoch if topic.producers.epoch >= 0 else None,
-        "ownerBroker": ask.options.broker_id,
+        "ownerBroker": request.options.broker_id,
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_published_ms,
         "compaction": {},
@@ -157,8 +157,8 @@ def _nothing_stored(topic: Topic) -> Json:
 
 def _deduplication(topic: Topic) -> str:
     """A topic that stores nothing keeps no notes, whatever was decided."""
-    wanted = topic.stored is not None and topic.policies.deduplication
-    return "Enabled" if wanted else "Disabled"
+    requested = topic.stored is not None and topic.policies.deduplication
+    return "Enabled" if requested else "Disabled"
 
 
 def _oldest(subscriptions: dict[str, Json], now_ms: int) -> Json:

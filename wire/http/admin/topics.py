@@ -11,8 +11,14 @@ from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.policies.namespaces import change
-from magnetar.wire.http.admin.reaching import AdminMessageId, each, each_stored, message_id, stored
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.admin.topic_lookup import (
+    AdminMessageId,
+    each,
+    each_stored,
+    message_id,
+    stored,
+)
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, alone, not_here
 
 
@@ -26,57 +32,61 @@ class LongWork(Struct, frozen=True, rename="camel"):
 # -- listing -----------------------------------------------------------------------------------
 
 
-async def listed(ask: Ask) -> list[str]:
+async def listed(request: AdminRequest) -> list[str]:
     """Full names, partitions as the topics they are."""
-    await ask.broker.catalog.policies(ask.namespace)
-    begin = f"{ask.domain}://"
-    return [name for name in await topics_of(ask.broker, ask.namespace) if name.startswith(begin)]
+    await request.broker.catalog.policies(request.namespace)
+    begin = f"{request.domain}://"
+    return [
+        name
+        for name in await topics_of(request.broker, request.namespace)
+        if name.startswith(begin)
+    ]
 
 
-async def partitioned(ask: Ask) -> list[str]:
-    await ask.broker.catalog.policies(ask.namespace)
-    found = await ask.broker.catalog.partitioned_of(ask.namespace)
-    return sorted(name.full for name in found if name.domain == ask.domain)
+async def partitioned(request: AdminRequest) -> list[str]:
+    await request.broker.catalog.policies(request.namespace)
+    found = await request.broker.catalog.partitioned_of(request.namespace)
+    return sorted(name.full for name in found if name.domain == request.domain)
 
 
 # -- one topic ---------------------------------------------------------------------------------
 
 
-async def create(ask: Ask) -> None:
-    body = await ask.value(dict[str, Any]) or {}
+async def create(request: AdminRequest) -> None:
+    body = await request.value(dict[str, Any]) or {}
     given = topic_properties.checked(body.get("properties", body))
-    if given and not ask.topic.persistent:
+    if given and not request.topic.persistent:
         raise not_here("a topic that stores nothing keeps no properties")
-    await administration.create_topic(ask.broker, ask.topic)
-    await topic_properties.keep(ask, given)
+    await administration.create_topic(request.broker, request.topic)
+    await topic_properties.keep(request, given)
 
 
-async def delete(ask: Ask) -> None:
-    await administration.delete_topic(ask.broker, ask.topic, force=ask.flag("force"))
+async def delete(request: AdminRequest) -> None:
+    await administration.delete_topic(request.broker, request.topic, force=request.flag("force"))
 
 
-async def unload(ask: Ask) -> None:
-    for topic in await each(ask):
-        await ask.broker.unload(topic.name)
+async def unload(request: AdminRequest) -> None:
+    for topic in await each(request):
+        await request.broker.unload(topic.name)
 
 
-async def terminate(ask: Ask) -> AdminMessageId:
+async def terminate(request: AdminRequest) -> AdminMessageId:
     """Nothing may be published any more; the last message is named."""
-    topic = await stored(ask)
+    topic = await stored(request)
     return message_id(topic, await topic.terminate())
 
 
-async def terminate_partitions(ask: Ask) -> dict[int, AdminMessageId]:
-    await administration.partitions_of(ask.broker, ask.topic)
-    topics = await each_stored(ask)
+async def terminate_partitions(request: AdminRequest) -> dict[int, AdminMessageId]:
+    await administration.partitions_of(request.broker, request.topic)
+    topics = await each_stored(request)
     return {
         topic.name.partition_index: message_id(topic, await topic.terminate()) for topic in topics
     }
 
 
-async def truncate(ask: Ask) -> None:
+async def truncate(request: AdminRequest) -> None:
     """All subscriptions are at the end, and everything before it is deleted, retained or not."""
-    for topic in await each_stored(ask):
+    for topic in await each_stored(request):
         for subscription in list(topic.subscriptions.values()):
             if subscription.cursor.backlog:
                 subscription.skip_to(topic.ledger.chain.confirmed)
@@ -86,56 +96,56 @@ async def truncate(ask: Ask) -> None:
         await topic.ledger.trim(closed)
 
 
-async def trim(ask: Ask) -> None:
+async def trim(request: AdminRequest) -> None:
     """What nobody needs any more is deleted now, not with the next round."""
-    for topic in await each_stored(ask):
-        await ask.broker.housekeeping.trim(topic)
+    for topic in await each_stored(request):
+        await request.broker.housekeeping.trim(topic)
 
 
 # -- what this server has not ------------------------------------------------------------------
 
 
-async def work_status(ask: Ask) -> LongWork:
-    await each_stored(ask)
+async def work_status(request: AdminRequest) -> LongWork:
+    await each_stored(request)
     return LongWork()
 
 
-async def compact(ask: Ask) -> None:
-    await each_stored(ask)
+async def compact(request: AdminRequest) -> None:
+    await each_stored(request)
     raise not_here("topics are not compacted by this server yet")
 
 
-async def offload(ask: Ask) -> None:
-    await each_stored(ask)
+async def offload(request: AdminRequest) -> None:
+    await each_stored(request)
     raise not_here("ledgers are not offloaded by this server yet")
 
 
 # -- permissions ------------------------------------------------------------------------------
 
 
-async def permissions(ask: Ask) -> dict[str, list[str]]:
+async def permissions(request: AdminRequest) -> dict[str, list[str]]:
     """Those of the namespace, and those of the topic itself."""
-    auth = (await ask.broker.catalog.policies(ask.namespace)).auth_policies
-    return {**auth.namespace_auth, **auth.topic_auth.get(ask.topic.full, {})}
+    auth = (await request.broker.catalog.policies(request.namespace)).auth_policies
+    return {**auth.namespace_auth, **auth.topic_auth.get(request.topic.full, {})}
 
 
-async def grant(ask: Ask) -> None:
-    await _set_actions(ask, await ask.value(list[str]) or [])
+async def grant(request: AdminRequest) -> None:
+    await _set_actions(request, await request.value(list[str]) or [])
 
 
-async def revoke(ask: Ask) -> None:
-    await _set_actions(ask, None)
+async def revoke(request: AdminRequest) -> None:
+    await _set_actions(request, None)
 
 
-async def _set_actions(ask: Ask, actions: list[str] | None) -> None:
-    auth = (await ask.broker.catalog.policies(ask.namespace)).auth_policies
-    roles = dict(auth.topic_auth.get(ask.topic.full, {}))
-    roles.pop(ask.part("role"), None)
+async def _set_actions(request: AdminRequest, actions: list[str] | None) -> None:
+    auth = (await request.broker.catalog.policies(request.namespace)).auth_policies
+    roles = dict(auth.topic_auth.get(request.topic.full, {}))
+    roles.pop(request.part("role"), None)
     if actions is not None:
-        roles[ask.part("role")] = sorted(set(actions))
-    topics = {**auth.topic_auth, ask.topic.full: roles}
+        roles[request.part("role")] = sorted(set(actions))
+    topics = {**auth.topic_auth, request.topic.full: roles}
     await change(
-        ask, auth_policies=AuthPolicies(auth.namespace_auth, topics, auth.subscription_auth)
+        request, auth_policies=AuthPolicies(auth.namespace_auth, topics, auth.subscription_auth)
     )
 
 

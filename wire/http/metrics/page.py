@@ -24,7 +24,6 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Subscription
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import HttpOptions
 from magnetar.wire.http.metrics import kafka_names
 from magnetar.wire.http.metrics.exposition import (
@@ -36,6 +35,7 @@ from magnetar.wire.http.metrics.exposition import (
     pieces,
 )
 from magnetar.wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
@@ -83,11 +83,11 @@ class Families:
         return [topics, *broker, *kafka_names.of_broker(loaded), *self.by_name.values()]
 
 
-async def metrics(ask: Ask) -> Response:
+async def metrics(request: AdminRequest) -> Response:
     """All of it. Never redirected: probes of many suites ask here first."""
-    topics = (await _topics(ask)).whole(ask.broker.settings.cluster)
-    families = [*_broker(ask), *ask.front.extra_metrics(), *topics]
-    written = ask.front.pauses.pieces(_written(families))
+    topics = (await _topics(request)).whole(request.broker.settings.cluster)
+    families = [*_broker(request), *request.front.extra_metrics(), *topics]
+    written = request.front.pauses.pieces(_written(families))
     return StreamingResponse(written, media_type=CONTENT_TYPE)
 
 
@@ -102,23 +102,25 @@ async def _written(families: Iterable[Family]) -> AsyncIterator[str]:
             await trio.lowlevel.checkpoint()
 
 
-def _broker(ask: Ask) -> list[Family]:
-    broker, options = ask.broker, ask.options
+def _broker(request: AdminRequest) -> list[Family]:
+    broker, options = request.broker, request.options
     version = gauge("pulsar_version_info", "What is running")
     labels = (("cluster", broker.settings.cluster), ("version", options.version))
     version.add(1, label_text(labels))
     return [
         version,
-        gauge("magnetar_http_connections", "HTTP connections being served", ask.front.room.served),
+        gauge(
+            "magnetar_http_connections", "HTTP connections being served", request.front.room.served
+        ),
         counter(
             "magnetar_http_connections_refused_total",
             "HTTP connections over the limit",
-            ask.front.room.refused,
+            request.front.room.refused,
         ),
         gauge(
             "magnetar_http_pause_seconds_max",
             "The longest step of an HTTP request since the start",
-            ask.front.pauses.longest_seconds,
+            request.front.pauses.longest_seconds,
         ),
         gauge("magnetar_ready", "1 while writes are taken", float(options.readiness() is None)),
         gauge(
@@ -132,13 +134,13 @@ def _broker(ask: Ask) -> list[Family]:
     ]
 
 
-async def _topics(ask: Ask) -> Families:
+async def _topics(request: AdminRequest) -> Families:
     families = Families()
-    cluster = ask.broker.settings.cluster
-    async for topic in Cooperative(list(ask.broker.topics.values()), TOPICS_PER_REST):
+    cluster = request.broker.settings.cluster
+    async for topic in Cooperative(list(request.broker.topics.values()), TOPICS_PER_REST):
         _topic(families, cluster, topic)
         if topic.stored is not None:
-            _groups(families, ask.options, topic.stored)
+            _groups(families, request.options, topic.stored)
     return families
 
 

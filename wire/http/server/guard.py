@@ -98,9 +98,9 @@ def headers_of(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str | None:
     """Why a request is not answered; None for one that is fine."""
-    asked = headers.get("host", ())
+    request = headers.get("host", ())
     if path.rstrip("/") not in ANYONES:
-        for host in asked:
+        for host in request:
             if not hosts.include(host):
                 return (
                     f"this server does not go by the name {host[:100]!r}: ask for it by its "
@@ -112,19 +112,19 @@ def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str |
         if site.lower() not in OWN_SITES:
             return "a page of another site may do nothing here"
     for origin in headers.get("origin", ()):
-        if not _same_origin(origin, asked):
+        if not _same_origin(origin, request):
             return f"a page of {origin[:100]!r} may do nothing here"
     return None
 
 
-def _same_origin(origin: str, asked: Sequence[str]) -> bool:
+def _same_origin(origin: str, request: Sequence[str]) -> bool:
     """Whether a page with that origin came from the `Host` that is asked now. Its scheme does not
     count: a proxy may have taken TLS off.
     """
     scheme, _, host = origin.lower().partition("://")
     port = {"http": ":80", "https": ":443"}.get(scheme, "")
-    return [host] == [name.lower() for name in asked] or [host] == [
-        name.lower().removesuffix(port) for name in asked if port
+    return [host] == [name.lower() for name in request] or [host] == [
+        name.lower().removesuffix(port) for name in request if port
     ]
 
 

@@ -3,13 +3,13 @@
 import pytest
 from starlette.responses import Response
 
-from magnetar.wire.http.asking import Ask
 from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import answer, mounted, not_here, refusal, routes
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
-async def nothing(_ask: Ask) -> None:
+async def nothing(_ask: AdminRequest) -> None:
     pass
 
 

@@ -10,8 +10,8 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.link.front import Door
-from magnetar.wire.http.asking import BODY_SECONDS_MAX
 from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.request import BODY_SECONDS_MAX
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
 from magnetar.wire.http.stack import application, serve
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting

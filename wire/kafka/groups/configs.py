@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from magnetar.wire.kafka import configs
 from magnetar.wire.kafka.configs import INT32_MAX, Config, ConfigType
 from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
-from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
 from magnetar.wire.kafka.groups.options import GroupOptions
 
 SESSION_MS: Final = "consumer.session.timeout.ms"

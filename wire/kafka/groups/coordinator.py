@@ -38,12 +38,17 @@ from magnetar.wire.kafka.errors import (
     KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.group_record import (
+    AnyStoredGroup,
+    Done,
+    StoredGroup,
+    unheard,
+)
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, resumed
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.store import MemberStore
-from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
-from magnetar.wire.kafka.groups.consumer.words import Topics
+from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
 from magnetar.wire.kafka.groups.memory_budget import GROUP_BYTES, GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, GroupRecord, Records

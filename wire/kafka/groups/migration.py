@@ -7,15 +7,15 @@ one group is the subject of `consumer/classic.py`.
 
 from __future__ import annotations
 
-from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.member import ClassicMember
-from magnetar.wire.kafka.groups.classic.stored import (
+from magnetar.wire.kafka.groups.classic.group_record import (
     KeptMember,
     KeptReader,
     KeptReaders,
     StoredGroup,
 )
+from magnetar.wire.kafka.groups.classic.member import ClassicMember
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.classic import (
     assignment_of,
@@ -24,7 +24,7 @@ from magnetar.wire.kafka.groups.consumer.classic import (
     subscription_of,
 )
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
-from magnetar.wire.kafka.groups.consumer.words import Topics
+from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
 
 
 def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
@@ -52,7 +52,7 @@ def _reader(
     said = subscription_of(request)
     if said is None:
         return None
-    task = embedded.assignment_in(member.assignment)
+    task = consumer_protocol.assignment_in(member.assignment)
     given = task.assigned_partitions if task is not None else ()
     assigned = known(given, topics).difference(taken)
     return KeptReader(
@@ -83,7 +83,7 @@ def moved_back(group: ConsumerGroup) -> StoredGroup:
     assert len(classics) == len(group.members)
     members = []
     for member, classic in classics:
-        said = embedded.subscription(member.names, classic.version)
+        said = consumer_protocol.subscription(member.names, classic.version)
         members.append(
             KeptMember(
                 member_id=member.id,
@@ -98,7 +98,7 @@ def moved_back(group: ConsumerGroup) -> StoredGroup:
         )
     return StoredGroup(
         generation=max(member.epoch for member, _ in classics),
-        protocol_type=embedded.CONSUMER,
+        protocol_type=consumer_protocol.CONSUMER,
         protocol=classics[0][1].protocols[0],
         leader=members[0].member_id,
         members=tuple(members),

@@ -24,7 +24,7 @@ from magnetar.core.kernel.errors import BadVersion, Fenced
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.wire.kafka.errors import POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups import configs
-from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
 

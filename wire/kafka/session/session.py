@@ -24,7 +24,7 @@ from magnetar.wire.kafka.api_keys import FETCH, PRODUCE, ApiKey
 from magnetar.wire.kafka.codec.declare import Response
 from magnetar.wire.kafka.session import rights
 from magnetar.wire.kafka.session.context import Caller, RequestContext
-from magnetar.wire.kafka.session.pending import Pending
+from magnetar.wire.kafka.session.pending_requests import Pending
 from magnetar.wire.kafka.session.produce import produce, single_batch
 from magnetar.wire.kafka.wire import KafkaRequest, KafkaWire, RepeatedProduce
 

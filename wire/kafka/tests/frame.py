@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from magnetar.core.link.large_frame import GatheringNow
+from magnetar.core.link.large_frame import new_large_frame
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.codec.declare import Request
 from magnetar.wire.kafka.codec.encoder import encoder
@@ -28,5 +28,5 @@ def feed_large(wire: KafkaWire, frame: bytes, come: int) -> tuple[int, int]:
     assert wire.feed(begin) == 0
     words, before = wire.body_in(begin)
     assert wire.frame_bytes_wanted == len(frame) - words
-    wire.feed_large(GatheringNow(frame, len(frame) - words, words, before))
+    wire.feed_large(new_large_frame(frame, len(frame) - words, words, before))
     return words, before

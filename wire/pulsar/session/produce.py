@@ -23,9 +23,9 @@ from magnetar.core.topic.restrictions import check_properties
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.session import liveness
-from magnetar.wire.pulsar.session.attached import NOBODY, check_attached
+from magnetar.wire.pulsar.session.attached_producer import AttachedProducer
+from magnetar.wire.pulsar.session.attachment_limit import NOBODY, check_attached
 from magnetar.wire.pulsar.session.lookup import topic_name
-from magnetar.wire.pulsar.session.publishing import AttachedProducer
 
 if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.session import PulsarSession

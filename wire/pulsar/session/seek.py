@@ -41,16 +41,16 @@ async def _seek(session: PulsarSession, event: events.Seek, attached: AttachedCo
 
 async def _target(topic: PersistentTopic, event: events.Seek) -> tuple[Position, PartialAck | None]:
     """The mark-delete position behind which reading begins, and what of the next is done with."""
-    chain, wanted = topic.ledger.chain, event.position
-    if wanted is None:
+    chain, requested = topic.ledger.chain, event.position
+    if requested is None:
         if event.publish_time is None:
             raise Invalid("seek names neither a message id nor a time")
         return mark_before(chain, await find_by_time(topic.ledger, event.publish_time)), None
-    position = (wanted.ledger_id, wanted.entry_id)
+    position = (requested.ledger_id, requested.entry_id)
     mark_delete = mark_before(chain, position)
-    if wanted.ack_mask is None or mark_delete != (position[0], position[1] - 1):
+    if requested.ack_mask is None or mark_delete != (position[0], position[1] - 1):
         return mark_delete, None
-    return mark_delete, (*position, wanted.ack_mask, wanted.batch_size)
+    return mark_delete, (*position, requested.ack_mask, requested.batch_size)
 
 
 async def on_get_last_message_id(session: PulsarSession, event: events.GetLastMessageId) -> None:

@@ -24,9 +24,9 @@ from magnetar.core.link.memory.pauses import PAUSE_PUBLISHES
 from magnetar.wire.pulsar import events, refusals
 from magnetar.wire.pulsar.session import connect, consume, lookup, query, seek, subscribe
 from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
+from magnetar.wire.pulsar.session.attached_producer import AttachedProducer as AttachedProducer
 from magnetar.wire.pulsar.session.produce import HANDLERS as PRODUCE
 from magnetar.wire.pulsar.session.produce import detach_all as detach_producers
-from magnetar.wire.pulsar.session.publishing import AttachedProducer as AttachedProducer
 from magnetar.wire.pulsar.session.requests import Answer, RequestQueue
 from magnetar.wire.pulsar.wire import PulsarWire
 

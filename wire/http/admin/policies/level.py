@@ -19,7 +19,7 @@ from magnetar.core.policy.declaration import Levels, Policy, Scope
 from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
 from magnetar.wire.http.admin.policies.limits import check
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Handler, Table, changing, plain_text
 
 
@@ -29,7 +29,7 @@ class Level(Struct, frozen=True):
     name: Literal["topic", "namespace"]
     here: str
     """The path of one of them."""
-    policies: Callable[[Ask], Awaitable[Any]]
+    policies: Callable[[AdminRequest], Awaitable[Any]]
     """Its record; an error where it does not exist."""
     change: Callable[..., Awaitable[None]]
     """Stores some fields of the record."""
@@ -50,47 +50,47 @@ def handlers(level: Level, policy: Policy, scope: Scope) -> tuple[Handler, Handl
     """Get, set and remove one policy."""
     by_cluster = policy.per_cluster and level.name == "namespace"
 
-    async def get(ask: Ask) -> object:
-        record = await level.policies(ask)
+    async def get(request: AdminRequest) -> object:
+        record = await level.policies(request)
         value = getattr(record, policy.name)
         if by_cluster:
-            value = policy.of_cluster(value, ask.broker.settings.cluster)
-        if level.name == "topic" and ask.flag("applied"):
-            value = await _applied(ask, policy, record)
+            value = policy.of_cluster(value, request.broker.settings.cluster)
+        if level.name == "topic" and request.flag("applied"):
+            value = await _applied(request, policy, record)
         value = scope.unset if value is None else value
         return plain_text(value) if policy.plain and value is not None else value
 
-    async def put(ask: Ask) -> None:
-        value = await _sent(ask, level, policy, scope)
-        check(ask, policy, scope, value)
+    async def put(request: AdminRequest) -> None:
+        value = await _sent(request, level, policy, scope)
+        check(request, policy, scope, value)
         value = policy.absent if value is None else value
         if value is not None and by_cluster:
-            value = {ask.broker.settings.cluster: value}
-        await level.change(ask, **{policy.name: scope.initial if value is None else value})
+            value = {request.broker.settings.cluster: value}
+        await level.change(request, **{policy.name: scope.initial if value is None else value})
 
-    async def remove(ask: Ask) -> None:
-        await level.change(ask, **{policy.name: scope.initial})
+    async def remove(request: AdminRequest) -> None:
+        await level.change(request, **{policy.name: scope.initial})
 
     return get, put, remove
 
 
-async def _sent(ask: Ask, level: Level, policy: Policy, scope: Scope) -> Any:
+async def _sent(request: AdminRequest, level: Level, policy: Policy, scope: Scope) -> Any:
     if policy.plain:
-        return await ask.words()
+        return await request.words()
     for name in scope.paths if level.name == "topic" else ():
-        if ask.text(name):  # some tools send the numbers of topics in the query
-            return ask.number(name, 0)
-    return await ask.value(policy.kind)
+        if request.text(name):  # some tools send the numbers of topics in the query
+            return request.number(name, 0)
+    return await request.value(policy.kind)
 
 
-async def _applied(ask: Ask, policy: Policy, record: Any) -> Any:
+async def _applied(request: AdminRequest, policy: Policy, record: Any) -> Any:
     """The value in force for a topic."""
-    cluster = ask.broker.settings.cluster
-    namespace = await ask.broker.catalog.policies(ask.namespace)
+    cluster = request.broker.settings.cluster
+    namespace = await request.broker.catalog.policies(request.namespace)
     value = policy.decision(record, namespace, cluster)
     if value is not None or not policy.default_shown:
         return value
-    default = getattr(ask.broker.settings.defaults, policy.name, policy.default)
+    default = getattr(request.broker.settings.defaults, policy.name, policy.default)
     return [cluster] if default is OWN_CLUSTER else policy.show(default)
 
 
@@ -98,23 +98,23 @@ async def _applied(ask: Ask, policy: Policy, record: Any) -> Any:
 
 
 def _quotas(level: Level) -> list[tuple[str, str, Handler]]:
-    async def get(ask: Ask) -> object:
-        decided = (await level.policies(ask)).backlog_quotas
-        if level.name == "namespace" or not ask.flag("applied"):
+    async def get(request: AdminRequest) -> object:
+        decided = (await level.policies(request)).backlog_quotas
+        if level.name == "namespace" or not request.flag("applied"):
             return decided
         none = BacklogQuota()  # tools expect both types: -1 is no limit
-        found = (await ask.broker.catalog.effective(ask.topic)).backlog_quotas
+        found = (await request.broker.catalog.effective(request.topic)).backlog_quotas
         return {"destination_storage": none, "message_age": none, **found}
 
-    async def put(ask: Ask) -> None:
-        quota = await ask.json(BacklogQuota)
-        present = (await level.policies(ask)).backlog_quotas
-        await level.change(ask, backlog_quotas={**present, quota_type(ask): quota})
+    async def put(request: AdminRequest) -> None:
+        quota = await request.json(BacklogQuota)
+        present = (await level.policies(request)).backlog_quotas
+        await level.change(request, backlog_quotas={**present, quota_type(request): quota})
 
-    async def remove(ask: Ask) -> None:
-        present = dict((await level.policies(ask)).backlog_quotas)
-        present.pop(quota_type(ask), None)
-        await level.change(ask, backlog_quotas=present)
+    async def remove(request: AdminRequest) -> None:
+        present = dict((await level.policies(request)).backlog_quotas)
+        present.pop(quota_type(request), None)
+        await level.change(request, backlog_quotas=present)
 
     return [
         ("GET", f"{level.here}/backlogQuotaMap", get),
@@ -123,9 +123,9 @@ def _quotas(level: Level) -> list[tuple[str, str, Handler]]:
     ]
 
 
-def quota_type(ask: Ask) -> QuotaType:
+def quota_type(request: AdminRequest) -> QuotaType:
     """Of the request; by size unless it says so."""
     for known in get_args(QuotaType):
-        if known == ask.text("backlogQuotaType", "destination_storage"):
+        if known == request.text("backlogQuotaType", "destination_storage"):
             return known  # type: ignore[no-any-return]
     raise Invalid("backlogQuotaType must be destination_storage or message_age")

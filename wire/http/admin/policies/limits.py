@@ -24,14 +24,14 @@ from magnetar.core.policy.values import (
     QuotaType,
     Retention,
 )
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import not_here
 
 MEBIBYTE: Final = 1024 * 1024
 INT_MAX: Final = (1 << 31) - 1
 
 
-def check(ask: Ask, policy: Policy, scope: Scope, value: Any) -> None:
+def check(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> None:
     """Refuse what this level may not decide."""
     if isinstance(value, int):
         name = scope.paths[0]
@@ -44,7 +44,7 @@ def check(ask: Ask, policy: Policy, scope: Scope, value: Any) -> None:
     if policy.shape is not None:
         value = _read(scope.paths[0], value, policy.shape)
     if policy.name in CHECKS:
-        CHECKS[policy.name](ask, scope, value)
+        CHECKS[policy.name](request, scope, value)
 
 
 def _read(name: str, value: Any, shape: type[Struct]) -> Any:
@@ -55,22 +55,22 @@ def _read(name: str, value: Any, shape: type[Struct]) -> Any:
         raise Invalid(f"the body is no {name}: {error}") from error
 
 
-def _check_types(_ask: Ask, _scope: Scope, sent: list[str]) -> None:
+def _check_types(_ask: AdminRequest, _scope: Scope, sent: list[str]) -> None:
     if not set(sent) <= set(SUBSCRIPTION_TYPES):
         raise Invalid(f"types of subscriptions are {', '.join(SUBSCRIPTION_TYPES)}")
 
 
-def _check_clusters(ask: Ask, _scope: Scope, sent: list[str]) -> None:
-    if set(sent) - {ask.broker.settings.cluster}:
+def _check_clusters(request: AdminRequest, _scope: Scope, sent: list[str]) -> None:
+    if set(sent) - {request.broker.settings.cluster}:
         raise not_here("nothing is replicated to other clusters by this server")
 
 
-def _check_message_size(ask: Ask, scope: Scope, sent: int) -> None:
-    if sent > ask.options.message_bytes_max:
+def _check_message_size(request: AdminRequest, scope: Scope, sent: int) -> None:
+    if sent > request.options.message_bytes_max:
         raise HTTPException(412, scope.negative)
 
 
-def _check_persistence(_ask: Ask, _scope: Scope, sent: Persistence) -> None:
+def _check_persistence(_ask: AdminRequest, _scope: Scope, sent: Persistence) -> None:
     ensemble, write = sent.bookkeeper_ensemble, sent.bookkeeper_write_quorum
     ack = sent.bookkeeper_ack_quorum
     if not ensemble >= write >= ack > 0:
@@ -119,7 +119,7 @@ def check_retention(retention: Retention | None, quotas: Mapping[QuotaType, Back
             raise HTTPException(412, "the backlog quota must be below what retention keeps")
 
 
-CHECKS: Final[Mapping[str, Callable[[Ask, Scope, Any], None]]] = {
+CHECKS: Final[Mapping[str, Callable[[AdminRequest, Scope, Any], None]]] = {
     "auto_topic_creation": lambda _ask, _scope, sent: check_auto_creation(sent),
     "max_message_size": _check_message_size,
     "persistence": _check_persistence,

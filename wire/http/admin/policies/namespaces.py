@@ -12,45 +12,45 @@ from magnetar.core.policy.policies import NamespacePolicies, decode
 from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_auto_creation, check_retention
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, changing
 
 
-def shown(ask: Ask, policies: NamespacePolicies) -> dict[str, Any]:
+def shown(request: AdminRequest, policies: NamespacePolicies) -> dict[str, Any]:
     """All policies of a namespace as tools read them: loose ones only if they are decided."""
-    levels = ask.broker.catalog.levels
+    levels = request.broker.catalog.levels
     loose = {scope.stored for policy, scope in levels.at("namespace") if policy.loose}
     fields = msgspec.to_builtins(policies)
     return {name: value for name, value in fields.items() if value is not None or name not in loose}
 
 
-def taken(ask: Ask, body: Any) -> NamespacePolicies:
+def taken(request: AdminRequest, body: Any) -> NamespacePolicies:
     """All policies of a namespace as tools send them; unknown fields are dropped."""
     if not isinstance(body, dict):
         raise Invalid("policies are a JSON object")
     policies: NamespacePolicies = decode(
-        msgspec.json.encode(body), ask.broker.catalog.levels.namespace
+        msgspec.json.encode(body), request.broker.catalog.levels.namespace
     )
     check_retention(policies.retention, policies.backlog_quotas)
     check_auto_creation(policies.auto_topic_creation)
     return policies
 
 
-async def _policies(ask: Ask) -> NamespacePolicies:
-    return await ask.broker.catalog.policies(ask.namespace)
+async def _policies(request: AdminRequest) -> NamespacePolicies:
+    return await request.broker.catalog.policies(request.namespace)
 
 
-async def change(ask: Ask, **fields: Any) -> None:
+async def change(request: AdminRequest, **fields: Any) -> None:
     """Store some fields of a namespace and let its topics know."""
-    policies = msgspec.structs.replace(await _policies(ask), **fields)
+    policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
-    await ask.broker.catalog.set_policies(ask.namespace, policies)
-    ask.broker.policies_changed(ask.namespace)
+    await request.broker.catalog.set_policies(request.namespace, policies)
+    request.broker.policies_changed(request.namespace)
 
 
-async def _remove_offload_policies(ask: Ask) -> None:
+async def _remove_offload_policies(request: AdminRequest) -> None:
     """Under the path that Apache's own client uses (`NamespacesImpl.java` of 4.2)."""
-    await change(ask, offload_policies=None)
+    await change(request, offload_policies=None)
 
 
 NAMESPACES: Final = Level("namespace", "/{tenant}/{namespace}", _policies, change)

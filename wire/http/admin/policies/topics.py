@@ -15,30 +15,30 @@ from magnetar.core.policy.policies import TopicPolicies
 from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_retention
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, changing
 
 
-async def _policies(ask: Ask) -> TopicPolicies:
+async def _policies(request: AdminRequest) -> TopicPolicies:
     """Of a topic that exists."""
-    name = ask.topic
-    if not await ask.broker.catalog.partitions(name) and not await ask.broker.exists(name):
+    name = request.topic
+    if not await request.broker.catalog.partitions(name) and not await request.broker.exists(name):
         raise TopicNotFound(f"topic {name} does not exist")
-    return await ask.broker.catalog.topic_policies(name)
+    return await request.broker.catalog.topic_policies(name)
 
 
-async def _change(ask: Ask, **fields: Any) -> None:
-    policies = msgspec.structs.replace(await _policies(ask), **fields)
+async def _change(request: AdminRequest, **fields: Any) -> None:
+    policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
-    await ask.broker.catalog.set_topic_policies(ask.topic, policies)
-    ask.broker.policies_changed(ask.topic.namespace)
+    await request.broker.catalog.set_topic_policies(request.topic, policies)
+    request.broker.policies_changed(request.topic.namespace)
 
 
-async def _remove_all(ask: Ask) -> None:
+async def _remove_all(request: AdminRequest) -> None:
     """The topic decides nothing any more."""
-    await _policies(ask)
-    await ask.broker.catalog.set_topic_policies(ask.topic, TopicPolicies())
-    ask.broker.policies_changed(ask.topic.namespace)
+    await _policies(request)
+    await request.broker.catalog.set_topic_policies(request.topic, TopicPolicies())
+    request.broker.policies_changed(request.topic.namespace)
 
 
 TOPICS: Final = Level("topic", "/{tenant}/{namespace}/{topic}", _policies, _change)

@@ -47,6 +47,7 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
 )
 from magnetar.wire.kafka.groups.classic import protocols
+from magnetar.wire.kafka.groups.classic.group_record import Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.classic.member import (
     NEVER,
     ClassicMember,
@@ -60,7 +61,6 @@ from magnetar.wire.kafka.groups.classic.member import (
 from magnetar.wire.kafka.groups.classic.roster import Roster
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules, Round, begun
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState, following
-from magnetar.wire.kafka.groups.classic.stored import Done, StoredGroup, unheard
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 ID_SECONDS: Final = 60.0

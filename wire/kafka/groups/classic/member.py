@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.wire.kafka.errors import REBALANCE_IN_PROGRESS
-from magnetar.wire.kafka.groups.classic.stored import KeptMember
+from magnetar.wire.kafka.groups.classic.group_record import KeptMember
 from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, size_of
 
 NEVER: Final = float("inf")

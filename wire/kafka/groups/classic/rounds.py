@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from magnetar.wire.kafka.groups.classic.stored import Keep
+from magnetar.wire.kafka.groups.classic.group_record import Keep
 
 
 class RebalanceRules(Struct, frozen=True):

@@ -25,7 +25,7 @@ from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, Done, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import AnyStoredGroup, Done, decode, encode
 
 log = logging.getLogger(__name__)
 

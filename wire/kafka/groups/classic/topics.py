@@ -5,7 +5,7 @@ Apart from `protocols`, so that nobody has to import the messages who has no use
 
 from __future__ import annotations
 
-from magnetar.wire.kafka.groups.classic.embedded import CONSUMER, subscription_in
+from magnetar.wire.kafka.groups.classic.consumer_protocol import CONSUMER, subscription_in
 from magnetar.wire.kafka.groups.classic.member import ClassicMember
 
 

@@ -25,22 +25,22 @@ from magnetar.wire.kafka.errors import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic import consumer_protocol
+from magnetar.wire.kafka.groups.classic.group_record import Classic
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.classic.stored import Classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
+from magnetar.wire.kafka.groups.consumer.heartbeat import JOIN, Heartbeat, Topics, by_topic
 from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, MemberState
-from magnetar.wire.kafka.groups.consumer.words import JOIN, Beat, Topics, by_topic
-from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 
 def subscription_of(request: Joining) -> ConsumerSubscription | None:
     """What a member wants, if it is a consumer that says so in words we know."""
-    if request.protocol_type != embedded.CONSUMER or not request.protocols:
+    if request.protocol_type != consumer_protocol.CONSUMER or not request.protocols:
         return None
-    return embedded.subscription_in(request.protocols[0][1])
+    return consumer_protocol.subscription_in(request.protocols[0][1])
 
 
 def join(
@@ -73,7 +73,7 @@ def join(
     member.answer_by = now + member.rebalance_seconds
     return Joined(
         generation=member.epoch,
-        protocol_type=embedded.CONSUMER,
+        protocol_type=consumer_protocol.CONSUMER,
         protocol=request.names[0],
         member_id=member_id,
     )
@@ -92,8 +92,8 @@ def _refusal(group: ConsumerGroup, request: Joining) -> int:
 
 def _beat(
     group: ConsumerGroup, request: Joining, said: ConsumerSubscription, member_id: str, epoch: int
-) -> Beat:
-    return Beat(
+) -> Heartbeat:
+    return Heartbeat(
         member_id=member_id,
         epoch=epoch,
         instance_id=request.instance_id,
@@ -110,7 +110,7 @@ def _beat(
 
 def speaking(request: Joining) -> Classic:
     """How a member speaks that says what it wants in words we know."""
-    version = embedded.version_of(request.protocols[0][1])
+    version = consumer_protocol.version_of(request.protocols[0][1])
     return Classic(tuple(request.names), version, request.session_seconds)
 
 
@@ -131,7 +131,7 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
         return Synced(error_code=code)
     assert member.classic is not None
     protocol = member.classic.protocols[0]
-    spoken = ((request.protocol_type, embedded.CONSUMER), (request.protocol, protocol))
+    spoken = ((request.protocol_type, consumer_protocol.CONSUMER), (request.protocol, protocol))
     if any(named not in (None, right) for named, right in spoken):
         return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
     member.lives(now)
@@ -144,7 +144,7 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
         return Synced(error_code=_to_come_again(member, now))
     member.answer_by = NEVER
     return Synced(
-        protocol_type=embedded.CONSUMER,
+        protocol_type=consumer_protocol.CONSUMER,
         protocol=protocol,
         assignment=assignment_of(group, member.assigned, member.classic),
     )
@@ -154,7 +154,7 @@ def assignment_of(group: ConsumerGroup, partitions: set[Partition], classic: Cla
     """What to read, in the member's own words."""
     names, found = group.topics.names, by_topic(partitions)
     named = {names[topic]: numbers for topic, numbers in found.items() if topic in names}
-    return embedded.assignment(named, classic.version)
+    return consumer_protocol.assignment(named, classic.version)
 
 
 def heartbeat(

@@ -43,18 +43,18 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
 )
-from magnetar.wire.kafka.groups.classic.stored import Classic, KeptReader, KeptReaders
+from magnetar.wire.kafka.groups.classic.group_record import Classic, KeptReader, KeptReaders
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
-from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, MemberState, resumed
-from magnetar.wire.kafka.groups.consumer.words import (
+from magnetar.wire.kafka.groups.consumer.heartbeat import (
     JOIN,
     LEAVE,
     LEAVE_FOR_NOW,
-    Beat,
-    Beaten,
+    Heartbeat,
+    HeartbeatResult,
     Timing,
     Topics,
 )
+from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, MemberState, resumed
 from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, GroupMemory
 
 PARTITION_BYTES: Final = 250
@@ -155,14 +155,14 @@ class ConsumerGroup:
 
     # -- heartbeats ---------------------------------------------------------------------------
 
-    def heartbeat(self, beat: Beat, now: float) -> Beaten:
+    def heartbeat(self, beat: Heartbeat, now: float) -> HeartbeatResult:
         """One call of a member. What it wants has been looked up before (`look`)."""
         code = self._refusal(beat)
         if code != NONE:
-            return Beaten(code, member_id=beat.member_id)
+            return HeartbeatResult(code, member_id=beat.member_id)
         if beat.epoch in (LEAVE, LEAVE_FOR_NOW):
             self._leave(self.members[beat.member_id], beat)
-            return Beaten(member_id=beat.member_id, epoch=beat.epoch)
+            return HeartbeatResult(member_id=beat.member_id, epoch=beat.epoch)
         member = self._joined(beat) if beat.epoch == JOIN else self.members[beat.member_id]
         self.due = 0.0
         call_by = now + (beat.classic or self.timing).session_seconds
@@ -172,14 +172,14 @@ class ConsumerGroup:
         self._reconcile(member, beat.owned, now)
         self.unkept |= before != (member.assigned, member.revoking, member.epoch)
         news = beat.is_full or member.assigned != before[0]
-        return Beaten(
+        return HeartbeatResult(
             member_id=member.id,
             epoch=member.epoch,
             assigned=frozenset(member.assigned) if news else None,
             again_seconds=self.timing.heartbeat_seconds,
         )
 
-    def _refusal(self, beat: Beat) -> int:
+    def _refusal(self, beat: Heartbeat) -> int:
         """Why a heartbeat cannot be, whoever sends it."""
         if self.is_dead:
             return UNKNOWN_MEMBER_ID
@@ -198,7 +198,7 @@ class ConsumerGroup:
             return FENCED_MEMBER_EPOCH
         return NONE if self._room.has(self._growth(member, beat)) else COORDINATOR_NOT_AVAILABLE
 
-    def _refusal_to_join(self, beat: Beat, before: ConsumerMember | None) -> int:
+    def _refusal_to_join(self, beat: Heartbeat, before: ConsumerMember | None) -> int:
         if before is not None and before.id != beat.member_id and not before.is_away:
             return UNRELEASED_INSTANCE_ID
         if before is not None and before.instance_id != beat.instance_id:
@@ -218,7 +218,7 @@ class ConsumerGroup:
 
     # -- coming and going ---------------------------------------------------------------------
 
-    def _joined(self, beat: Beat) -> ConsumerMember:
+    def _joined(self, beat: Heartbeat) -> ConsumerMember:
         """A newcomer, one that begins anew, or a static member that is back."""
         self.unkept = True
         member = self.members.get(beat.member_id)
@@ -251,7 +251,7 @@ class ConsumerGroup:
         if before.id in self.targets:
             self.targets[member.id] = self.targets.pop(before.id)
 
-    def _leave(self, member: ConsumerMember, beat: Beat) -> None:
+    def _leave(self, member: ConsumerMember, beat: Heartbeat) -> None:
         if beat.epoch == LEAVE or member.instance_id is None:
             self.remove(member)
         else:
@@ -336,7 +336,7 @@ class ConsumerGroup:
         """Bytes of memory that members, and what they have, take roughly."""
         return _size_of(self.members.values(), self._seen)
 
-    def _growth(self, member: ConsumerMember | None, beat: Beat) -> int:
+    def _growth(self, member: ConsumerMember | None, beat: Heartbeat) -> int:
         """How many bytes more it would be, at most, after a heartbeat."""
         more = MEMBER_BYTES if member is None else 0
         if beat.names is None and beat.pattern is None:

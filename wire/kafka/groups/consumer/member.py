@@ -15,9 +15,9 @@ import enum
 from collections.abc import Set
 from typing import Final
 
-from magnetar.wire.kafka.groups.classic.stored import Classic, KeptReader
+from magnetar.wire.kafka.groups.classic.group_record import Classic, KeptReader
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
-from magnetar.wire.kafka.groups.consumer.words import LEAVE_FOR_NOW, Beat, Topics
+from magnetar.wire.kafka.groups.consumer.heartbeat import LEAVE_FOR_NOW, Heartbeat, Topics
 
 NEVER: Final = float("inf")
 
@@ -94,7 +94,7 @@ class ConsumerMember:
         """Ids of the topics it subscribes to, of those that are there."""
         return topics.ids_of(self.names | topics.matches.get(self.pattern, frozenset()))
 
-    def hear(self, beat: Beat, call_by: float) -> bool:
+    def hear(self, beat: Heartbeat, call_by: float) -> bool:
         """Take in what has changed; whether that is something about what it wants."""
         self.call_by, self.answer_by = call_by, NEVER
         self.client_id, self.host = beat.client_id, beat.host
@@ -136,7 +136,7 @@ class ConsumerMember:
         if epoch != self.epoch:
             self.previous_epoch, self.epoch = max(self.epoch, 0), epoch
 
-    def knows(self, beat: Beat) -> bool:
+    def knows(self, beat: Heartbeat) -> bool:
         """Whether it is where it should be; it may have missed one answer."""
         if beat.epoch == self.epoch:
             return True

@@ -8,7 +8,7 @@ from magnetar.wire.kafka.configs import check
 from magnetar.wire.kafka.errors import INVALID_CONFIG, KafkaRefusal
 from magnetar.wire.kafka.groups import configs
 from magnetar.wire.kafka.groups.configs import GROUP, HEARTBEAT_MS, SESSION_MS
-from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
 from magnetar.wire.kafka.groups.options import GroupOptions
 
 OPTIONS = GroupOptions()

@@ -18,7 +18,7 @@ from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.classic.store import MemberStore
-from magnetar.wire.kafka.groups.consumer.words import Beat
+from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat
 from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
@@ -170,7 +170,7 @@ async def test_a_group_of_the_newer_protocol_takes_the_place_of_an_empty_one(des
     assert desk.group.leave(first.member_id, None, desk.groups.now()) == errors.NONE
     await desk.groups.expect_consumers("g")
     group = desk.groups.made_consumer("g")
-    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
     group.heartbeat(beat, desk.groups.now())
     await desk.groups.keep(group)
     await desk.restart()
@@ -182,13 +182,13 @@ async def test_a_group_of_the_newer_protocol_takes_the_place_of_an_empty_one(des
 async def test_members_of_the_newer_protocol_go_on_after_a_restart(desk: Desk) -> None:
     await desk.groups.expect_consumers("g")
     group = desk.groups.made_consumer("g")
-    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
     told = group.heartbeat(beat, desk.groups.now())
     await desk.groups.keep(group)
     await desk.restart()
     after = desk.groups.consumer("g")
     assert after is not None
-    again = after.heartbeat(Beat("m", told.epoch), desk.groups.now())
+    again = after.heartbeat(Heartbeat("m", told.epoch), desk.groups.now())
     assert (again.error_code, again.epoch) == (errors.NONE, told.epoch)
     await desk.wait(46)
     assert desk.groups.all() == []
@@ -205,7 +205,7 @@ async def test_nobody_is_told_what_cannot_be_kept(desk: Desk) -> None:
         raise StorageFailed("for now")
 
     put, desk.metadata.put = desk.metadata.put, fails
-    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
     group.heartbeat(beat, desk.groups.now())
     with pytest.raises(StorageFailed):
         await desk.groups.keep(group)
@@ -230,7 +230,7 @@ async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:
         told.append(name)
 
     desk.metadata.put = waits
-    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
     group.heartbeat(beat, desk.groups.now())
     desk.nursery.start_soon(keep, "first")
     await settled()
@@ -260,7 +260,7 @@ async def test_room(desk: Desk) -> None:
 async def test_kinds(desk: Desk) -> None:
     await desk.groups.expect_consumers("g")
     group = desk.groups.made_consumer("g")
-    beat = Beat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
+    beat = Heartbeat("m", 0, rebalance_seconds=1.0, names=frozenset("t"), owned=frozenset())
     assert group.heartbeat(beat, desk.groups.now()).error_code == errors.NONE
     assert desk.groups.find("g") is None
     assert desk.groups.subscribed_topics("g") == {"t"}

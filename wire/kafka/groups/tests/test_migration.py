@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from magnetar.wire.kafka.groups import migration
-from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.group import Group
+from magnetar.wire.kafka.groups.classic.group_record import Classic, KeptMember, StoredGroup
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
-from magnetar.wire.kafka.groups.classic.stored import Classic, KeptMember, StoredGroup
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
+from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat, Timing
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, B, parts
-from magnetar.wire.kafka.groups.consumer.words import Beat, Timing
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 
 def member(name: str, task: bytes, *, instance: str | None = None, version: int = 1) -> KeptMember:
-    said = embedded.subscription({"a", "gone"}, version)
+    said = consumer_protocol.subscription({"a", "gone"}, version)
     return KeptMember(name, instance, "c", "/h", 10.0, 20.0, (("range", said), ("own", said)), task)
 
 
@@ -33,8 +33,8 @@ def newer_group() -> ConsumerGroup:
 
 
 def test_over_and_back() -> None:
-    task = embedded.assignment({"a": [0, 1], "gone": [3]}, 1)
-    rest = embedded.assignment({"a": [2, 3]}, 1)
+    task = consumer_protocol.assignment({"a": [0, 1], "gone": [3]}, 1)
+    rest = consumer_protocol.assignment({"a": [2, 3]}, 1)
     before = classic_group(member("m", task), member("n", rest, instance="i"))
     kept = migration.moved_over(before, THERE)
     assert kept is not None
@@ -51,32 +51,36 @@ def test_over_and_back() -> None:
     assert (back.generation, back.protocol_type, back.leader) == (7, "consumer", "m")
     after = classic_group(*back.members)
     assert after.state is ClassicGroupState.STABLE
-    assert embedded.assignment_in(back.members[0].assignment) == embedded.assignment_in(
-        embedded.assignment({"a": [0, 1]}, 1)
-    )
+    assert consumer_protocol.assignment_in(
+        back.members[0].assignment
+    ) == consumer_protocol.assignment_in(consumer_protocol.assignment({"a": [0, 1]}, 1))
     assert back.members[1] == member("n", rest, instance="i")
 
 
 def test_back_amid_a_change() -> None:
     """One knows of it and one does not: the last to be told has the generation."""
     kept = migration.moved_over(
-        classic_group(member("m", embedded.assignment({"a": [0, 1, 2, 3]}, 0)), member("n", b"")),
+        classic_group(
+            member("m", consumer_protocol.assignment({"a": [0, 1, 2, 3]}, 0)), member("n", b"")
+        ),
         THERE,
     )
     assert kept is not None
     group = newer_group()
     group.resume(kept, 0.0)
-    joins = Beat("x", 0, rebalance_seconds=60.0, names=frozenset("a"), owned=frozenset())
+    joins = Heartbeat("x", 0, rebalance_seconds=60.0, names=frozenset("a"), owned=frozenset())
     group.heartbeat(joins, 0.0)
-    group.heartbeat(Beat("x", -1), 0.0)
+    group.heartbeat(Heartbeat("x", -1), 0.0)
     assert group.is_left_to_classic
-    comes = Beat("n", 7, names=frozenset("ab"), owned=frozenset(), classic=kept.members[1].classic)
+    comes = Heartbeat(
+        "n", 7, names=frozenset("ab"), owned=frozenset(), classic=kept.members[1].classic
+    )
     assert group.heartbeat(comes, 0.0).assigned == parts(B, 0, 1)
     assert migration.moved_back(group).generation == group.epoch > 7
 
 
 def test_of_a_partition_that_two_were_given_one_has_it() -> None:
-    task = embedded.assignment({"a": [0, 1, 2, 3]}, 0)
+    task = consumer_protocol.assignment({"a": [0, 1, 2, 3]}, 0)
     kept = migration.moved_over(classic_group(member("m", task), member("n", task)), THERE)
     assert kept is not None
     assert [one.assigned for one in kept.members] == [ALL, frozenset()]

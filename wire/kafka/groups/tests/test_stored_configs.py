@@ -10,7 +10,7 @@ from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
-from magnetar.wire.kafka.groups.consumer.words import Timing
+from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.kafka.groups.stored_configs import CONFIGS, GROUP_BYTES, Configs, Configured
 

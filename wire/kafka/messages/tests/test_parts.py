@@ -4,15 +4,15 @@ import pytest
 
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.codec.declare import FieldType, Message, fields_of
-from magnetar.wire.kafka.messages import embedded, parts
+from magnetar.wire.kafka.messages import consumer_protocol, parts
 
 SHARED = [
     each for each in vars(parts).values() if getattr(each, "__module__", "") == parts.__name__
 ]
 MESSAGES = [
     *(side for api in APIS.values() for side in api),
-    embedded.ConsumerSubscription,
-    embedded.ConsumerAssignment,
+    consumer_protocol.ConsumerSubscription,
+    consumer_protocol.ConsumerAssignment,
 ]
 
 

@@ -12,7 +12,7 @@ from magnetar.wire.kafka.errors import INCONSISTENT_GROUP_PROTOCOL, KafkaRefusal
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining
 from magnetar.wire.kafka.groups.consumer import classic
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
-from magnetar.wire.kafka.groups.consumer.words import Beat
+from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat
 from magnetar.wire.kafka.groups.coordinator import new_id
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.session.groups.consumer import NAMES_MAX, looked
@@ -32,7 +32,7 @@ async def join(
     try:
         if said is None or len(said.topics) > NAMES_MAX or len(request.names) > PROTOCOLS_MAX:
             raise KafkaRefusal(INCONSISTENT_GROUP_PROTOCOL, "what it wants cannot be understood")
-        wish = Beat(request.member_id, 0, names=frozenset(said.topics))
+        wish = Heartbeat(request.member_id, 0, names=frozenset(said.topics))
         if not await looked(groups, lookups, group, wish) or not group.in_use:
             return None
         joined = classic.join(group, request, said, new_id, groups.now())

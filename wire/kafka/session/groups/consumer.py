@@ -25,9 +25,15 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
+from magnetar.wire.kafka.groups.consumer.heartbeat import (
+    JOIN,
+    LEAVE_FOR_NOW,
+    Heartbeat,
+    HeartbeatResult,
+    by_topic,
+)
 from magnetar.wire.kafka.groups.consumer.member import ConsumerMember
 from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
-from magnetar.wire.kafka.groups.consumer.words import JOIN, LEAVE_FOR_NOW, Beat, Beaten, by_topic
 from magnetar.wire.kafka.groups.offsets import commit_code
 from magnetar.wire.kafka.groups.records import CONSUMER
 from magnetar.wire.kafka.messages.consumer_groups import (
@@ -86,9 +92,9 @@ class ConsumerGroupHandlers:
             _check(request, context.version)
             response = await self._beaten(context, request)
         except KafkaRefusal as error:
-            response = Beaten(error.code, str(error), request.member_id)
+            response = HeartbeatResult(error.code, str(error), request.member_id)
         except BrokerError as error:
-            response = Beaten(commit_code(error), str(error), request.member_id)
+            response = HeartbeatResult(commit_code(error), str(error), request.member_id)
         held = None
         if response.assigned is not None:
             held = HeldAssignment(
@@ -108,7 +114,7 @@ class ConsumerGroupHandlers:
 
     async def _beaten(
         self, context: RequestContext, request: ConsumerGroupHeartbeatRequest
-    ) -> Beaten:
+    ) -> HeartbeatResult:
         groups, beat = self._groups, _beat(context, request)
         await groups.ready(request.group_id)
         if beat.epoch == JOIN:
@@ -134,7 +140,7 @@ class ConsumerGroupHandlers:
             )
         return group
 
-    async def _entered(self, group_id: str, beat: Beat) -> ConsumerGroup:
+    async def _entered(self, group_id: str, beat: Heartbeat) -> ConsumerGroup:
         """The group that somebody is about to join, made if it has to be, and knowing its topics.
 
         It may change its kind while topics are looked up, as others come and go: then once more.
@@ -154,7 +160,7 @@ class ConsumerGroupHandlers:
                 return group
         raise KafkaRefusal(COORDINATOR_NOT_AVAILABLE, "the group changes its kind all the time")
 
-    async def _made_ready(self, group_id: str, beat: Beat) -> None:
+    async def _made_ready(self, group_id: str, beat: Heartbeat) -> None:
         """The first member of the newer protocol is about to join; whoever is in a classic group of
         that name goes on in the new one.
         """
@@ -255,7 +261,7 @@ def _check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
 
 
 async def looked(
-    groups: GroupCoordinator, lookups: Lookups, group: ConsumerGroup, beat: Beat
+    groups: GroupCoordinator, lookups: Lookups, group: ConsumerGroup, beat: Heartbeat
 ) -> bool:
     """Have the group see which topics there are, if it has to; False if it is over meanwhile."""
     while not group.is_dead:
@@ -269,10 +275,10 @@ async def looked(
     return False
 
 
-def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Beat:
+def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Heartbeat:
     names, owned = request.subscribed_topic_names, request.topic_partitions
     waits_ms = request.rebalance_timeout_ms
-    return Beat(
+    return Heartbeat(
         member_id=request.member_id or str(uuid.uuid4()),
         epoch=request.member_epoch,
         instance_id=request.instance_id,
@@ -289,13 +295,13 @@ def _beat(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Be
     )
 
 
-def _topics_of(group: ConsumerGroup, beat: Beat) -> tuple[set[str], set[str]]:
+def _topics_of(group: ConsumerGroup, beat: Heartbeat) -> tuple[set[str], set[str]]:
     """Names and patterns of members, this one's new ones included."""
     patterns = {beat.pattern} if beat.pattern else set()
     return group.names() | (beat.names or set()), group.patterns() | patterns
 
 
-def _is_to_look(group: ConsumerGroup, beat: Beat, now: float) -> bool:
+def _is_to_look(group: ConsumerGroup, beat: Heartbeat, now: float) -> bool:
     if beat.epoch < 0:
         return False
     says = beat.names is not None or bool(beat.pattern)

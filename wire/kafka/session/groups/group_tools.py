@@ -21,7 +21,7 @@ from magnetar.wire.kafka.errors import (
     POLICY_VIOLATION,
     KafkaRefusal,
 )
-from magnetar.wire.kafka.groups.classic.embedded import CONSUMER
+from magnetar.wire.kafka.groups.classic.consumer_protocol import CONSUMER
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.coordinator import kind_of
@@ -30,7 +30,7 @@ from magnetar.wire.kafka.groups.records import CLASSIC
 from magnetar.wire.kafka.groups.records import CONSUMER as NEWER
 from magnetar.wire.kafka.groups.subscriptions import Partition
 from magnetar.wire.kafka.messages.consumer_groups import DescribedConsumerGroup
-from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import (
     DeletedGroup,
     DeleteGroupsRequest,

@@ -41,7 +41,7 @@ from magnetar.wire.kafka.messages.records import (
 )
 from magnetar.wire.kafka.partition.batches import BadRecords, checked, for_the_loop, prepared
 from magnetar.wire.kafka.partition.logs import PartitionLog
-from magnetar.wire.kafka.session.produce.storing import Storing, check_transaction
+from magnetar.wire.kafka.session.produce.batch_append import BatchAppend, check_transaction
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
@@ -316,7 +316,7 @@ class Producing:
             self._handler.connection.end("a batch that wants no answer was not stored")
 
 
-class Part(Storing):
+class Part(BatchAppend):
     """One batch, and what is said of its partition."""
 
     __slots__ = ("partition_response", "producing")

@@ -16,7 +16,7 @@ from magnetar.wire.kafka.hot import answer
 from magnetar.wire.kafka.messages.records import ProducedPartition, ProducedTopic, ProduceResponse
 from magnetar.wire.kafka.partition.batches import checked, for_the_loop
 from magnetar.wire.kafka.partition.logs import PartitionLog
-from magnetar.wire.kafka.session.produce.storing import Storing, check_transaction
+from magnetar.wire.kafka.session.produce.batch_append import BatchAppend, check_transaction
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.session.produce.handler import ProduceHandler
@@ -58,7 +58,7 @@ def begin(handler: ProduceHandler, request: RepeatedProduce) -> bool:
     return True
 
 
-class Single(Storing):
+class Single(BatchAppend):
     """And its answer."""
 
     __slots__ = ("handler", "request", "size")

@@ -26,7 +26,7 @@ from magnetar.wire.kafka.errors import (
     code_of,
 )
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicPartitions
-from magnetar.wire.kafka.messages.places import (
+from magnetar.wire.kafka.messages.reassignments import (
     AlteredDirResult,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

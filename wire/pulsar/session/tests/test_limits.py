@@ -12,7 +12,7 @@ from magnetar.core.policy.policies import NamespacePolicies, TopicPolicies
 from magnetar.core.policy.values import BacklogQuota
 from magnetar.core.topic.restrictions import PROPERTIES_BYTES_MAX
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.session import attached
+from magnetar.wire.pulsar.session import attachment_limit
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, consumer, kinds, published
 from magnetar.wire.pulsar.tests import peer
 
@@ -247,7 +247,7 @@ async def test_what_clients_say_of_themselves_has_an_end(stage: Stage) -> None:
 
 
 async def test_so_many_on_one_connection(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attached, "ATTACHED_MAX", 1)
+    monkeypatch.setattr(attachment_limit, "ATTACHED_MAX", 1)
     client = await stage.player()
     await client.says_one(peer.producer(1, 1, "t"))
     assert (await client.says_one(peer.producer(1, 1, "t"))).kind == "PRODUCER_SUCCESS"

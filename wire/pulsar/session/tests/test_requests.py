@@ -7,7 +7,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
-from magnetar.wire.pulsar.session import attached, requests
+from magnetar.wire.pulsar.session import attachment_limit, requests
 from magnetar.wire.pulsar.session.requests import FREE_MAX, REQUESTS_MAX
 from magnetar.wire.pulsar.session.session import REASSURE_SECONDS
 from magnetar.wire.pulsar.session.tests.conftest import Player, Stage, kinds
@@ -167,7 +167,7 @@ async def test_requests_that_take_long_delay_nobody_for_ever(
 async def test_those_that_are_coming_count_among_those_that_are_attached(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attached, "ATTACHED_MAX", 2)
+    monkeypatch.setattr(attachment_limit, "ATTACHED_MAX", 2)
     client = await stage.player()
     for make in (
         lambda n: peer.subscribe(n, n, "t", f"s{n}"),

@@ -13,8 +13,8 @@ from magnetar.core.kernel.errors import BrokerError, NotCoordinator, StorageFail
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import Versioned
 from magnetar.core.testing.metadata import overwrite
+from magnetar.wire.kafka.groups.classic.group_record import AnyStoredGroup, StoredGroup, encode
 from magnetar.wire.kafka.groups.classic.store import MEMBERS, MemberStore
-from magnetar.wire.kafka.groups.classic.stored import AnyStoredGroup, StoredGroup, encode
 
 
 class Gate(MemoryMetadata):

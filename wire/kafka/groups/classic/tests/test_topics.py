@@ -3,10 +3,10 @@
 import pytest
 
 from magnetar.wire.kafka.codec.encoder import encoder
-from magnetar.wire.kafka.groups.classic.embedded import BYTES_MAX
+from magnetar.wire.kafka.groups.classic.consumer_protocol import BYTES_MAX
 from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
 from magnetar.wire.kafka.groups.classic.topics import subscribed_topics
-from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerSubscription
 
 
 def member(*metadata: bytes, kind: str = "consumer") -> ClassicMember:

@@ -11,7 +11,7 @@ from hypothesis.stateful import rule
 
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.codec.encoder import encoder
-from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.consumer import classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
@@ -24,7 +24,7 @@ from magnetar.wire.kafka.groups.consumer.tests.test_group_properties import (
     Readers,
     Topics,
 )
-from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 CALLED = {A: "a", B: "b"}
@@ -55,7 +55,7 @@ def request(member_id: str, metadata: bytes, **fields: Any) -> Joining:
 
 
 def told_to_read(told: Synced) -> frozenset[Partition]:
-    found = embedded.assignment_in(told.assignment)
+    found = consumer_protocol.assignment_in(told.assignment)
     assert found is not None
     ids = {name: topic for topic, name in CALLED.items()}
     return frozenset(

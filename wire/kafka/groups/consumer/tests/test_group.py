@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
+from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, Timing, Topics
 from magnetar.wire.kafka.groups.consumer.member import MemberState
-from magnetar.wire.kafka.groups.consumer.words import Beat, Beaten, Timing, Topics
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 STABLE = MemberState.STABLE
@@ -51,13 +51,15 @@ class Desk:
     def look(self, topics: Topics) -> None:
         self.group.look(topics, self.now)
 
-    def join(self, member: str, *names: str, instance: str | None = None, **more) -> Beaten:
+    def join(
+        self, member: str, *names: str, instance: str | None = None, **more
+    ) -> HeartbeatResult:
         wanted = frozenset(names or ("a",))
-        beat = Beat(member, 0, instance, None, 60.0, wanted, owned=frozenset(), **more)
+        beat = Heartbeat(member, 0, instance, None, 60.0, wanted, owned=frozenset(), **more)
         return self.group.heartbeat(beat, self.now)
 
-    def beat(self, member: str, epoch: int, owned=None, instance=None, **more) -> Beaten:
-        beat = Beat(member, epoch, instance, owned=owned, **more)
+    def beat(self, member: str, epoch: int, owned=None, instance=None, **more) -> HeartbeatResult:
+        beat = Heartbeat(member, epoch, instance, owned=owned, **more)
         return self.group.heartbeat(beat, self.now)
 
     def wait(self, seconds: float) -> None:
@@ -197,7 +199,7 @@ def test_other_wishes_and_other_partitions() -> None:
 
 def test_patterns() -> None:
     desk = Desk()
-    beat = Beat("m", 0, None, None, 60.0, None, "a|b", owned=frozenset())
+    beat = Heartbeat("m", 0, None, None, 60.0, None, "a|b", owned=frozenset())
     assert desk.group.heartbeat(beat, desk.now).assigned == ALL | parts(B, 0, 1)
     assert (desk.group.patterns(), desk.group.names()) == ({"a|b"}, set())
 

@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.stored import KeptReaders, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import KeptReaders, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
-from magnetar.wire.kafka.groups.consumer.words import (
+from magnetar.wire.kafka.groups.consumer.heartbeat import (
     JOIN,
     LEAVE,
     LEAVE_FOR_NOW,
-    Beat,
-    Beaten,
+    Heartbeat,
+    HeartbeatResult,
     Timing,
     Topics,
 )
@@ -84,10 +84,10 @@ class Readers(RuleBasedStateMachine):
         else:
             reader.hear(told)
 
-    def _heard(self, reader: Reader, epoch: int) -> Beaten:
+    def _heard(self, reader: Reader, epoch: int) -> HeartbeatResult:
         said = reader.says_all or epoch == JOIN
         self.group.look(Topics({"a": A, "b": B}, dict(self.sizes)), self.now)
-        beat = Beat(
+        beat = Heartbeat(
             reader.id,
             epoch,
             reader.instance_id,

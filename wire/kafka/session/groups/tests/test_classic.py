@@ -9,7 +9,7 @@ from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.basics import FindCoordinatorRequest
-from magnetar.wire.kafka.messages.embedded import ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,

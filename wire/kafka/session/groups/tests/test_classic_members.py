@@ -7,7 +7,7 @@ from typing import Any
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
-from magnetar.wire.kafka.groups.classic import embedded
+from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.messages.groups import (
     HeartbeatRequest,
@@ -36,7 +36,7 @@ class Older:
 
     async def come(self, *names: str, session_ms: int = 10_000) -> Any:
         self.reads = {}
-        said = embedded.subscription(names or ("t",), 1)
+        said = consumer_protocol.subscription(names or ("t",), 1)
         for _ in range(2):
             request = JoinGroupRequest(
                 group_id="g",
@@ -65,7 +65,7 @@ class Older:
             assignments=[SyncAssignment(member_id=m, assignment=t) for m, t in tasks.items()],
         )
         told = await self.client.hears(request, 5)
-        task = embedded.assignment_in(told.assignment)
+        task = consumer_protocol.assignment_in(told.assignment)
         if task is not None:
             self.reads = {one.topic: one.partitions for one in task.assigned_partitions}
         return told
@@ -97,7 +97,7 @@ async def alone(stage: Stage) -> Older:
     """The only member of a classic group, which reads four partitions."""
     one = Older(await stage.client())
     assert (await one.come()).leader == one.id
-    await one.ask(**{one.id: embedded.assignment({"t": [0, 1, 2, 3]}, 1)})
+    await one.ask(**{one.id: consumer_protocol.assignment({"t": [0, 1, 2, 3]}, 1)})
     assert await one.live() == errors.NONE
     return one
 
@@ -127,7 +127,7 @@ async def test_over_and_back(stage: Stage) -> None:
     assert await kind(stage) == ("classic", "PreparingRebalance")
     assert await older.live() == errors.REBALANCE_IN_PROGRESS
     assert (await older.come()).leader == older.id
-    task = embedded.assignment({"t": [0, 1, 2, 3]}, 1)
+    task = consumer_protocol.assignment({"t": [0, 1, 2, 3]}, 1)
     assert (await older.ask(**{older.id: task})).assignment == task
     assert await kind(stage) == ("classic", "Stable")
 
@@ -266,7 +266,7 @@ async def test_what_is_too_much(stage: Stage) -> None:
     await newer.join("t")
     request = join("m")
     request.protocols = [
-        JoinProtocol(name=str(n), metadata=embedded.subscription({"t"}, 0))
+        JoinProtocol(name=str(n), metadata=consumer_protocol.subscription({"t"}, 0))
         for n in range(PROTOCOLS_MAX + 1)
     ]
     assert (await other.hears(request)).error_code == errors.INCONSISTENT_GROUP_PROTOCOL

@@ -12,7 +12,7 @@ from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.conftest import Client, Stage
-from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,

@@ -6,7 +6,7 @@ from magnetar.core.testing.broker import running
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.parts import TopicPartitions
-from magnetar.wire.kafka.messages.places import (
+from magnetar.wire.kafka.messages.reassignments import (
     AlteredDir,
     AlteredDirTopic,
     AlterPartitionReassignmentsRequest,

@@ -12,7 +12,7 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import not_here
 
 
@@ -43,26 +43,26 @@ def message_id(topic: Topic, position: Position) -> AdminMessageId:
     return AdminMessageId(position[0], position[1], topic.name.partition_index)
 
 
-async def one(ask: Ask) -> Topic:
+async def one(request: AdminRequest) -> Topic:
     """The one topic of that name; 405 for a partitioned one."""
-    if await ask.partitioned():
-        raise not_here(f"{ask.topic} is partitioned: ask for one of its partitions")
-    return await ask.broker.topic(ask.topic, create=False)
+    if await request.partitioned():
+        raise not_here(f"{request.topic} is partitioned: ask for one of its partitions")
+    return await request.broker.topic(request.topic, create=False)
 
 
-async def stored(ask: Ask) -> PersistentTopic:
+async def stored(request: AdminRequest) -> PersistentTopic:
     """The one persistent topic of that name; 405 for any other."""
-    return persistent(await one(ask))
+    return persistent(await one(request))
 
 
-async def each(ask: Ask) -> list[Topic]:
+async def each(request: AdminRequest) -> list[Topic]:
     """All partitions, or the one topic."""
-    return await administration.loaded(ask.broker, ask.topic)
+    return await administration.loaded(request.broker, request.topic)
 
 
-async def each_stored(ask: Ask) -> list[PersistentTopic]:
+async def each_stored(request: AdminRequest) -> list[PersistentTopic]:
     """All partitions, or the one topic; 405 for those that store nothing."""
-    return [persistent(topic) for topic in await each(ask)]
+    return [persistent(topic) for topic in await each(request)]
 
 
 def persistent(topic: Topic) -> PersistentTopic:

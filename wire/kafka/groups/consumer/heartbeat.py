@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.wire.kafka.errors import NONE
-from magnetar.wire.kafka.groups.classic.stored import Classic
+from magnetar.wire.kafka.groups.classic.group_record import Classic
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 
 JOIN: Final = 0
@@ -17,7 +17,7 @@ LEAVE_FOR_NOW: Final = -2
 """Epochs of heartbeats that are not just signs of life."""
 
 
-class Beat(Struct, frozen=True):
+class Heartbeat(Struct, frozen=True):
     """A heartbeat. None for what has not changed since the last one."""
 
     member_id: str
@@ -45,7 +45,7 @@ class Beat(Struct, frozen=True):
         return self.epoch == JOIN or (wants and said)
 
 
-class Beaten(Struct, frozen=True):
+class HeartbeatResult(Struct, frozen=True):
     """What a heartbeat is answered."""
 
     error_code: int = NONE

@@ -7,12 +7,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from magnetar.core.kernel.errors import Invalid, InvalidName
-from magnetar.wire.http.asking import DISCONNECTED, Ask, plain
 from magnetar.wire.http.front import HttpFront
+from magnetar.wire.http.request import DISCONNECTED, AdminRequest, plain
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor
 
 
-def ask_of(visitor: Visitor, messages: list[Any], query: bytes = b"", **params: str) -> Ask:
+def ask_of(
+    visitor: Visitor, messages: list[Any], query: bytes = b"", **params: str
+) -> AdminRequest:
     """A request whose body comes as `messages`."""
     parts = iter(messages)
 
@@ -28,7 +30,7 @@ def ask_of(visitor: Visitor, messages: list[Any], query: bytes = b"", **params: 
         "headers": [],
         "path_params": params,
     }
-    return Ask(HttpFront(visitor.broker, OPTIONS, tuple), Request(scope, receive))
+    return AdminRequest(HttpFront(visitor.broker, OPTIONS, tuple), Request(scope, receive))
 
 
 async def test_paths_are_decoded_once(visitor: Visitor) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from magnetar.core.kernel.errors import SubscriptionNotFound
-from magnetar.wire.http.admin.reaching import Target, having, message_id, subscription_of
+from magnetar.wire.http.admin.topic_lookup import Target, having, message_id, subscription_of
 from magnetar.wire.http.tests.visitor import Visitor
 
 

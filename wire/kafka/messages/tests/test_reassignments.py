@@ -2,10 +2,10 @@
 
 import pytest
 
-from magnetar.wire.kafka.messages import places
+from magnetar.wire.kafka.messages import reassignments
 from magnetar.wire.kafka.messages.tests.oracle import check, name_of, versions_of
 
 
-@pytest.mark.parametrize(("api", "side", "version"), versions_of(places), ids=name_of)
+@pytest.mark.parametrize(("api", "side", "version"), versions_of(reassignments), ids=name_of)
 def test_others_read_and_write_the_same(api, side, version):
     check(api, side, version)

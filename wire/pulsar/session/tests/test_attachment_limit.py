@@ -5,8 +5,8 @@ import gc
 import pytest
 
 from magnetar.core.kernel.errors import NotAllowed
-from magnetar.wire.pulsar.session import consume, publishing
-from magnetar.wire.pulsar.session.attached import ATTACHED_MAX, check_attached
+from magnetar.wire.pulsar.session import attached_producer, consume
+from magnetar.wire.pulsar.session.attachment_limit import ATTACHED_MAX, check_attached
 from magnetar.wire.pulsar.session.tests.conftest import Stage
 from magnetar.wire.pulsar.tests import peer
 
@@ -19,7 +19,7 @@ def test_the_last_place_and_none_behind_it() -> None:
 
 def attached_here() -> int:
     """How many there are in this process, whether anybody knows them or not."""
-    kinds = (publishing.AttachedProducer, consume.AttachedConsumer)
+    kinds = (attached_producer.AttachedProducer, consume.AttachedConsumer)
     return sum(isinstance(each, kinds) for each in gc.get_objects())
 
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 
 from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.codec.encoder import encoder
-from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.tests.oracle import (
     FEW,
     compare_nulls_with_kio,

@@ -1,6 +1,6 @@
 """What is kept of a group comes back as it was."""
 
-from magnetar.wire.kafka.groups.classic.stored import KeptMember, StoredGroup, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import KeptMember, StoredGroup, decode, encode
 
 
 def test_round_trip() -> None:

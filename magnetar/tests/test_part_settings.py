@@ -8,8 +8,7 @@ from magnetar.core.broker.broker import BrokerSettings
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.policy.values import BacklogQuota
-from magnetar.settings import SETTINGS, load
-from magnetar.shares import (
+from magnetar.part_settings import (
     bookie_settings,
     broker_settings,
     kafka_options,
@@ -17,6 +16,7 @@ from magnetar.shares import (
     pulsar_options,
     roll_limits,
 )
+from magnetar.settings import SETTINGS, load
 from magnetar.wire.kafka.front import KafkaOptions
 from magnetar.wire.kafka.groups.options import GroupOptions
 from magnetar.wire.pulsar.replies import Address

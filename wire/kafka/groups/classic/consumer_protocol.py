@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from magnetar.core.kernel.errors import WireError
 from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.codec.encoder import encoder
-from magnetar.wire.kafka.messages.embedded import ConsumerAssignment, ConsumerSubscription
+from magnetar.wire.kafka.messages.consumer_protocol import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 CONSUMER: Final = "consumer"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse
 
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
 
 DOCS: Final = "https://pulsar.apache.org/docs/"
@@ -35,17 +35,17 @@ Documentation is in the folder <code>docs</code> beside this server's source.</p
 """
 
 
-async def landing(ask: Ask) -> object:
+async def landing(request: AdminRequest) -> object:
     """For whoever prefers HTML, as browsers do; JSON for curl and programs."""
-    told = _told(ask)
-    if "text/html" not in ask.request.headers.get("accept", ""):
-        return told
-    doors = "".join(_row(name, where) for name, where in told["listeners"].items())
+    response = _told(request)
+    if "text/html" not in request.request.headers.get("accept", ""):
+        return response
+    doors = "".join(_row(name, where) for name, where in response["listeners"].items())
     links = "".join(f'<li><a href="{path}">{path}</a>: {text}</li>' for path, text in LINKS)
     return HTMLResponse(
         PAGE.format(
-            version=escape(told["version"]),
-            state=escape(told["trouble"] or "It takes writes."),
+            version=escape(response["version"]),
+            state=escape(response["trouble"] or "It takes writes."),
             doors=doors,
             links=links,
             docs=DOCS,
@@ -57,8 +57,8 @@ async def landing(ask: Ask) -> object:
     )
 
 
-def _told(ask: Ask) -> dict[str, Any]:
-    options = ask.options
+def _told(request: AdminRequest) -> dict[str, Any]:
+    options = request.options
     listeners = {
         "pulsar": options.broker_url,
         "pulsar_tls": options.broker_url_tls,

@@ -4,7 +4,7 @@ import random
 from collections import deque
 
 from magnetar.wire.kafka.api_keys import ApiKey
-from magnetar.wire.kafka.session.pending import Pending
+from magnetar.wire.kafka.session.pending_requests import Pending
 from magnetar.wire.kafka.wire import KafkaRequest
 
 

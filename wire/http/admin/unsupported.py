@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import NotHere, Table
 
 ANY: Final = "GET PUT POST DELETE"
@@ -20,16 +20,16 @@ def _refuses(reason: str) -> Table:
     return [(ANY, "", refuse), (ANY, "/{rest:path}", refuse)]
 
 
-async def no_schema(_ask: Ask) -> None:
+async def no_schema(_ask: AdminRequest) -> None:
     raise HTTPException(404, "the topic has no schema")
 
 
-async def no_bookies(_ask: Ask) -> dict[str, Any]:
+async def no_bookies(_ask: AdminRequest) -> dict[str, Any]:
     """Storage is inside this process, not on bookies that anybody could place on racks."""
     return {}
 
 
-async def all_bookies(_ask: Ask) -> dict[str, Any]:
+async def all_bookies(_ask: AdminRequest) -> dict[str, Any]:
     return {"bookies": []}
 
 

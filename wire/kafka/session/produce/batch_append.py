@@ -41,7 +41,7 @@ def check_transaction(coordinator: Coordinator, log: PartitionLog, header: Batch
         raise KafkaRefusal(INVALID_TXN_STATE, "this producer has a transaction open here")
 
 
-class Storing:
+class BatchAppend:
     """One batch; whoever has to tell of it says how."""
 
     __slots__ = ("header", "log", "now_ms", "remembered")

@@ -20,9 +20,9 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import NamespaceName, TopicName, check_subscription
 from magnetar.core.policy.policies import decode
+from magnetar.wire.http.advertised_address import as_reached
 from magnetar.wire.http.front import HttpFront, HttpOptions
 from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM
-from magnetar.wire.http.reached import as_reached
 
 Kind = TypeVar("Kind")
 
@@ -35,7 +35,7 @@ DISCONNECTED: Final = 499
 """Nobody will see it: the client has gone before its request was whole."""
 
 
-class Ask:
+class AdminRequest:
     """See the module's docstring."""
 
     __slots__ = ("_body", "_taken", "front", "request")

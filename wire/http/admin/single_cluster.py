@@ -14,42 +14,42 @@ from starlette.exceptions import HTTPException
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.errors import NotFound
 from magnetar.core.kernel.names import TopicName
-from magnetar.wire.http.admin.reaching import each_stored, having
-from magnetar.wire.http.asking import Ask
+from magnetar.wire.http.admin.topic_lookup import each_stored, having
 from magnetar.wire.http.lookup import check_bundle
+from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Handler, Table, not_here
 
 
 def refuses(reason: str) -> Handler:
     """405, whatever is asked."""
 
-    async def refuse(_ask: Ask) -> None:
+    async def refuse(_ask: AdminRequest) -> None:
         raise not_here(reason)
 
     return refuse
 
 
-async def nothing(ask: Ask) -> None:
+async def nothing(request: AdminRequest) -> None:
     """Not set, or removed: nobody could have set it."""
-    if "namespace" in ask.request.path_params:
-        await ask.broker.catalog.policies(ask.namespace)
+    if "namespace" in request.request.path_params:
+        await request.broker.catalog.policies(request.namespace)
 
 
 # -- clusters ----------------------------------------------------------------------------------
 
 
-async def not_migrated(ask: Ask) -> dict[str, object]:
-    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+async def not_migrated(request: AdminRequest) -> dict[str, object]:
+    await request.broker.catalog.get_cluster(request.part("cluster"))
     return {"migrated": False}
 
 
-async def nobody(ask: Ask) -> list[str]:
-    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+async def nobody(request: AdminRequest) -> list[str]:
+    await request.broker.catalog.get_cluster(request.part("cluster"))
     return []
 
 
-async def none_such(ask: Ask) -> None:
-    await ask.broker.catalog.get_cluster(ask.part("cluster"))
+async def none_such(request: AdminRequest) -> None:
+    await request.broker.catalog.get_cluster(request.part("cluster"))
     raise NotFound("there is nothing of that name: this cluster has one broker")
 
 
@@ -69,22 +69,22 @@ CLUSTERS: Final[Table] = (
 # -- namespaces --------------------------------------------------------------------------------
 
 
-async def no_affinity(ask: Ask) -> None:
-    await nothing(ask)
+async def no_affinity(request: AdminRequest) -> None:
+    await nothing(request)
     raise HTTPException(404, "no bookies are preferred: storage is inside this server")
 
 
-async def hash_positions(ask: Ask) -> dict[str, Any]:
+async def hash_positions(admin_request: AdminRequest) -> dict[str, Any]:
     """Where topics fall in the hash space of their namespace."""
-    check_bundle(ask)
-    await ask.broker.catalog.policies(ask.namespace)
-    asked = ",".join(ask.texts("topics")).split(",")
-    names = [TopicName.parse(name).full for name in asked if name]
+    check_bundle(admin_request)
+    await admin_request.broker.catalog.policies(admin_request.namespace)
+    request = ",".join(admin_request.texts("topics")).split(",")
+    names = [TopicName.parse(name).full for name in request if name]
     if not names:
-        names = await topics_of(ask.broker, ask.namespace)
+        names = await topics_of(admin_request.broker, admin_request.namespace)
     return {
-        "namespace": str(ask.namespace),
-        "bundle": ask.part("bundle"),
+        "namespace": str(admin_request.namespace),
+        "bundle": admin_request.part("bundle"),
         "hashPositions": {name: zlib.crc32(name.encode()) for name in names},
     }
 
@@ -109,19 +109,19 @@ NAMESPACES: Final[Table] = (
 # -- topics ------------------------------------------------------------------------------------
 
 
-async def no_topics(_ask: Ask) -> list[str]:
+async def no_topics(_ask: AdminRequest) -> list[str]:
     return []
 
 
-async def replicated(ask: Ask) -> dict[str, bool]:
+async def replicated(request: AdminRequest) -> dict[str, bool]:
     """By topic: whether the subscription follows its namesakes elsewhere."""
-    found = having(await each_stored(ask), ask.subscription)
+    found = having(await each_stored(request), request.subscription)
     return {topic.name.full: subscription.replicated for topic, subscription in found}
 
 
-async def set_replicated(ask: Ask) -> None:
-    found = having(await each_stored(ask), ask.subscription)
-    if await ask.value(bool):
+async def set_replicated(request: AdminRequest) -> None:
+    found = having(await each_stored(request), request.subscription)
+    if await request.value(bool):
         raise not_here("there are no other clusters here that a subscription could be kept in")
     for _topic, subscription in found:
         subscription.replicated = False
