@@ -111,15 +111,16 @@ class PersistentTopic:
         """Open the ledger and every durable subscription."""
         await self.ledger.open()
         self.created_ms = self.ledger.created_ms or self.created_ms
-        names = map(unquote, await self.env.storage.metadata.children(self.ledger.path))
+        names = list(map(unquote, await self.env.storage.metadata.children(self.ledger.path)))
+        stored = DEDUPLICATION in names
         for name in names:
             if name == DEDUPLICATION:
-                self.deduplication.stored = True
                 continue
             cursor = Cursor(self.env.storage, self.ledger, name, (-1, -1), durable=True)
             await cursor.open()
             self._add(cursor)
-        await self._turn_deduplication()
+        await self.deduplication.load(on=self.policies.deduplication, stored=stored)
+        self._set_looks()
         await self.transactions.load()
         self._set_rates()
         remember(self.producers, self.ledger)
@@ -163,7 +164,7 @@ class PersistentTopic:
         )
         self.subscriptions[cursor.name] = subscription
         self._set_rates_of(subscription)
-        self.ledger.tailed = True
+        self.ledger.cache_tail(True)
         return subscription
 
     def _set_roll(self) -> None:
@@ -171,7 +172,7 @@ class PersistentTopic:
         compaction = self.policies.compaction
         lag_ms = -1 if compaction is None else compaction.max_lag_ms
         usual, policy = self.env.storage.roll, self.policies.ledger_limits
-        self.ledger.roll_limits = effective_limits(usual, policy, lag_ms)
+        self.ledger.limit_ledgers(effective_limits(usual, policy, lag_ms))
 
     def set_policies(self, policies: Effective) -> None:
         """What was decided has changed, for those who are here as well."""
@@ -180,12 +181,15 @@ class PersistentTopic:
         for subscription in self.subscriptions.values():
             subscription.set_limits(limits_of(policies), policies.max_unacked_per_consumer)
         self._set_rates()
-        self.looks_at_messages = self.deduplication.on or policies.checks_messages
+        self._set_looks()
         if policies.deduplication is not self.deduplication.on:
             self.env.spawn(self._change_deduplication)
 
     async def _turn_deduplication(self) -> None:
         await self.deduplication.turn(on=self.policies.deduplication)
+        self._set_looks()
+
+    def _set_looks(self) -> None:
         self.looks_at_messages = self.deduplication.on or self.policies.checks_messages
 
     async def _change_deduplication(self) -> None:
@@ -310,7 +314,7 @@ class PersistentTopic:
     def watch(self, news: Callable[[], None]) -> None:
         """Have `news` called whenever more may be read, until `unwatch`: for readers by index."""
         self._watchers.append(news)
-        self.ledger.tailed = True
+        self.ledger.cache_tail(True)
 
     def unwatch(self, news: Callable[[], None]) -> None:
         self._watchers.remove(news)
@@ -443,7 +447,7 @@ class PersistentTopic:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
             self.outflow_before = self.outflow_before.plus(subscription.outflow())
-            self.ledger.tailed = bool(self.subscriptions)
+            self.ledger.cache_tail(bool(self.subscriptions))
 
     def keep(self, subscription: PersistentSubscription) -> None:
         """A reader is about to seek: its cursor waits a while for it to come back."""

@@ -45,7 +45,7 @@ from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list import CREATED, LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
 from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
-from magnetar.core.ledger.log.trim import should_roll
+from magnetar.core.ledger.log.trim import RollLimits, should_roll
 from magnetar.core.ledger.read.losses import DAMAGE, Losses
 from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
@@ -108,8 +108,8 @@ class ManagedLedger:
         self.writes = WriteStatistics()
         self.transactions = TransactionIndex()
         self.folds: list[Fold[Any]] = []  # whose state is derived from it
-        self.roll_limits = storage.roll
-        self.tailed = False  # whether anybody reads close behind: only then is the tail cached
+        self._roll_limits = storage.roll
+        self._tailed = False  # whether anybody reads close behind: only then is the tail cached
         self.times, self.losses = Times(self), Losses(self)
         self._storage = storage
         self._advanced = advanced
@@ -287,7 +287,7 @@ class ManagedLedger:
         self.entries_added += entries
         now = self._storage.clock.monotonic()
         self.writes.stored(entries, append.size, now - append.began, now - append.written)
-        if self.tailed and self.state is not CLOSED:
+        if self._tailed and self.state is not CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
         self._telling = append
@@ -302,7 +302,7 @@ class ManagedLedger:
             self._begin_roll()
 
     def _is_full(self, segment: Segment) -> bool:
-        roll = self.roll_limits
+        roll = self._roll_limits
         if segment.entries < roll.entries_max and self._writer is not None:
             segment.size = self._writer.length
             if segment.size < roll.bytes_max:
@@ -423,7 +423,7 @@ class ManagedLedger:
         if self.state is LogState.WRITING and self.chain.segments[-1].entries:
             segment = self.chain.segments[-1]
             age_ms = self._storage.clock.wall_ms() - segment.begun_ms
-            if should_roll(self.roll_limits, segment.entries, segment.size, age_ms):
+            if should_roll(self._roll_limits, segment.entries, segment.size, age_ms):
                 await self.roll()
 
     async def roll(self) -> None:
@@ -438,6 +438,14 @@ class ManagedLedger:
     async def set_property(self, key: str, value: str) -> None:
         """Store a property of the whole log (the topic's epoch, for one)."""
         await self.ledgers.set_property(key, value)
+
+    def cache_tail(self, readers: bool) -> None:
+        """Whether somebody reads close behind what is written, so that the tail is cached."""
+        self._tailed = readers
+
+    def limit_ledgers(self, limits: RollLimits) -> None:
+        """How large and how old the ledger being written may become, from now on."""
+        self._roll_limits = limits
 
     @property
     def mixed(self) -> bool:

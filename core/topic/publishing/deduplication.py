@@ -32,7 +32,7 @@ class Deduplication:
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
         self.sequences: ProducerSequences | None = None
         """Present while it is on."""
-        self.stored = False
+        self._stored = False
         """There is a snapshot from before the topic was loaded."""
         self._fold: Fold[dict[str, int]] | None = None
         self._storage = storage
@@ -45,12 +45,17 @@ class Deduplication:
     def on(self) -> bool:
         return self.sequences is not None
 
+    async def load(self, *, on: bool, stored: bool) -> None:
+        """The topic is loaded; `stored` if there is a snapshot from before."""
+        self._stored = stored
+        await self.turn(on=on)
+
     async def turn(self, *, on: bool) -> None:
         """On or off."""
         if on and self._fold is None:
             sequences = ProducerSequences()
             fold = self._new_fold(sequences)
-            if self.stored:
+            if self._stored:
                 await fold.load()
             else:
                 await fold.begin()
@@ -58,10 +63,10 @@ class Deduplication:
         elif not on:
             if self._fold is not None:
                 await self._fold.delete()
-            elif self.stored:
+            elif self._stored:
                 await self._new_fold(ProducerSequences()).delete()
             self._fold = self.sequences = None
-        self.stored = False
+        self._stored = False
 
     def _new_fold(self, sequences: ProducerSequences) -> Fold[dict[str, int]]:
         snapshots = CursorSnapshots(self._storage, self._ledger, CURSOR)

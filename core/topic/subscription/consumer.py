@@ -151,6 +151,7 @@ class Consumer:
     """See the module's docstring."""
 
     __slots__ = (
+        "_dispatch_limit",
         "blocked",
         "bytes_out",
         "chunks_out",
@@ -171,7 +172,6 @@ class Consumer:
         "request",
         "sink",
         "subscription",
-        "toll",
         "unacked",
         "unacked_max",
         "withheld",
@@ -184,8 +184,7 @@ class Consumer:
         self.request = request
         self.sink = sink
         self.subscription: Subscription | None = None
-        self.toll: DispatchLimit | None = None
-        """What its subscription's dispatch rates are counted by, if there are any."""
+        self._dispatch_limit: DispatchLimit | None = None
         self.epoch = request.epoch
         self.permits = 0
         self.withheld = 0
@@ -234,6 +233,10 @@ class Consumer:
         else:
             self.permits += permits
 
+    def set_dispatch_limit(self, limit: DispatchLimit | None) -> None:
+        """What its subscription's dispatch rates are counted by, if there are any."""
+        self._dispatch_limit = limit
+
     def hold(self, messages: int) -> None:
         """So many more messages are delivered and not acknowledged; at the limit, block."""
         self.unacked += messages
@@ -278,8 +281,8 @@ class Consumer:
         self.entries_out += len(part.payloads)
         self.bytes_out += size
         self.chunks_out.note(part, size)
-        if self.toll is not None:
-            self.toll.spend(messages, size)
+        if self._dispatch_limit is not None:
+            self._dispatch_limit.spend(messages, size)
         self.last_consumed_ms = now_ms
         self.first_sent_ms = self.first_sent_ms or now_ms
         if redeliveries is not None:

@@ -1,9 +1,9 @@
 """Dispatch rates: how far a dispatcher may go now, and who wakes it when it may go on.
 
-A subscription has at most one toll, for its own rate and that of its topic; one without limits has
-none, and pays nothing. Delivered entries are paid for where they are delivered (`Consumer.send`).
+A subscription has at most one `DispatchLimit`, for its own rate and that of its topic; without
+rates it has none, and pays nothing. Delivered entries are paid for by `Consumer.send`.
 
-Invariant: while the toll stops its dispatcher, one task waits to have somebody look again.
+Invariant: while the limit stops its dispatcher, one task waits to have somebody look again.
 """
 
 from __future__ import annotations

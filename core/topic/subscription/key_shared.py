@@ -55,7 +55,7 @@ class KeyedDispatcher:
         mode: Mode,
     ) -> None:
         self.consumers: list[Consumer] = []
-        self.toll: DispatchLimit | None = None
+        self._limit: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
         self._hashes: dict[Position, int] = {}
@@ -84,6 +84,9 @@ class KeyedDispatcher:
         self._held.reform()
         if not self.consumers:
             self.stop()
+
+    def set_dispatch_limit(self, limit: DispatchLimit | None) -> None:
+        self._limit = limit
 
     def stop(self) -> None:
         """Nobody is here any more."""
@@ -148,8 +151,8 @@ class KeyedDispatcher:
         whole, start = found
         look = min(LOOK_ENTRIES_MAX, permits + self._room, self.out.delays_left)
         stop = min(start + look, len(whole.payloads))
-        if self.toll is not None:
-            stop = self.toll.stop(whole, start, stop)
+        if self._limit is not None:
+            stop = self._limit.stop(whole, start, stop)
         return whole.part(start, stop) if stop > start else None
 
     @property
@@ -210,8 +213,8 @@ class KeyedDispatcher:
     def _send_run(self, consumer: Consumer, whole: Slice, start: int) -> int:
         """Deliver what waits for this consumer from there on, in one piece, if it may go now."""
         stop = affordable(whole, start, min(consumer.permits, LOOK_ENTRIES_MAX))
-        if self.toll is not None:
-            stop = self.toll.stop(whole, start, stop)
+        if self._limit is not None:
+            stop = self._limit.stop(whole, start, stop)
         hashes = self._held.take_run(consumer, stop - start)
         part = whole.part(start, start + len(hashes))
         self._send(consumer, part, hashes)

@@ -45,7 +45,7 @@ class SharedDispatcher:
         look: Callable[[], None],
     ) -> None:
         self.consumers: list[Consumer] = []
-        self.toll: DispatchLimit | None = None
+        self._limit: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._replay = Replay()
         self.out = Outstanding(cursor, env, limits, look, self._replay)
@@ -69,6 +69,9 @@ class SharedDispatcher:
         self.out.redeliver(consumer, None)
         if not self.consumers:
             self.stop()
+
+    def set_dispatch_limit(self, limit: DispatchLimit | None) -> None:
+        self._limit = limit
 
     def stop(self) -> None:
         """Nobody is here any more."""
@@ -103,8 +106,8 @@ class SharedDispatcher:
                 if self._ledger.terminated:
                     self._end.tell(self.consumers)
                 return False
-            if self.toll is not None:
-                work = work.part(0, self.toll.stop(work, 0, len(work.payloads)))
+            if self._limit is not None:
+                work = work.part(0, self._limit.stop(work, 0, len(work.payloads)))
                 if not work.payloads:
                     return False
             budget -= sum(map(len, work.payloads))

@@ -44,7 +44,7 @@ class SingleDispatcher:
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
         self.failover = failover
-        self.toll: DispatchLimit | None = None
+        self._limit: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._cursor = cursor
         self._ledger = ledger
@@ -66,6 +66,9 @@ class SingleDispatcher:
             self.active = None
             self.rewind()
         self._choose()
+
+    def set_dispatch_limit(self, limit: DispatchLimit | None) -> None:
+        self._limit = limit
 
     def stop(self) -> None:
         """Everybody is sent away at once: nobody becomes active on the way out."""
@@ -107,8 +110,8 @@ class SingleDispatcher:
                 return False
             whole, start = found
             stop = affordable(whole, start, consumer.permits)
-            if self.toll is not None:
-                stop = self.toll.stop(whole, start, stop)
+            if self._limit is not None:
+                stop = self._limit.stop(whole, start, stop)
                 if stop == start:
                     return False
             self.read = (whole.ledger_id, whole.first_entry + stop)

@@ -51,7 +51,6 @@ class Dispatcher(Protocol):
     """How consumers are served; see `single_active.py` and `shared.py`."""
 
     consumers: list[Consumer]
-    toll: DispatchLimit | None
 
     @property
     def unacked(self) -> int: ...
@@ -65,6 +64,8 @@ class Dispatcher(Protocol):
     def stop(self) -> None: ...
 
     def set_limits(self, limits: SharedLimits) -> None: ...
+
+    def set_dispatch_limit(self, limit: DispatchLimit | None) -> None: ...
 
     def dispatch(self) -> bool: ...
 
@@ -108,7 +109,7 @@ class PersistentSubscription:
         self._ledger = ledger
         self._limits = limits
         self._throttle: Throttle | None = None
-        self._toll: DispatchLimit | None = None
+        self._dispatch_limit: DispatchLimit | None = None
 
     @property
     def kind(self) -> str:
@@ -142,7 +143,8 @@ class PersistentSubscription:
         dispatcher.attach(consumer)
         self.dispatcher, self.type = dispatcher, kind
         consumer.subscription = self
-        consumer.toll = dispatcher.toll = self._toll
+        dispatcher.set_dispatch_limit(self._dispatch_limit)
+        consumer.set_dispatch_limit(self._dispatch_limit)
         self.cursor.used(self._env.clock.wall_ms())
         self.look()
 
@@ -227,13 +229,15 @@ class PersistentSubscription:
         now = self._env.clock.monotonic()
         self._throttle = throttle_for(own, self._throttle, now, inflow)
         throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
-        if throttles == (self._toll.throttles if self._toll is not None else ()):
+        if throttles == (
+            self._dispatch_limit.throttles if self._dispatch_limit is not None else ()
+        ):
             return
-        self._toll = DispatchLimit(throttles, self._env, self.look) if throttles else None
+        self._dispatch_limit = DispatchLimit(throttles, self._env, self.look) if throttles else None
         if self.dispatcher is not None:
-            self.dispatcher.toll = self._toll
+            self.dispatcher.set_dispatch_limit(self._dispatch_limit)
             for consumer in self.consumers:
-                consumer.toll = self._toll
+                consumer.set_dispatch_limit(self._dispatch_limit)
             self.look()
 
     # -- the four verbs of a consumer ---------------------------------------------------------

@@ -136,7 +136,7 @@ async def test_unsubscribe(desk: Bench) -> None:
         await topic.unsubscribe("s", force=False)
     await topic.unsubscribe("s", force=True)
     assert a.told == ["closed"]
-    assert not topic.ledger.tailed
+    assert not topic.ledger._tailed
     assert (await desk.topic()).subscriptions == {}
     with pytest.raises(SubscriptionNotFound):
         await topic.unsubscribe("s", force=True)

@@ -454,7 +454,7 @@ async def test_the_tail_is_cached_while_anybody_reads_close_behind(at_once: Benc
     ledger = await at_once.ledger()
     await stored(ledger, b"1")
     assert ledger.cached((0, 0)) is None
-    ledger.tailed = True
+    ledger.cache_tail(True)
     await stored(ledger, b"2")
     found = ledger.cached((0, 1))
     assert found is not None

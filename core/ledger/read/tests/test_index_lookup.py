@@ -29,7 +29,7 @@ async def entry_at(ledger: ManagedLedger, position: tuple[int, int]) -> int:
 async def test_every_message_is_found(tailed: bool) -> None:
     async with bench(NO_AGE) as made:
         ledger = await made.ledger()
-        ledger.tailed = tailed
+        ledger.cache_tail(tailed)
         for place, count in enumerate(COUNTS):
             ledger.append([b"%d" % place], [count], Told())
             await settled()

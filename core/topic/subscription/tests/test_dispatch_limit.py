@@ -107,8 +107,7 @@ async def test_a_rate_comes_and_goes_with_the_policy(
 ) -> None:
     topic = await desk.topic()
     client = await attached(topic, kind)
-    assert topic.subscriptions["s"].dispatcher is not None
-    assert topic.subscriptions["s"].dispatcher.toll is None
+    assert topic.subscriptions["s"]._dispatch_limit is None
     slow = await desk.topic("slow", subscription_dispatch_rate=RateLimit(1))
     topic.set_policies(slow.policies)
     await published(desk, topic, 10)
@@ -129,7 +128,7 @@ async def test_nobody_waits_twice(desk: Bench, autojump_clock: MockClock) -> Non
     for _ in range(20):
         client.flow(1)
         await desk.dispatch()
-    toll = topic.subscriptions["s"].dispatcher.toll  # type: ignore[union-attr]  # there is one
-    assert toll is not None
-    assert toll._waiting
+    limit = topic.subscriptions["s"]._dispatch_limit
+    assert limit is not None
+    assert limit._waiting
     assert len(client.take()) == 1

@@ -19,7 +19,7 @@ def nothing(*_hidden: int) -> None:
 
 async def test_the_cache_answers_at_once(desk: Bench) -> None:
     topic = await desk.topic()
-    topic.ledger.tailed = True
+    topic.ledger.cache_tail(True)
     (place,) = await desk.published(topic, b"x")
     arrived: list[int] = []
     source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1), nothing)
