@@ -302,5 +302,6 @@ def _decided(value: Any) -> Any:
 
 
 def encode(policies: Struct) -> bytes:
-    """As JSON, in Pulsar's names."""
-    return msgspec.json.encode(policies)
+    """As JSON, in Pulsar's names; a field that is not there is null to all who read it."""
+    fields = msgspec.to_builtins(policies)
+    return msgspec.json.encode({name: value for name, value in fields.items() if value is not None})
