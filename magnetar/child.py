@@ -63,7 +63,7 @@ class Standalone:
     """One server, which may be killed, stopped and started again on the same ports and data."""
 
     def __init__(self, tables: dict[str, dict[str, Any]], data_dir: Path | None) -> None:
-        load(write_tables(tables), "magnetar.standalone()")  # a mistake is told before any start
+        load(write_tables(tables), "magnetar.standalone()")  # a mistake shows before any start
         self._tables = tables
         self._given_data_dir = data_dir
         self._folder: Folder | None = None
@@ -100,7 +100,7 @@ class Standalone:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What Kafka's clients want to be told by that name."""
+        """What Kafka's clients call it."""
         return str(self._ready["kafka"])
 
     @property

@@ -9,7 +9,7 @@ stored and answered, cursors are saved), every peer hears its answers, storage c
 storage that fails for good ends the process: what it acknowledged is safe, and what it would
 acknowledge from then on might not be.
 
-The link is made first: storage reports its writes to it, and the broker its work. It is told of
+The link is made first: storage reports its writes to it, and the broker its work. It gets
 both by one call (`Link.serve`), before any front is opened. Which fronts there are is in
 `fronts.py`.
 """
@@ -60,7 +60,8 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         parts = Parts(settings, doors, link, store, broker, SpareFiles().lent)
         with ExitStack() as closed:
             async with trio.open_nursery() as nursery:
-                # First of all: the journal reports its writes to it, and whoever starts may write.
+                # First of all: the journal reports its writes to it, and a front that starts may
+                # write.
                 await nursery.start(link.run)
                 await nursery.start(broker.run)
                 fronts = make_fronts(parts)

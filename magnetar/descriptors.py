@@ -47,7 +47,7 @@ def raise_limit() -> int:
 
 
 def connections_within(files: int, requested: int) -> int:
-    """How many of the `wanted` connections to take where so many files may be open; -1: any."""
+    """How many of the requested connections to take where so many files may be open; -1: any."""
     if files < 0 or requested <= files - OTHER_FILES:
         return requested
     room = max(files - OTHER_FILES, (files - OTHER_FILES_MIN) // 2, 1)

@@ -1,6 +1,6 @@
 """Temporary folders of `magnetar.standalone()` that do not outlive their owners for long.
 
-A process that is killed removes nothing. So whoever makes such a folder holds a lock on a file in
+A process that is killed removes nothing. So the maker of such a folder holds a lock on a file in
 it, and so does the server in it, which inherits the lock; when both are gone, however they went,
 the system has let go of it, and the next owner on this machine sweeps the folder away.
 

@@ -33,7 +33,7 @@ BLOCK_BYTES: Final = 16 * 1024 * 1024
 
 
 def keep_what_is_freed() -> bool:
-    """Returns whether the C library has been told."""
+    """Returns whether the C library has taken the setting."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -6,4 +6,4 @@ below the composition root does not know this class: `magnetar` translates at th
 
 
 class OperatorError(Exception):
-    """Its text is the whole sentence; whoever catches it at the top prints that alone."""
+    """Its text is the whole sentence, which is printed alone."""

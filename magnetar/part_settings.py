@@ -143,7 +143,7 @@ def http_options(
 
 
 def _advertised(scheme: str, settings: Settings, address: str | None) -> str:
-    """The address that clients are told: by name, if there is one to tell."""
+    """The address for clients: by name, if there is one."""
     if address is None:
         return ""
     host, _, port = address.rpartition(":")

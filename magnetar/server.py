@@ -2,8 +2,9 @@
 
     start -> `compose.serve` -> ready (log, ready file) -> a signal -> drain -> exit 0
 
-Exit codes: 0 told to stop and drained; 1 our own failure, with a traceback; 2 the operator's, with
-a sentence; 128 + n when signal n came a second time. What is served is `compose`'s.
+Exit codes: 0 stopped by a signal, and drained; 1 our own failure, with a traceback; 2 the
+operator's, with a sentence; 128 + n when signal n came a second time. What is served is
+`compose`'s.
 
 Invariant: from the first signal on the process ends within `limits.drain_seconds` and a little
 more, whatever hangs: if need be the kernel's alarm kills it.
@@ -56,7 +57,7 @@ def run(
     stop_at_eof: bool = False,
     serve: Serve = compose.serve,
 ) -> int:
-    """Serve until told to stop; the exit code. `OperatorError` for what the operator can mend.
+    """Serve until a signal; returns the exit code. `OperatorError` for what the operator can mend.
 
     `config` is the file that settings were read from, for the log.
     """
@@ -78,7 +79,7 @@ def run(
                 trio.run(_serve, settings, stopping, serve)
             finally:
                 remove_ready_file(ready_file)
-    except BaseException as error:  # the top: it is told here or nowhere
+    except BaseException as error:  # the top: it is logged here or nowhere
         fault = _operators_fault(error)
         if fault is not None:
             raise fault from None
@@ -94,7 +95,7 @@ class Stopping:
     def __init__(self, drain_seconds: float, ready_file: str) -> None:
         self.drain_seconds = drain_seconds
         self.ready_file = ready_file
-        self.asked = False
+        self.stopping = False
         self._stop: trio.Event | None = None
         self._token: trio.lowlevel.TrioToken | None = None
 
@@ -112,14 +113,14 @@ class Stopping:
         self.ask()
 
     def attach(self, stop: trio.Event) -> None:
-        """From now on there is a loop to be told; a request may already have come."""
+        """From now on there is a loop to stop; a signal may already have come."""
         self._stop = stop
         self._token = trio.lowlevel.current_trio_token()
-        if self.asked:
+        if self.stopping:
             stop.set()
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+        if self.stopping:
             with suppress(OperatorError):  # it stays, then; this goes
                 remove_ready_file(self.ready_file)
             os._exit(128 + number)
@@ -131,13 +132,13 @@ class Stopping:
 
     def ask(self) -> None:
         """Called from a signal handler or a thread."""
-        self.asked = True
+        self.stopping = True
         signal.setitimer(signal.ITIMER_REAL, self.drain_seconds + GRACE_SECONDS)
         if self._token is not None and self._stop is not None:
             try:
                 self._token.run_sync_soon(self._stop.set)
             except trio.RunFinishedError:
-                log.debug("asked to stop after the end")
+                log.debug("a signal to stop came after the end")
 
 
 def has_terminal() -> bool:
@@ -150,7 +151,7 @@ def has_terminal() -> bool:
 
 
 def _stay(_number: int, _frame: FrameType | None) -> None:
-    """Daemons are told so to read their configuration again; this one has nothing to read again,
+    """SIGHUP has daemons read their configuration again; this one has nothing to read again,
     and the default, to die at once, is not what anybody means.
     """
     log.warning("SIGHUP: nothing is read again while this server runs; it goes on")

@@ -47,7 +47,7 @@ async def _last_entry(store: MetadataStore, ledger_id: int) -> int:
 
 
 async def remove(store: MetadataStore, ledger_id: int) -> None:
-    """Delete the metadata of a ledger, whatever it says and whoever changes it meanwhile."""
+    """Delete the metadata of a ledger, whatever it says and however it changes meanwhile."""
     path = ledger_metadata.path_of(ledger_id)
     while (found := await store.get(path)) is not None:
         try:

@@ -1,9 +1,9 @@
 """The ledger client: LedgerStore over a link to each bookie. Quorums are 1/1/1 so far.
 
-Theory of recovery. Whoever opens with `recover` says so in the metadata (IN_RECOVERY), so that the
-old writer cannot close; fences, so that it cannot add; takes the last entry that is there for the
-end, since with one bookie whatever was acknowledged is there; and closes the ledger at it. Every
-metadata write is conditional, so of two recoveries one closes and the other sees that.
+Theory of recovery. A client that opens with `recover` says so in the metadata (IN_RECOVERY), so
+that the old writer cannot close; fences, so that it cannot add; takes the last entry that is there
+for the end, since with one bookie whatever was acknowledged is there; and closes the ledger at it.
+Every metadata write is conditional, so of two recoveries one closes and the other sees that.
 """
 
 from __future__ import annotations

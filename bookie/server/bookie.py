@@ -287,6 +287,7 @@ class Bookie:
                 return None
             if ledger_id in self._checkpointer.deleted:
                 raise LedgerNotFound(f"ledger {ledger_id} is deleted")
+            # a promise: recovery takes it for never written (BP-46), so damage is another error
             raise EntryNotFound(f"there is no entry {ledger_id}:{first}")
         self.counters.from_disk += 1
         self._read_cache.put(run)

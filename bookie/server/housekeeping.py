@@ -52,7 +52,7 @@ class Flusher:
         self._later: deque[Callable[[], None]] = deque()
 
     def begin_group(self) -> None:
-        """Whoever calls this calls `flush_group` before the loop turns: nobody need be woken."""
+        """The caller calls `flush_group` before the loop turns: no task has to be woken."""
         self._held = True
 
     def flush_group(self) -> None:

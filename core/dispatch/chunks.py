@@ -2,7 +2,8 @@
 
 Whoever gets the first chunk gets the others too, even beyond its permits, since nobody else could
 use them. A later chunk whose first one nobody was given is an orphan: unless the first still waits
-to be delivered again, its message can never be put together, and the caller acknowledges it.
+to be delivered again, its message can never be put together, and the caller acknowledges it
+(`SharedConsumerAssignor.java` of Pulsar does the same).
 
 Invariant: at most `MESSAGES_OPEN_MAX` unfinished messages are remembered; the oldest goes first.
 """

@@ -3,9 +3,10 @@
 Theory. A key's hash has an owner (see `selectors.py`). When consumers come and go, hashes change
 hands, and then the old owner may still hold messages of a key that the new one must not get yet.
 Ordered delivery rests on one rule: **all entries of a hash that are out are out to one consumer,
-its holder.** While there is a holder other than the owner, the hash is *draining* and nobody gets
-more of it; when the holder has given everything back (acknowledged, returned, or left), the
-owner goes on. If the hash returns to its holder before that, delivery simply goes on.
+its holder** (`DrainingHashesTracker.java` of Pulsar 4). While there is a holder other than the
+owner, the hash is *draining* and nobody gets more of it; when the holder has given everything back
+(acknowledged, returned, or left), the owner goes on. If the hash returns to its holder before that,
+delivery simply goes on.
 
 The second rule keeps order within a hash: an entry must not overtake an earlier one that waits to
 be delivered again, nor one that was held back a moment ago.

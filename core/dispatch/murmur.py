@@ -1,4 +1,5 @@
-"""MurmurHash3 in its 32-bit form, seed 0, made non-negative: the hash clients and brokers agree on.
+"""MurmurHash3 in its 32-bit form, seed 0, made non-negative: the hash clients and brokers agree on
+(`StickyKeyConsumerSelectorUtils.java`).
 
 Pure. Keys of messages repeat, so short ones are remembered; long ones are not, as they would fill
 memory with whatever a client sends. Nobody has keys of more than a thousand bytes but who wants to

@@ -1,6 +1,6 @@
 """Who comes in: the sockets that listen, and how many may come, in all and from one address.
 
-A connection beyond a limit is accepted all the same where its protocol can say why it is not wanted
+A connection beyond a limit is accepted all the same where its protocol can say why it is refused
 (`Refusal.EXPLAINED`), and waits for its peer's first words; those who wait so are few, and do not
 count. Any other is closed at once.
 
@@ -158,12 +158,12 @@ class Accepting:
             del self._per_address[host]
 
     def displaced_by(self, connection: Connection) -> list[Connection]:
-        """Who has to go first, if this one is to hear why it is not wanted."""
+        """Which has to go first, if this one is to hear why it is refused."""
         if not connection.refusal:
             return []
         surplus = len(self._refusing) + 1 - max(self._limits.refusals_max, 1)
         return list(islice(self._refusing, max(surplus, 0)))
 
     def overdue(self, now: float) -> list[Connection]:
-        """Whose time to hear why it is not wanted is over."""
+        """Those whose time to hear why they are refused is over."""
         return [one for one, deadline in self._refusing.items() if deadline <= now]

@@ -18,7 +18,7 @@ class Backend(Protocol):
     """The broker. Plain calls, once for each sweep."""
 
     def dispatch(self) -> None:
-        """Deliver to the subscriptions that asked for a look."""
+        """Deliver to the subscriptions that have work."""
         ...
 
     def store(self) -> None:

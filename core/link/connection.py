@@ -86,13 +86,13 @@ class Connection:
         self.outbox: list[bytes] = []
         self.outbox_bytes = 0
         self.packed_bytes = 0
-        """Packed since the last flush, as far as whoever packed it has said (`packed`)."""
+        """Bytes packed since the last flush, as reported by `packed`."""
         self.taken_bytes = 0
         """Of what had to wait for it."""
         self.given_bytes = 0
         """Packed for it unasked, and as answers that count."""
         self.passed_by = False
-        """Dispatch is to be told when it has taken what waits for it."""
+        """Dispatch is called when the peer has taken what waits for it."""
         self.paused = 0
         """Reasons not to read (`pauses.py`)."""
         self.interest = READ
@@ -131,7 +131,7 @@ class Connection:
 
     @property
     def congested(self) -> bool:
-        """Whoever sends of his own accord (dispatch) stops while this is true, and is told when it
+        """Dispatch, which sends unasked, stops while this is true, and is called when it
         is not any more (`Session.relieved`).
         """
         outgoing = self.link.outgoing
@@ -155,7 +155,7 @@ class Connection:
 
     @property
     def takes_too_little(self) -> bool:
-        """It gets no more answers until it takes those it has; then it is told (`relieved`)."""
+        """It gets no more answers until it takes those it has; then `relieved` is called."""
         if self._backed_up:
             self.passed_by = True
         return self._backed_up
@@ -186,7 +186,7 @@ class Connection:
         self.touch()
 
     def share(self) -> int:
-        """How large an answer it may have; 0 for none yet, and it is told when (`relieved`)."""
+        """How large an answer it may have; 0 for none yet: `relieved` is called then."""
         if self.fd < 0:
             return 0
         outgoing = self.link.outgoing
@@ -240,7 +240,7 @@ class Connection:
 
     def has_answered(self, size: int) -> None:
         """It needs that no more."""
-        self.link.incoming.asked -= size
+        self.link.incoming.requested -= size
 
     def complain(self, kind: str, text: str) -> None:
         """Have it logged that this peer did something wrong; not each time, if it goes on so."""
@@ -388,7 +388,7 @@ class Connection:
         self._farewell = None
 
     def _settle_pressure(self, was_congested: bool) -> None:
-        """Whoever held back may go on, and so may reading, if the peer has taken enough."""
+        """Senders that held back go on, and so does reading, if the peer has taken enough."""
         if (was_congested and not self._backed_up) or (self.passed_by and not self.outbox):
             self.passed_by = False
             self.session.relieved()

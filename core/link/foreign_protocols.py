@@ -1,7 +1,8 @@
 """Who speaks another protocol than the one at this door, and what is said to them. Pure.
 
-HTTP is what people try first: a browser, curl, a monitor's probe. It is told where HTTP is spoken.
-A TLS handshake at a plain port is only named in the log: its client would not read plain words.
+HTTP is what people try first: a browser, curl, a monitor's probe. It is answered with the address
+where HTTP is spoken. A TLS handshake at a plain port is only named in the log: its client would not
+read plain words.
 """
 
 from __future__ import annotations

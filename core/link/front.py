@@ -62,7 +62,7 @@ class Front(Port):
 
     @property
     def listeners(self) -> Sequence[Listener]:
-        """Where the link is to accept for it; asked once, after `open`."""
+        """Where the link accepts for it; called once, after `open`."""
         ...
 
     async def open(self) -> None:

@@ -1,9 +1,9 @@
-"""Who says nothing, and who takes nothing of what waits for it: they are asked, and then closed.
+"""Keep-alive: a peer that is silent, or takes nothing of what waits, is pinged and then closed.
 
 Silent for one span a peer is pinged, for two closed. A session may allow more, but for a peer that
 has said nothing that makes sense: one span after it came it is closed, whatever bytes it sent.
 
-A peer that is not read (because it does not read, or was asked to wait) cannot be heard: it is
+A peer that is not read (because it does not read, or has to wait) cannot be heard: it is
 judged by whether it takes what is sent.
 
 Invariant: every connection is looked at once in a span. All spans are equal, so a queue in order of

@@ -1,6 +1,6 @@
 """A frame that is larger than the shared buffer, on its way: it is received where it stays.
 
-Some bytes may be left free in front of it, for whoever will store it behind some of his own.
+Some bytes may be left free in front of it, for a header that it will be stored behind.
 
 The twin in `compiled.pyx` receives into the very bytes that are handed on, and neither fills its
 room with zeros nor copies what has come: not when it grows, and not when something is put before

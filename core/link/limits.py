@@ -17,7 +17,8 @@ class LinkLimits(Struct, frozen=True):
     connections_per_address_max: int = 0
     """From one address, 0 for no limit: as above."""
     refusals_max: int = 64
-    """Connections beyond the limit that wait to be told so: the oldest is closed for the next."""
+    """Connections beyond the limit that wait for their refusal: the oldest is closed for the next.
+    """
     refusal_seconds: float = 5.0
     """How long each of them may wait for its peer's first words."""
     receive_bytes: int = 256 * 1024
@@ -26,7 +27,7 @@ class LinkLimits(Struct, frozen=True):
     """Waiting for one peer: it is not read, and dispatch passes it by, until it has drained."""
     silence_seconds: float = 30.0
     """Without a byte from a peer: it is pinged; after a second such span it is closed. A session
-    may allow more. A peer that has asked for nothing after one span is closed."""
+    may allow more. A peer without a request after one span is closed."""
     unread_seconds: float = 120.0
     """Without taking a byte of what waits for it, a peer is closed."""
     sending_bytes_max: int = 64 * MEBIBYTE
@@ -38,4 +39,4 @@ class LinkLimits(Struct, frozen=True):
     storing_bytes_per_connection_max: int = 16 * MEBIBYTE
     """The same of one connection, which is not read for so long."""
     stalled_seconds: float = 2.0
-    """While others wait for memory, whoever holds some and does not move for so long is closed."""
+    """While others wait for memory, a peer that holds some and is idle for so long is closed."""

@@ -5,7 +5,7 @@ what was still on its way to that peer: receipts, and the reason why it is sent 
 side is shut first, and what still comes is read into one shared buffer and forgotten, until the
 peer closes too or its time is over.
 
-This is no connection any more: its session has been told that it is closed.
+This is no connection any more: its session knows that it is closed.
 
 Invariant: each socket in here is watched for READ, and closed when it leaves.
 """

@@ -12,7 +12,7 @@ itself for a moment, in a second sweep: that spares a turn of trio, a sixth of w
 costs. Where more is always under way there is no rest, and nothing to spare.
 
 Work that arrives from outside a sweep (a journal group is synced, a task answered a request) ends
-in `settle` too: whoever brings many results calls it once after the last; a lone `touch` schedules
+in `settle` too: a caller with many results calls it once after the last; a lone `touch` schedules
 it.
 
 Limits: bytes received in one sweep (`pace.py`, so that a fire-hose waits its turn), bytes waiting
@@ -20,10 +20,10 @@ for one peer, connections in all and per address, silence. What happens at each 
 `LinkLimits`. What all peers together may hold in memory is kept by `inbound.py` and `outbound.py`.
 
 Who comes in, and who is one too many, is up to `acceptor.py`. An end in good order
-(`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`linger.py`); whoever
-is broken, silent or not wanted any more is dropped at once.
+(`Connection.end`, `stop`) sends what is packed and lets the peer hear it (`linger.py`); a broken,
+silent or unwelcome peer is dropped at once.
 
-It is made first, because storage and broker report to it, and it is told of them once (`serve`),
+It is made first, because storage and broker report to it, and it gets them once (`serve`),
 before anybody may connect.
 
 Invariant: only the loop touches sockets, and no connection is read while it is paused.
@@ -116,7 +116,7 @@ class Link:
         self.holds_writers = False
         """Connections that bring storage work are not read: it has too much, or too much is on its
         way to it."""
-        self._asked_much = False
+        self._requests_high = False
         self._bytes_received = self._sweeps = 0
         self._longest_pause = 0.0
 
@@ -166,7 +166,7 @@ class Link:
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             task_status.started()
-            self.settle()  # for whoever asked before
+            self.settle()  # for those that are due already
             nursery.start_soon(self._look_around)
             try:
                 was_due = False
@@ -207,7 +207,7 @@ class Link:
         size = min(self._pace.share(len(ready)), self.limits.receive_bytes)
         if self.incoming.tight:
             size = min(size, LARGE_BYTES_TIGHT)
-        self._asked_much = self.incoming.asked_much
+        self._requests_high = self.incoming.requests_high
         for fd, readiness in ready:
             connection = self._connections.get(fd)
             if connection is None:
@@ -309,7 +309,7 @@ class Link:
         try:
             if partial.large is None:
                 left = partial.left
-                if self._asked_much and not partial.proven:
+                if self._requests_high and not partial.proven:
                     size = min(size, ASKING_BYTES)
                 if partial.large_bytes:
                     expects, size = True, EXPECTED_BYTES
@@ -410,7 +410,7 @@ class Link:
         log.debug("%s: connected to %s", accepted.peer, accepted.listener.door.name)
 
     def drop(self, connection: Connection, reason: str) -> None:
-        """Close at once; the session is told."""
+        """Close at once; the session hears of it."""
         if connection.fd < 0:
             return
         self.poller.forget(connection.fd)
@@ -418,7 +418,7 @@ class Link:
         self._forget(connection, reason)
 
     def linger(self, connection: Connection, reason: str) -> None:
-        """Everything is sent: close as soon as the peer has heard it; the session is told now."""
+        """Everything is sent: close as soon as the peer has heard it; the session hears now."""
         if connection.fd < 0:
             return
         while self._all_gone is None and len(self._lingering) >= LINGERING_MAX:

@@ -84,7 +84,7 @@ class PartialFrame:
         self.left = b""
 
     def _hold(self, size: int) -> None:
-        """What is kept outside of a buffer that asked for room."""
+        """The bytes held outside of a buffer that asked for room."""
         incoming = self._incoming
         if size > max(self.held, incoming.large_bytes):  # decrypted: it grows without asking
             step = size - self.held

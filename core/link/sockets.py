@@ -4,7 +4,7 @@ Descriptors, not sockets: there is nothing to wait for, so nothing of what a soc
 time-outs is needed. The twins in `compiled.pyx` besides keep the interpreter's lock (both calls
 only copy), and receive what is large into its place at once.
 
-Invariant: nothing is lost or kept here; whoever calls has all that was taken from the system.
+Invariant: nothing is lost or held here; the caller has all that was taken from the system.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def unsent(fd: int) -> int:
         return 0
     try:
         (count,) = _COUNT.unpack(fcntl.ioctl(fd, termios.TIOCOUTQ, bytes(_COUNT.size)))
-    except OSError:  # it is broken, which whoever sends or receives next will hear
+    except OSError:  # it is broken, as the next send or receive will show
         return 0
     return int(count)
 

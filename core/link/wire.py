@@ -22,7 +22,7 @@ class Wire(Protocol):
     """One connection's protocol, without its socket."""
 
     packs_unasked: bool
-    """Whether there may be something to send after `feed`. Of all else whoever packs it tells the
+    """Whether there may be something to send after `feed`. Of all else the packer tells the
     connection (`Connection.touch`).
     """
 
@@ -114,7 +114,7 @@ class Session(Protocol):
         ...
 
     def relieved(self) -> None:
-        """The peer has taken most of what waited for it: whoever held back may send again."""
+        """The peer has taken most of what waited for it: senders that held back may go on."""
         ...
 
     def closed(self, reason: str, /) -> None:

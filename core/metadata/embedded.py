@@ -12,9 +12,9 @@ then, shielded: a write that was queued is never abandoned half known.
 SQLite itself is never synced, and made anew from the history at each start: `history.py` says what
 is on the disk and what a crash or damage leaves of it.
 
-Invariants: what a caller was told is on the disk; a write whose condition fails changes nothing;
-after a failed sync nothing more is written, since nobody knows what the disk still holds. Leases
-live as long as this process: they are cleared when the store is opened.
+Invariants: what a caller was answered is on the disk; a write whose condition fails changes
+nothing; after a failed sync nothing more is written, since nobody knows what the disk still holds.
+Leases live as long as this process: they are cleared when the store is opened.
 """
 
 from __future__ import annotations
@@ -143,17 +143,17 @@ class EmbeddedMetadata:
         while counter.next >= counter.limit:
             async with counter.lock:
                 if counter.next >= counter.limit:
-                    limit = await self._write(path, partial(_reserve, path), told=False)
+                    limit = await self._write(path, partial(_reserve, path), answered=False)
                     counter.next, counter.limit = limit - schema.NUMBERS_RESERVED, limit
         number, counter.next = counter.next, counter.next + 1
         return number
 
-    async def _write(self, path: str, work: Work, *, told: bool = True) -> int:
+    async def _write(self, path: str, work: Work, *, answered: bool = True) -> int:
         _check(path)
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._closed:
             raise StorageFailed("the metadata store is closed")
-        write = Write(path if told else "", work)
+        write = Write(path if answered else "", work)
         self._queue.put(write)
         with trio.CancelScope(shield=True):
             await write.done.wait()
@@ -169,7 +169,7 @@ class EmbeddedMetadata:
         return lambda: self._watches.remove(entry) if entry in self._watches else None
 
     def _deliver(self, group: list[Write]) -> None:
-        """On the loop: what the thread has done is known to everybody who asked."""
+        """On the loop: callers hear what the thread has done."""
         for write in group:
             write.done.set()
             if write.error is None and write.path:
@@ -180,7 +180,7 @@ class EmbeddedMetadata:
     # -- the thread ---------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Write group after group until told to end."""
+        """Write group after group until it is to end."""
         more = True
         while more:
             group: list[Write] = []
@@ -202,7 +202,7 @@ class EmbeddedMetadata:
         try:
             self._token.run_sync_soon(what)
         except trio.RunFinishedError:
-            # the loop is gone, and everybody who could have been told with it
+            # the loop is gone, and its callers with it
             return
 
     def _commit(self, group: list[Write]) -> None:
@@ -311,8 +311,8 @@ async def open_embedded(
     """The store whose files are called `path` and a suffix; its folder must exist.
 
     `Corrupted` if it is damaged, `StorageFailed` if it is not ours, of a newer format, or in use.
-    Without `sync` a crash of the machine (not of the process) may damage it. `on_fatal` is told
-    once when nothing can be written any more: a sync has failed, and only another start learns
+    Without `sync` a crash of the machine (not of the process) may damage it. `on_fatal` is called
+    with once when nothing can be written any more: a sync has failed, and only another start learns
     what is there.
     """
     lock = histories.hold(Names(path))
@@ -380,7 +380,7 @@ def _give_back(
 ) -> tuple[int, Change | None]:
     """Numbers `number`..`limit` were never handed out, if they were the last to be reserved.
 
-    Of a counter that could not be asked (0 to 0), or is just being asked, nothing is known: a
+    Of a counter that could not be read (0 to 0), or is just being read, nothing is known: a
     number given back then could be given twice, and with it a ledger's id.
     """
     ours = number < limit and _counted(connection, path) == limit

@@ -4,7 +4,7 @@ Two slots of a page each, written in turn: "MGNTMEND" | u64 turn | u64 generatio
 the last commit | u32 its chain | u32 CRC32C. The mark is what the slot with the higher turn says. A
 write that is torn spoils one slot, and the other still names the commit before.
 
-Invariant: nobody is told of a commit before the mark names it, and the mark never names a commit
+Invariant: no commit is answered before the mark names it, and the mark never names a commit
 that is not durable. So at a start the log has the commit that the mark names, or it is damaged.
 """
 
@@ -76,7 +76,7 @@ class EndMark:
         return cls(path, end, sync=sync)
 
     def write(self, generation: int, number: int, chain: int) -> None:
-        """Durable on return. The turn is over when that has worked, so that whoever tries again
+        """Durable on return. The turn is over when that has worked, so that the next try
         after a failure writes into the same slot, and leaves the good one alone.
         """
         end = End(self.end.turn + 1, generation, number, chain)

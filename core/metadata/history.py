@@ -7,12 +7,12 @@
     <path>.lock       held while the store is open
 
 Theory. The log and the mark are what a commit is: the commit is written and synced, then the mark
-that counts it, then callers are told. Both files have their bytes beforehand, so each of the two
-is one short trip to the disk, and together they cost less than the one sync of SQLite's own log.
-SQLite only answers questions: nothing in its files is believed after the process has ended.
+that counts it, then callers are answered. Both files have their bytes beforehand, so each of the
+two is one short trip to the disk, and together they cost less than the one sync of SQLite's own
+log. SQLite only answers questions: nothing in its files is believed after the process has ended.
 
 Where the log ends says the mark, which does not lie in the log. So at a start
-    the log has more than the mark    a crash between the two: nobody was told; it counts
+    the log has more than the mark    a crash between the two: nobody was answered; it counts
     as much                           all is well, and whatever follows is a torn tail
     less                              damage: refused (`Corrupted`), never taken for the end
 
@@ -115,7 +115,7 @@ class History:
         self._mark.write(self._head.generation, self._log.number, self._log.chain)
 
     def retract(self) -> None:
-        """Take back the commit that has just been written, or tried: its callers will be told that
+        """Take back the commit that has just been written, or tried: its callers will hear that
         it failed. The mark first, so that it never counts what is not there.
         """
         counted = self._mark.end.number

@@ -37,7 +37,7 @@ UNKNOWN = "nobody knows where the metadata ends"
 
 
 def open_history(path: Path, *, sync: bool) -> tuple[History, sqlite3.Connection]:
-    """The history at `path`, and the live tree. Whoever calls it holds the lock."""
+    """The history at `path`, and the live tree. The caller holds the lock."""
     names = Names(path)
     try:
         end = end_mark.read(names.mark)

@@ -1,9 +1,9 @@
 """Damage in a history: what of it can still be had, and a new generation made of that.
 
 A commit says what is there afterwards, so commits behind a damaged one are good without it: what is
-lost is what the damaged ones changed and no later one has changed again. Whoever accepts that gets
-a tree without them. Numbers that they may have handed out are not handed out again: every counter
-is moved on by as many as the lost commits can have reserved.
+lost is what the damaged ones changed and no later one has changed again. An operator who accepts
+that gets a tree without them. Numbers that they may have handed out are not handed out again: every
+counter is moved on by as many as the lost commits can have reserved.
 
 Invariant: nothing is changed by looking (`examine`), and nothing is thrown away by `accept`: the
 files as they were are kept beside the new ones, under names that end in `.damaged`.

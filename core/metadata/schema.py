@@ -42,7 +42,7 @@ COUNT: Final = "REPLACE INTO counter (path, next) VALUES (?, ?)"
 
 # Jumps from child to child over whatever lies below each, so that the cost is that of the answer.
 # A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths). It is neither sorted nor made
-# distinct here, so that rows come one by one and whoever asks can rest in between.
+# distinct here, so that rows come one by one and the caller can rest in between.
 CHILDREN: Final = """
 WITH RECURSIVE
 step (path) AS (

@@ -35,7 +35,7 @@ def _context(tls: Tls, verify: ssl.VerifyMode) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
 
     def no_passphrase() -> str:
-        """Asked for by OpenSSL, which would otherwise ask whoever sits at the terminal."""
+        """Called by OpenSSL, which would otherwise prompt at the terminal."""
         raise OperatorError(f"{tls.key or tls.certificate} is locked with a passphrase; unlock it")
 
     try:

@@ -61,8 +61,8 @@ def on_loopback(sock: socket.socket) -> bool:
 
 
 def host_names(listen: Listen, door: socket.socket) -> HostNames:
-    """By what HTTP may be asked for. Beyond loopback that is any name without a dot as well: what
-    the network of a container or of a pod calls it, it does not know itself.
+    """The host names that HTTP requests may have. Beyond loopback that is any name without a dot as
+    well: what the network of a container or of a pod calls it, it does not know itself.
     """
     own = (listen.host, listen.advertised_host, socket.gethostname())
     names = (*filter(None, own), *listen.http_allowed_hosts)

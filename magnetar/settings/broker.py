@@ -20,7 +20,7 @@ class Broker(Struct, frozen=True):
     max_message_size: Annotated[
         int,
         # storage takes no larger entries; larger messages come in chunks. Clients leave out what is
-        # larger than they are told, so it is the limit of all protocols
+        # larger than they are allowed, so it is the limit of all protocols
         Meta(
             description="Bytes of one message or batch, also of Kafka's; 5242880 in Pulsar.",
             ge=1,

@@ -1,7 +1,7 @@
-"""Which addresses a client is told: those it can reach.
+"""The addresses that a client is given: those it can reach.
 
 A server that listens on all addresses of its machine, and has no name to tell (`advertised_host`),
-knows none that is right for everybody. Whoever asks has come by one that is right for them: the
+knows none that is right for everybody. A request has come by one that is right for its client: the
 host of the request, or else the address of ours that it came to. Pure.
 """
 
@@ -28,7 +28,7 @@ _HOST: Final = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::[0-9]{0
 
 
 def as_reached(options: HttpOptions, request: Request) -> HttpOptions:
-    """The options as whoever sent this request is to be told them."""
+    """The options, with the addresses that the sender of this request can reach."""
     urls: dict[str, str] = {key: getattr(options, key) for key in _URLS}
     if not any(map(_ALL.search, urls.values())):
         return options

@@ -53,7 +53,7 @@ async def serve_http(front: HttpFront, doors: Sequence[Door], lend: Lend) -> Non
 
 async def _loaded(front: HttpFront, lend: Lend) -> Server:
     """The web server. Where no file can be opened to load it from, not even with those that were
-    kept aside, whoever has connected waits in the kernel's queue.
+    held in reserve, new connections wait in the kernel's queue.
     """
     response = False
     while True:

@@ -1,6 +1,6 @@
 """How many HTTP connections are served at a time, and what those beyond hear.
 
-A connection too many is told 503 and closed at once, so that whoever asks (a monitor, a load
+A connection too many is answered 503 and closed at once, so that its client (a monitor, a load
 balancer) knows what is the matter and is not left in a queue behind silent ones. It is not read
 from, so a refusal costs next to nothing; over TLS a word would cost a handshake, so there the
 connection is just closed, and so is everyone while very many are being refused.
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 REASON: Final = "this server has as many HTTP connections as it may: try again"
 REFUSING_MAX: Final = 100
-"""Being told no at the same time."""
+"""Being refused at the same time."""
 REFUSAL_SECONDS: Final = 2.0
 """For a client to take its refusal."""
 REFUSAL_BYTES_MAX: Final = 64 * 1024

@@ -104,7 +104,7 @@ class HttpOptions(Struct, frozen=True):
     """Where Pulsar clients are sent: `pulsar://host:port`."""
     broker_url_tls: str = ""
     kafka_address: str = ""
-    """`host:port`, for people: its clients are told by their own protocol."""
+    """`host:port`, for people: Kafka's clients learn it by their own protocol."""
     kafka_address_tls: str = ""
     http_url: str = ""
     http_url_tls: str = ""

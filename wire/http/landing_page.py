@@ -36,7 +36,7 @@ Documentation is in the folder <code>docs</code> beside this server's source.</p
 
 
 async def landing(request: AdminRequest) -> object:
-    """For whoever prefers HTML, as browsers do; JSON for curl and programs."""
+    """HTML for clients that prefer it, as browsers do; JSON for curl and programs."""
     response = _told(request)
     if "text/html" not in request.request.headers.get("accept", ""):
         return response

@@ -1,9 +1,9 @@
 """What HTTP may hold in memory for all its clients together: bodies that come, answers that leave.
 
 HTTP is for administration: its bodies and most answers are small, and small ones are free. Larger
-ones have room while there is some; the next is told 503, and may try again. So clients that stop in
-the middle of a body, or do not read their answers, take a bounded part of the server's memory and
-none from those who ask for little.
+ones have room while there is some; the next is answered 503, and may try again. So clients that
+stop in the middle of a body, or do not read their answers, take a bounded part of the server's
+memory and none from those who ask for little.
 
 Invariant: `bodies` and `answers` are the sums of what is counted just now; beyond the limit there
 is at most one, the only one of its kind.

@@ -53,7 +53,7 @@ class AdminRequest:
 
     @property
     def options(self) -> HttpOptions:
-        """With the addresses as whoever asks can reach them."""
+        """With the addresses that the client can reach."""
         return as_reached(self.front.options, self.request)
 
     # -- the path -----------------------------------------------------------------------------
@@ -80,7 +80,7 @@ class AdminRequest:
         return TopicName.parse(f"{self.domain}://{namespace}/{local}")
 
     async def partitioned(self) -> bool:
-        """Whether the topic is one with partitions, asked for as a whole."""
+        """Whether the topic is one with partitions, as a whole."""
         name = self.topic
         return not name.partitioned and bool(await self.broker.catalog.partitions(name))
 

@@ -1,11 +1,12 @@
-"""The health check: a message goes to storage and comes back to a reader, or it is told why not.
+"""The health check: a message goes to storage and comes back to a reader, or the check says why
+not.
 
 It takes the way of every message: a topic of its own is loaded, the message is published, synced,
 dispatched to a reader, and read again from the ledger it was written to. The topic is a system
-topic, so that no listing shows it, and goes when nobody has asked for a while.
+topic, so that no listing shows it, and goes when there was no check for a while.
 
 It runs in the broker's nursery and not in the request's, since what hangs in storage cannot be
-called off; whoever asks waits a limited time for it.
+called off; a request waits a limited time for it.
 
 Invariant: one trip is under way at a time, however many ask; a trip that hangs is every later
 check's answer, and no more is begun behind it.

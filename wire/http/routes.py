@@ -45,7 +45,7 @@ def alone(handler: Handler) -> Handler:
 
 
 def changing(table: Table) -> Table:
-    """A table in which all that is not just asked for is done alone."""
+    """A table in which everything but GET is done one at a time."""
     return [
         (methods, path, handler if methods == "GET" else alone(handler))
         for methods, path, handler in table

@@ -46,7 +46,7 @@ READ_SECONDS_MAX: Final = 120.0
 """Without a byte from a client, whatever it is in the middle of, its connection is closed."""
 HEADER_BYTES_MAX: Final = 16 * 1024
 QUEUE_MAX: Final = 4
-"""Pieces of a body, of up to 64 KiB, that have come and are not asked for yet. The end of a request
+"""Pieces of a body, of up to 64 KiB, that have come and were not read yet. The end of a request
 and the end of its client take a place each: with fewer they would wait for each other.
 """
 HANDSHAKE_SECONDS_MAX: Final = 10.0

@@ -234,12 +234,15 @@ def _decoder(key: int, version: int) -> Decode:
 @cache
 def _encoder(key: int, version: int) -> Encode:
     api = _api(key, version)
-    # Only ApiVersions comes in versions that we do not know; all clients understand its first.
+    # Only ApiVersions comes in versions that we do not know; all clients understand its first
+    # (KIP-511)
     spoken = version if api.knows(version) else 0
     return encoder(api.response, spoken, api.is_flexible(spoken))
 
 
 @cache
 def _has_tags(key: int, version: int) -> bool:
-    """Whether the response's header is of the newer kind; that of ApiVersions never is."""
+    """Whether the response's header has tags (KIP-482). That of ApiVersions never has: who reads it
+    does not know yet which versions are spoken (KIP-511).
+    """
     return key != API_VERSIONS and _api(key, version).is_flexible(version)

@@ -16,7 +16,7 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
     errors.TopicNotFound: pb.TopicNotFound,
     errors.SubscriptionNotFound: pb.SubscriptionNotFound,
     errors.ConsumerNotFound: pb.ConsumerNotFound,
-    # A missing namespace is asked for by the name of a topic in it.
+    # A missing namespace is found missing by the name of a topic in it.
     errors.NamespaceNotFound: pb.TopicNotFound,
     errors.LedgerNotFound: pb.PersistenceError,
     errors.EntryNotFound: pb.PersistenceError,
@@ -52,7 +52,7 @@ CODES: Final[Mapping[type[errors.BrokerError], pb.ServerError]] = {
 
 SPARED: Final = (errors.ChecksumMismatch, errors.Terminated, errors.NotAllowed)
 """As a SEND_ERROR these concern messages. Every other makes all clients close the connection and
-send everything again, so whoever has another reason closes the producer instead."""
+send everything again, so a handler with another reason closes the producer instead."""
 
 
 def code_of(error: errors.BrokerError) -> pb.ServerError:

@@ -142,7 +142,7 @@ class PartitionedMetadata(Struct, frozen=True):
     request_id: int
     topic: str
     create: bool = True
-    """The topic may be created by asking."""
+    """The topic may be created automatically."""
     original_user: OriginalUser | None = None
 
 

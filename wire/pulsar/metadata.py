@@ -1,4 +1,4 @@
-"""The whole of a message's metadata, for whoever looks into an entry: peek, export, conversion.
+"""The whole of a message's metadata, for code that looks into an entry: peek, export, conversion.
 
 Nothing on the hot path comes here; the few fields that dispatch acts on have their own reader in
 `core.entry.pulsar.metadata`.

@@ -1,8 +1,8 @@
 """Refusals out: each in the kind of reply that its request's client waits for.
 
-A plain ERROR completes only some requests of stock clients; lookups, schemas, statistics and
-transactions have answers of their own with room for a code and a text, and whoever asked for these
-sees nothing else.
+A plain ERROR completes only some requests of stock clients (`handleError` in
+`ClientConnection.cc`). Lookups, schemas, statistics and transactions have replies of their own with
+room for a code and a text, and their clients wait for these until the request times out.
 
 Invariant: every request of `events` can be refused.
 """

@@ -1,9 +1,9 @@
 """Replies out: what a broker says beside receipts and messages, as whole frames.
 
 Two rules of stock clients shape every function here. Required fields, and optional ones that
-clients read without looking (`response` of lookups, both halves of a transaction's id), are always
-present, zero or not. And a failed request is answered in its own type of reply where it has one
-(`refusals.py`).
+clients read without looking (`response` of lookups: `internal/lookup_service.go` of the Go client
+panics without it; both halves of a transaction's id), are always present, zero or not. And a failed
+request is answered in its own type of reply where it has one (`refusals.py`).
 
 Invariant: each function returns one complete frame.
 """
@@ -22,7 +22,7 @@ from magnetar.wire.pulsar.errors import code_of
 from magnetar.wire.pulsar.frames import command_frame
 
 UNASKED: Final = (1 << 64) - 1
-"""The request id of what nobody asked for."""
+"""The request id of what answers no request."""
 
 Type = pb.BaseCommand.Type
 FIELDS: Final[Mapping[int, str]] = {

@@ -81,7 +81,7 @@ class SubscriptionType(IntEnum):
 
 
 class TopicsMode(IntEnum):
-    """Which topics of a namespace are asked for."""
+    """Which topics of a namespace are requested."""
 
     PERSISTENT = 0
     NON_PERSISTENT = 1

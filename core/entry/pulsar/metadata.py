@@ -70,7 +70,8 @@ def sticky_key(tail: bytes) -> bytes | None:
     """By what Key_Shared chooses the consumer; None only if the metadata is damaged.
 
     The ordering key, else the partition key as its producer gave it, else the producer's name and
-    the sequence id, which spreads messages without a key. Of a batch only the first key counts.
+    the sequence id, which spreads messages without a key (`StickyKeyConsumerSelectorUtils.java`).
+    Of a batch only the first key counts.
     """
     data = _metadata(tail)
     ordering = _bytes(data, _ORDERING_KEY)

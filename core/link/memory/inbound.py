@@ -11,11 +11,11 @@ also go first. One frame at a time (the *privileged*) has room without asking, s
 for the largest too. While much is held (`tight`) the link receives little at once, and small frames
 ask for room.
 
-While too much is on its way to storage, the link reads nobody who writes. So storage is never asked
+While too much is on its way to storage, the link reads no peer that writes. So storage never has
 to take more than that and what one peer brought in one go: nothing has to be refused that its
 client would not send again.
 
-Large requests that are being answered (`asked`), and small ones that wait, have a limit too, as
+Large requests that are being answered (`requested`), and small ones that wait, have a limit too, as
 large as the first one's. Of the small ones' part a quarter is kept likewise. While there are many
 (`asked_much`) little is received at once from peers that have had nothing stored: what is received
 becomes requests before anything can be said against it, and they take several times its size.
@@ -37,7 +37,7 @@ LARGE_BYTES_TIGHT: Final = 16 * 1024
 """The same while much is held; and no more is received from one peer at once."""
 TIGHT: Final = 2
 """Such a part of the limit is much."""
-ASKED_MUCH: Final = 4
+REQUESTS_HIGH: Final = 4
 """Such a part of the limit of requests is much."""
 ASKING_BYTES: Final = 4096
 """Then no more is received at once from a peer that only asks."""
@@ -53,14 +53,14 @@ class Incoming:
         "_privileged",
         "_storing_max",
         "_waiting",
-        "asked",
         "partial",
+        "requested",
         "storing",
         "tight",
     )
 
     def __init__(self, partial_max: int, storing_max: int) -> None:
-        self.partial = self.asked = self.storing = 0
+        self.partial = self.requested = self.storing = 0
         self.tight = False
         self._partial_max = partial_max
         self._storing_max = storing_max
@@ -83,7 +83,7 @@ class Incoming:
             self._serve()
 
     def ask(self, frame: PartialFrame, step: int, rest: int) -> bool:
-        """Whether it may have the room of a step more now. If not, it is told (`go_on`) when
+        """Whether it may have the room of a step more now. If not, `go_on` is called when
         it may have all the rest.
         """
         if not self._may(frame, step, anew=True):
@@ -143,14 +143,14 @@ class Incoming:
         limit = self._partial_max
         if not proven:
             limit -= limit // PART_OF_PROVEN
-        if self.asked + size > limit:
+        if self.requested + size > limit:
             return False
-        self.asked += size
+        self.requested += size
         return True
 
     @property
-    def asked_much(self) -> bool:
-        return self.asked * ASKED_MUCH > self._partial_max
+    def requests_high(self) -> bool:
+        return self.requested * REQUESTS_HIGH > self._partial_max
 
     # -- on their way to storage ----------------------------------------------------------------
 

@@ -10,12 +10,12 @@ answer that is being gathered. Peers that do not read must not take the memory o
   last quarter is left everybody else is passed by. Who has more than that waiting, and more than a
   little, is not read either.
 
-Whoever is told to wait is told when there is room again, in the order of asking, as many at a time
+A connection that has to wait is called when there is room again, in order, as many at a time
 as there is room for; those that read go first. Who holds what others wait for, and takes nothing,
 is closed (`stalls.py`).
 
 Invariants: `used` is the sum over all connections of what is packed and in their outboxes, and of
-what is reserved; whoever waits is told in the end, or goes.
+what is reserved; a connection that waits is called in the end, or goes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OUTBOXES: Final = 8
 
 
 class BlockedPeer(Protocol):
-    """Somebody who was told to wait."""
+    """A connection that has to wait."""
 
     @property
     def reads(self) -> bool:

@@ -1,8 +1,9 @@
 """How much is received in one sweep: about as much as is done within a moment. Pure.
 
 Bytes tell little of work: half a megabyte may be one batch, or thousands of questions that nobody
-was expected to ask at once. Whoever else has sent something waits for the sweep's end. So one that
-took long is followed by one that receives half, until that is quick enough, and then by more again.
+was expected to ask at once. Other peers that have sent something wait for the sweep's end. So one
+that took long is followed by one that receives half, until that is quick enough, and then by more
+again.
 
 Invariant: `bytes` is between `SWEEP_BYTES_MIN` and `SWEEP_BYTES_MAX`.
 """

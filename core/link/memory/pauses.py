@@ -1,6 +1,6 @@
 """Why a connection is not read: a bit for each reason, all of them here, so that no two are one.
 
-Whoever pauses for a reason resumes for it; the connection is read when none is left.
+Who pauses for a reason resumes for the same; the connection is read when none is left.
 """
 
 from typing import Final

@@ -3,8 +3,8 @@
 Looked at about once a second, and only while somebody waits. To move is to take, or to send, at
 least `RATE_BYTES_MIN` a second: one byte now and then holds others up as well as none.
 
-Whoever is closed so has lost nothing: what it did not take it asks for again, and what it sent half
-of was never acknowledged.
+A peer that is closed so has lost nothing: what it did not take it asks for again, and what it sent
+half of was never acknowledged.
 """
 
 from __future__ import annotations

@@ -95,14 +95,14 @@ async def test_little_is_received_of_many_requests() -> None:
         connection = bench.connections[0]
         incoming = connection.link.incoming
         assert connection.has_room_to_wait(LinkLimits().partial_bytes_max // 2)
-        assert incoming.asked_much
+        assert incoming.requests_high
         before, sweeps = connection.received_bytes, connection.link.statistics().sweeps
         await stream.send_all(b"x" * (3 * ASKING_BYTES))
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert connection.received_bytes - before == 3 * ASKING_BYTES
         assert connection.link.statistics().sweeps - sweeps >= 3
         connection.has_answered(LinkLimits().partial_bytes_max // 2)
-        assert not incoming.asked
+        assert not incoming.requested
 
 
 async def test_what_is_kept_is_for_who_reads() -> None:

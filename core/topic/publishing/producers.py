@@ -1,4 +1,4 @@
-"""Who may write a topic: the four access modes, the epoch of exclusive producers, names. Pure.
+"""Who may write a topic: the access modes (PIP-68), the epoch of exclusive producers, names. Pure.
 
     newcomer               nobody there   others there
     SHARED                 joins          joins; ProducerBusy beside an exclusive one or waiters

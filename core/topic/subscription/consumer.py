@@ -1,7 +1,8 @@
 """A consumer as the core sees it: permits, what it has not acknowledged, and where to deliver.
 
 Permits count messages while dispatch moves entries; an entry is sent whole even if it costs more
-than is left, so permits may go below zero. What a consumer sends while it is blocked is remembered.
+than is left, so permits may go below zero. Permits that are granted while the consumer is blocked
+are remembered (`broker/service/Consumer.java` does both).
 """
 
 from __future__ import annotations

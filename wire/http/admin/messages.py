@@ -123,7 +123,7 @@ async def _shown(request: AdminRequest, topic: PersistentTopic, position: Positi
 
 
 def _as_message(stored: bytes) -> bytes:
-    """An entry as Pulsar's clients get it, whoever brought it."""
+    """An entry as Pulsar's clients get it, in whatever form it is stored."""
     header = read_header(stored)
     sent = stored[header.size :]
     if form_of(sent) is NATIVE:

@@ -31,7 +31,7 @@ MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
     "NON_PERSISTENT": "non-persistent://",
     "ALL": ("persistent://", "non-persistent://"),
 }
-"""How the names of topics begin that are asked for."""
+"""How the names of topics of that mode begin."""
 TOPICS_PER_REST: Final = 50
 """Topics dealt with before the loop gets its turn."""
 

@@ -27,7 +27,7 @@ LIMITS: Final = ("backlogQuotaLimitSize", "backlogQuotaLimitTime")
 
 
 class Sum:
-    """Parts are added one by one, so that whoever adds thousands can rest in between."""
+    """Parts are added one by one, so that others have their turn between thousands."""
 
     def __init__(self) -> None:
         self.total: Json = {}

@@ -30,7 +30,7 @@ async def create(request: AdminRequest) -> None:
 
 
 async def grow(request: AdminRequest) -> None:
-    """Properties stay, whoever wrote the new number."""
+    """Properties stay when the number changes."""
     number, properties = await _sent(request)
     before = await topic_properties.of_partitioned(request)
     await administration.grow_partitioned(request.broker, request.topic, number)
@@ -49,7 +49,9 @@ async def _sent(request: AdminRequest) -> tuple[int, dict[str, str]]:
 
 
 async def get(request: AdminRequest) -> PartitionedTopic:
-    """How many partitions: 0 for a topic without. Clients over HTTP have it created by asking."""
+    """How many partitions: 0 for a topic without. Asking over HTTP may create it, as in Apache's
+    broker.
+    """
     create = request.flag("checkAllowAutoCreation")
     if create:
         await request.broker.catalog.policies(request.namespace)

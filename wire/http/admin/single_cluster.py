@@ -1,6 +1,6 @@
 """What other servers do between several clusters, brokers or bookies: this one is alone.
 
-What can be asked is answered as by a server on which nobody has set it; what would have to be
+A question is answered as by a server on which nobody has set it; what would have to be
 somebody else's part is refused with a sentence, so that nobody believes it done.
 """
 
@@ -21,7 +21,7 @@ from magnetar.wire.http.routes import Handler, Table, not_here
 
 
 def refuses(reason: str) -> Handler:
-    """405, whatever is asked."""
+    """405, whatever the request."""
 
     async def refuse(_ask: AdminRequest) -> None:
         raise not_here(reason)

@@ -84,7 +84,9 @@ async def of_partitioned(request: AdminRequest) -> Properties:
 
 
 async def _rewrite(request: AdminRequest, change: Callable[[Properties], Properties]) -> None:
-    """Against the version that was read: two who write at once are told, and none overwritten."""
+    """Against the version that was read: of two writers at once one is refused, and none
+    overwritten.
+    """
     found = await request.broker.metadata.get(_path(request))
     if found is None:
         raise TopicNotFound(f"partitioned topic {request.topic} does not exist")

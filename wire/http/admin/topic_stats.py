@@ -162,7 +162,7 @@ def _deduplication(topic: Topic) -> str:
 
 
 def _oldest(subscriptions: dict[str, Json], now_ms: int) -> Json:
-    """What waits longest of all, where that was asked for; else that it is not known."""
+    """What waits longest of all, where that was requested; else that it is not known."""
     times = {name: each["earliestMsgPublishTimeInBacklog"] for name, each in subscriptions.items()}
     known = {name: time for name, time in times.items() if time > 0}
     if not known:

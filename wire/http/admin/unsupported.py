@@ -1,6 +1,6 @@
 """What other brokers have and this server has not: answered as a broker without it would.
 
-A schema that is asked for is not found, as no topic has one; all else is 405 with a sentence.
+A schema is not found, as no topic has one; all else is 405 with a sentence.
 """
 
 from __future__ import annotations

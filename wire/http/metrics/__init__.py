@@ -1,1 +1,1 @@
-"""`/metrics`: what is told, under which names, in which form."""
+"""`/metrics`: the figures, their names, and the formats."""

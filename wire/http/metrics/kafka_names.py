@@ -2,7 +2,7 @@
 
 Kafka itself has no metrics page: boards read what Prometheus' JMX exporter makes of its beans with
 the rules that Strimzi and Confluent publish, and what `kafka_exporter` asks. Of both, what is true
-here is told: offsets, sizes and traffic of each topic, how far groups are, and a broker that is
+here is shown: offsets, sizes and traffic of each topic, how far groups are, and a broker that is
 alone with all of them.
 """
 

@@ -1,10 +1,10 @@
 """`/metrics`: every figure as Prometheus reads it, under Pulsar's names where it has one.
 
 The figures are counters that parts keep anyway, and rates that the core samples; they are gathered
-when asked for, some topics at a time, so that ten thousand topics cost no pause. Of parts unknown
-here (link, storage) whoever composes the server hands over families ready-made.
+when they are requested, some topics at a time, so that ten thousand topics cost no pause. Of parts
+unknown here (link, storage) the composition root hands over families ready-made.
 
-Invariant: a name is told of in `names.py` before it has a sample.
+Invariant: a name is declared in `names.py` before it has a sample.
 """
 
 from __future__ import annotations

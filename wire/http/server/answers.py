@@ -1,4 +1,4 @@
-"""Large answers wait for nobody: there is memory for one, or its client is told to try again.
+"""Large answers do not wait for memory: there is enough for one, or its client may try again (503).
 
 Invariant: what is counted for an answer is given back when its client has taken it, or has gone.
 """

@@ -37,7 +37,7 @@ not ours: to a browser all ports of a host are one site."""
 PROOF: Final = "x-requested-with"
 """A header that no form can send, for tools whose body cannot say that it is JSON."""
 ANYONES: Final = frozenset(["/healthz", "/readyz"])
-"""Orchestrators ask for these under whatever name they like, and nothing is told there."""
+"""Orchestrators use any host name for these, and they show nothing."""
 ADMIN: Final = "/admin/"
 """Below it a GET may change something too: peeking creates a subscription that is not there."""
 ANY: Final = "*"
@@ -118,7 +118,7 @@ def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str |
 
 
 def _same_origin(origin: str, request: Sequence[str]) -> bool:
-    """Whether a page with that origin came from the `Host` that is asked now. Its scheme does not
+    """Whether a page with that origin came from the `Host` of this request. Its scheme does not
     count: a proxy may have taken TLS off.
     """
     scheme, _, host = origin.lower().partition("://")

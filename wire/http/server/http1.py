@@ -76,7 +76,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def _in_origin_form(request: h11.Request) -> tuple[bytes, Headers]:
-    """Path and query, and headers of which `Host` is what was asked for."""
+    """Path and query, and the headers, with the `Host` of an absolute target."""
     target, headers = request.target, list(request.headers)
     scheme, separator, rest = target.partition(b"://")
     if not separator or scheme.lower() not in (b"http", b"https"):
@@ -126,8 +126,9 @@ class Http1(H11Protocol):
         await self.context.mark_request()
 
     async def stream_send(self, event: StreamEvent) -> None:
-        """The application hears of the end while we are about it, and then some cancel whoever
-        sends its pieces: what is left is to close the connection, or to wait for the next request.
+        """The application hears of the end while we are about it, and then some cancel the task
+        that sends its pieces: what is left is to close the connection, or to wait for the next
+        request.
         """
         if not isinstance(event, StreamClosed):
             await super().stream_send(event)
@@ -209,7 +210,7 @@ class Http1Connection(TCPServer):
                 await self.protocol.handle(Closed())
 
     async def _send(self, data: bytes) -> None:
-        """Piece by piece; not cut short because whoever answers has finished."""
+        """Piece by piece; not cut short because the handler has finished."""
         for at in range(0, len(data), PIECE_BYTES):
             piece = data[at : at + PIECE_BYTES]
             with trio.CancelScope(shield=True) as sending:

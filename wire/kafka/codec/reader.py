@@ -34,7 +34,9 @@ def tag(data: bytes, at: int) -> tuple[int, int, int]:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """The offset behind tagged fields none of which we know."""
+    """The offset behind tagged fields that we do not know: they are passed over, never refused
+    (KIP-482).
+    """
     count, at = varint(data, at)
     for _ in range(count):
         _, _, at = tag(data, at)

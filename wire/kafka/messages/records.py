@@ -71,6 +71,7 @@ class ProducedPartition(Message):
     record_errors: Annotated[list[RefusedRecord], since(8)] = []
     error_message: Annotated[String | None, since(8)] = None
     current_leader: Annotated[LeaderIdAndEpoch | None, since(10), tagged(0)] = None
+    """With NOT_LEADER_OR_FOLLOWER (KIP-951); a hint that does not fit Metadata has clients loop."""
 
 
 class ProducedTopic(Message):
@@ -181,6 +182,7 @@ class FetchedPartition(Message):
     snapshot_id: Annotated[SnapshotId | None, since(12), tagged(2)] = None
     aborted_transactions: list[AbortedTransaction] | None
     preferred_read_replica: Annotated[Int32, since(11)] = -1
+    """Read from this broker (KIP-392): there is no closer one."""
     records: Pieces | None
 
 
@@ -198,6 +200,7 @@ class FetchResponse(Response):
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, since(7)] = 0
     session_id: Annotated[Int32, since(7)] = 0
+    """0 is no session, after which clients go on with full requests (KIP-227)."""
     responses: list[FetchedTopic]
     node_endpoints: Annotated[list[NodeEndpoint], since(16), tagged(0)] = []
 

@@ -19,7 +19,8 @@ NAMED_VERSION: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", re.ASCII)
 
 SERVED: Final[Mapping[int, tuple[int, int]]] = {
-    # 0 to 2 are refused; clients of old compress nothing where they are not listed
+    # 0 to 2 are refused, but listed: older librdkafka looks for 0, and compresses nothing where
+    # that is missing (KAFKA-18659, librdkafka#4956)
     ApiKey.PRODUCE: (0, 13),
     ApiKey.FETCH: (4, 18),
     ApiKey.LIST_OFFSETS: (1, 10),
@@ -27,6 +28,7 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     ApiKey.OFFSET_COMMIT: (2, 10),
     ApiKey.OFFSET_FETCH: (1, 10),
     ApiKey.FIND_COORDINATOR: (0, 6),
+    # Kafka 4.0.0 dropped 0 and 1, and 4.0.1 brought them back: clients ask for them (KAFKA-19444)
     ApiKey.JOIN_GROUP: (0, 9),
     ApiKey.HEARTBEAT: (0, 4),
     ApiKey.LEAVE_GROUP: (0, 5),
@@ -70,12 +72,17 @@ SERVED: Final[Mapping[int, tuple[int, int]]] = {
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
-"""What we say that we serve; nothing without a handler is among it."""
+"""What we say that we serve; nothing without a handler is among it.
+
+The keys of telemetry (KIP-714) are left out: clients push only to a broker that advertises them.
+"""
 
 
 async def on_api_versions(
     context: RequestContext, request: ApiVersionsRequest | None
 ) -> ApiVersionsResponse:
+    # no finalized features: with transaction.version 2 clients of 4.x would leave out
+    # AddPartitionsToTxn (KIP-890, part 2)
     return ApiVersionsResponse(
         error_code=_refusal(context.version, request),
         api_keys=[
@@ -86,7 +93,9 @@ async def on_api_versions(
 
 
 def _refusal(version: int, request: ApiVersionsRequest | None) -> int:
-    """A version that we do not know is answered all the same; from 3 on a client has a name."""
+    """A version that we do not know is answered all the same, with the versions that we do: the
+    client asks again on the same connection (KIP-511). From 3 on a client has a name.
+    """
     if request is None:
         return UNSUPPORTED_VERSION
     said = (request.client_software_name, request.client_software_version)

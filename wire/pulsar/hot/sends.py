@@ -1,7 +1,7 @@
 """SEND by hand: runs of messages of one producer.
 
 Invariant: a payload is taken as it came, checksum part first, and only when its frame is whole,
-within the limit and (if asked for) its checksum is right.
+within the limit and (if that is checked) its checksum is right.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Consumers that were sent away and are expected back: questions about them wait until they are.
 
-A topic is unloaded, a subscription is reset: the client is told, and subscribes again. What it had
-asked meanwhile is about a consumer that is not there just now. Clients take a refusal for the last
+A topic is unloaded, a subscription is reset: the client hears so, and subscribes again. What it
+sent meanwhile is about a consumer that is not there just now. Clients take a refusal for the last
 word, so the question is put to the consumer that comes in its place, as `core.attaching` does for
 those who attach.
 
-Invariant: whoever waits is told when its consumer is back, is closed, is forgotten (a connection
-remembers so many), or is late.
+Invariant: a request that waits goes on when its consumer is back, is closed, is forgotten (a
+connection remembers so many), or is late.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""A producer at work: runs go to its topic, and what becomes of each message is told in order.
+"""A producer at work: runs go to its topic, and the result of each message is sent in order.
 
 What waits for an answer is a plain count of runs, since these are stored in the order they came. A
-message that is not stored (refused by itself, or stored before) is told of when the runs before it
-have their receipts: clients look for it at the head of what they wait for.
+message that is not stored (refused by itself, or stored before) is answered when the runs before it
+have their receipts: clients look for it at the head of what they wait for, and the C++ client drops
+the connection where it is not (`ackReceived` in `ProducerImpl.cc`).
 
 Invariant: per producer, answers come in the order of the messages, one each; after the one that
 makes the client send everything again, none.
@@ -194,8 +195,8 @@ class AttachedProducer:
         """As `publish`, but for messages that are refused each by itself, because the topic's
         policies say so or nobody could read them, and for those that are stored already.
 
-        Each is told when what came before it has its receipt: clients look for it at the head of
-        what they wait for.
+        Each is answered when what came before it has its receipt: clients look for it at the head
+        of what they wait for.
         """
         found: dict[int, BrokerError | None] = dict.fromkeys(malformed, MALFORMED)
         if self.topic.policies.checks_messages:

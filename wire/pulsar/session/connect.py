@@ -21,7 +21,7 @@ PROTOCOL_VERSION: Final = 21
 def on_connect(session: PulsarSession, event: events.Connect) -> None:
     """Anybody is welcome while authentication is off; credentials are not looked at.
 
-    A connection too many is told so here: clients listen to an error in answer to their CONNECT.
+    A connection too many is refused here: clients listen to an error in answer to their CONNECT.
     """
     refusal = session.connection.refusal
     if refusal:
@@ -56,7 +56,7 @@ def on_pong(session: PulsarSession, _event: events.Pong) -> None:
 
 
 def on_auth_response(_session: PulsarSession, _event: events.AuthResponse) -> None:
-    """Nothing was asked, so nothing is learned."""
+    """No challenge was sent, so nothing is learned."""
 
 
 def on_quiet(session: PulsarSession) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Go's and C++'s clients take REACHED_END_OF_TOPIC for an invalid command and close the connection
+# (`ClientConnection.cc`, `internal/connection.go`)
 KNOWS_END_OF_TOPIC: Final = "Pulsar-Java"
 """Other clients take the command for nonsense and drop the connection."""
 
@@ -65,7 +67,7 @@ class AttachedConsumer:
         self.known = False
         """Its client knows of it: nothing is said to it before the SUCCESS of its SUBSCRIBE."""
         self.active: bool | None = None
-        """What it is to be told then, if anything."""
+        """What it hears then, if anything."""
         self.consumer: Consumer
 
     def welcome(self, request_id: int) -> None:
@@ -160,7 +162,7 @@ def _noted(event: events.Acks) -> Mapping[str, int]:
 
 
 def _ack_answer(session: PulsarSession, event: events.Acks, error: BrokerError | None) -> None:
-    """Tell a client that asked; one that did not is not answered."""
+    """Answer a client that wants receipts (`isAckReceiptEnabled`); others get none."""
     if event.request_id is not None:
         session.reply(replies.ack_response(event.consumer_id, event.request_id, error))
 

@@ -21,7 +21,7 @@ class PulsarOptions(Struct, frozen=True):
 
     server_version: str = "Magnetar"
     address: replies.Address = replies.Address()
-    """Where clients are told to connect."""
+    """Where clients are to connect."""
     through_service_url: bool = True
     """Tell clients to stay on the address they dialled: right for loopback and forwarded ports."""
     wire: WireOptions = WireOptions()
@@ -30,6 +30,7 @@ class PulsarOptions(Struct, frozen=True):
     lookups_max: int = 50_000
     """Answers about topics under way, of all connections together: more are refused."""
     batch_index_acks: bool = True
+    """Messages of a batch are acknowledged one by one: on by default since 4.2 (PIP-391)."""
     expose_broker_metadata: bool = False
 
 

@@ -1,7 +1,7 @@
-"""Is whoever stands in the way still there? Asked before a client is told that a place is taken.
+"""Whether the holder of a place is still there, before another client hears that it is taken.
 
 A client whose connection broke comes back on a new one while the old one is not known to be dead.
-Being told "busy" is final for many clients, so the old connection is pinged first: if nothing
+"Busy" is final for many clients, so the old connection is pinged first: if nothing
 comes, it is given up, and the newcomer gets its place.
 
 What it says meanwhile is a sign of life as good as the answer, which may be behind much else: a
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 5.0
 
 
-async def is_gone(holder: PulsarSession, asking: PulsarSession) -> bool:
+async def is_gone(holder: PulsarSession, newcomer: PulsarSession) -> bool:
     """Whether the holder's client has gone; if so nothing of it is attached any more."""
-    if holder is asking:
+    if holder is newcomer:
         return False
     if not holder.gone and not holder.connection.paused:
         heard, connection = holder.pong, holder.connection

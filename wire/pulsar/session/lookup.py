@@ -47,7 +47,9 @@ class UnderWay:
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
-        """For as long as an answer takes; clients try again later, or give up if told too often."""
+        """For as long as an answer takes; clients try again later, or give up when refused too
+        often.
+        """
         if self._count >= self._max:
             raise Overloaded("too many lookups are under way")
         self._count += 1
@@ -70,9 +72,9 @@ def counted(
 
 
 async def on_lookup(session: PulsarSession, event: events.Lookup) -> None:
-    """Say where the topic is served: here, or else who is to be asked.
+    """Say where the topic is served: here, or by which broker.
 
-    A peer that owns it is asked again (`Redirect`), with `authoritative` set, so that it does not
+    The client asks the owner again (`Redirect`), with `authoritative` set, so that it does not
     send the client on. Apache's broker names an owner that it knows with `Connect`
     (`TopicLookupBase.java` of 4.2), which saves a round trip and trusts what may be out of date.
     """
@@ -112,10 +114,11 @@ async def on_partitioned_metadata(
 
 async def on_topics_of_namespace(session: PulsarSession, event: events.TopicsOfNamespace) -> None:
     """All of them: the client applies its pattern itself. A namespace that is not there has none,
-    as on Apache's broker: whoever waits for topics of a pattern may wait for their namespace too.
+    as on Apache's broker: a consumer that waits for topics of a pattern may wait for their
+    namespace too.
 
     Patterns are the client's own and may take for ever to match here, on the one loop; every client
-    filters what it gets unless it is told that this was done.
+    filters what it gets unless the response says that this was done.
     """
     async with session.requests.one_list:
         await session.lookups.lists.make(
@@ -140,7 +143,9 @@ async def _tell_topics(session: PulsarSession, event: events.TopicsOfNamespace) 
 
 
 def topics_hash(names: list[str]) -> str:
-    """What clients compare to see whether a list changed: a checksum, its bytes least first."""
+    """What clients compare to see whether a list changed: CRC32C, its bytes least first
+    (`topics/TopicList.java` of pulsar-common).
+    """
     return crc32c(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()
 
 

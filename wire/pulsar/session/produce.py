@@ -97,12 +97,12 @@ async def _prepare(event: events.Producer, topic: Topic) -> None:
     if event.initial_subscription and topic.stored is not None:
         create = topic.policies.auto_subscription_creation
         if not create and event.initial_subscription not in topic.subscriptions:
-            raise NotAllowed("subscriptions are not created by being asked for here")
+            raise NotAllowed("subscriptions are not created automatically here")
         await topic.subscription(event.initial_subscription, create=create, start=START)
 
 
 async def _attach(session: PulsarSession, event: events.Producer, topic: Topic, name: str) -> None:
-    """Into the session first: whoever detaches it while the topic is being taken finds it there."""
+    """Into the session first: a close that comes while the topic is being taken finds it there."""
     attached = AttachedProducer(session, event, topic)
     request = ProducerRequest(
         name=name,

@@ -8,8 +8,8 @@ connections take turns.
 Limits:
 - A connection with `REQUESTS_MAX` requests that are not done is not read until half of them are.
 - What was received with the last of them is taken, too. All count in the server's memory
-  (`core/link/memory/inbound.py`). Where there is none left the connection ends, and what it asked
-  before is dropped: it is told nothing that would make it ask for less. The first `FREE_MAX`
+  (`core/link/memory/inbound.py`). Where there is none left the connection ends, and its requests
+  are dropped: no answer would make it send fewer. The first `FREE_MAX`
   requests of each connection need no room, if they are small.
 - `UNDER_WAY_MAX` requests of all connections are under way. Beyond that a connection may have one,
   so that requests that take long delay nobody else's for ever.

@@ -117,7 +117,7 @@ class PulsarSession:
         self.room = trio.Event()
         """Set, and replaced, when the client has taken what was sent, or has gone."""
         self.reassured_at = broker.clock.monotonic()
-        """When a client that is not read was last told that we live."""
+        """When a client that is not read last got a sign of life."""
 
     @property
     def peer(self) -> str:
@@ -191,7 +191,7 @@ class PulsarSession:
             self.connection.resume(PAUSE_PUBLISHES)
 
     def _reassure(self, now: float) -> bool:
-        """Whoever is not read is not answered either when it asks whether we live, and gives the
+        """A client that is not read gets no PONG for its PING either, and gives the
         connection up after a minute. So it gets its answer unasked: to C++ a word of another kind,
         a question of ours for one, is no sign of life (4.2 was tried).
         """
@@ -202,7 +202,7 @@ class PulsarSession:
         return not self.gone
 
     def reassure(self) -> None:
-        """The client is not read because of what it asked: it hears that we live."""
+        """The client is not read because of its requests: it gets a sign of life."""
         self._reassure(self.broker.clock.monotonic())
 
     # -- life ---------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class PulsarSession:
         connect.on_quiet(self)
 
     def relieved(self) -> None:
-        """The peer reads again: whoever held back delivers, or answers."""
+        """The peer reads again: consumers that held back deliver, and requests are answered."""
         self._wake()
         self.requests.relieved()
         for attached in self.consumers.values():
@@ -227,7 +227,7 @@ class PulsarSession:
         self.room = trio.Event()
 
     def closed(self, reason: str) -> None:
-        """The connection is gone: nothing of it stays attached, and nothing that it asked."""
+        """The connection is gone: nothing of it stays attached, and its requests are dropped."""
         self.gone = True
         self.requests.drop()
         self._wake()

@@ -168,6 +168,7 @@ async def _reader_start(event: events.Subscribe, topic: PersistentTopic) -> Posi
     if start is None:
         return START if event.from_earliest else chain.confirmed
     # the start entry itself comes first; the client drops what it does not want of it
+    # (`getNonDurableSubscription` in `PersistentTopic.java`)
     return mark_before(chain, (start.ledger_id, start.entry_id))
 
 
@@ -184,7 +185,7 @@ def on_close_consumer(session: PulsarSession, event: events.CloseConsumer) -> No
 
 
 async def on_unsubscribe(session: PulsarSession, event: events.Unsubscribe) -> None:
-    """Whoever was sent away a moment ago does not come back for this: its client has closed it."""
+    """A consumer that was detached a moment ago does not come back for this: it is closed."""
     consumer_id = event.consumer_id
     attached = session.consumers.get(consumer_id) or session.away.get(consumer_id)
     if attached is None:

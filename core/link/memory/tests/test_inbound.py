@@ -129,16 +129,16 @@ def test_large_requests_have_room_or_not() -> None:
     incoming = Incoming(100, 0)
     assert incoming.take(60)
     assert not incoming.take(60)
-    incoming.asked -= 60
+    incoming.requested -= 60
     assert incoming.take(60)
 
 
 def test_of_small_ones_a_part_is_kept_for_who_has_stored_something() -> None:
     incoming = Incoming(100, 0)
     assert incoming.take(25, proven=False)
-    assert not incoming.asked_much
+    assert not incoming.requests_high
     assert incoming.take(50, proven=False)
-    assert incoming.asked_much
+    assert incoming.requests_high
     assert not incoming.take(1, proven=False)
     assert incoming.take(25)
     assert not incoming.take(1)

@@ -216,6 +216,7 @@ class FetchHandlers:
                 one = PartitionFetch(
                     part, log, NONE, committed=request.isolation_level == READ_COMMITTED
                 )
+                # the first partition that has any gives a whole batch, however large (KIP-74)
                 if (left > 0 or first) and not one.read_cached(left, one_at_least=first):
                     return None
                 left -= one.size

@@ -223,8 +223,8 @@ class TransactionHandlers:
 def _is_repeated(
     found: Transaction, context: RequestContext, request: InitProducerIdRequest
 ) -> bool:
-    """Whether a producer that knows its number asks again, not having heard; else it must be the
-    present one.
+    """Whether a producer that knows its number (KIP-360) asks again, not having heard; else it must
+    be the present one.
     """
     number, epoch = request.producer_id, request.producer_epoch
     if (
