@@ -16,7 +16,7 @@ import pytest
 
 from magnetar.core.native import PURE_WANTED
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).resolve().parents[3]
 TWIN_TESTS = (
     "core/link/tests/test_sockets.py",
     "core/link/tests/test_large_frame.py",
@@ -90,7 +90,7 @@ def watched(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(PURE_WANTED, reason="without compiled modules")
 def test_no_compiled_module_touches_memory_that_is_not_its_own(built: Path) -> None:
-    where = "import core.link.compiled as it; print(it.__file__)"
+    where = "import magnetar.core.link.compiled as it; print(it.__file__)"
     home = watched(built, "-c", where)
     assert home.stdout.startswith(str(built)), home.stdout + home.stderr
     options = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:magnetar", "--timeout", "600")
