@@ -46,7 +46,7 @@ def opened(name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def found(name: str) -> Iterator[Path]:
+def existing(name: str) -> Iterator[Path]:
     """Likewise, but only a directory that is one already: for commands that look after it."""
     if not (Path(name) / MARKER).exists():
         raise OperatorError(f"there is no data directory at {name}: it has no {MARKER}")

@@ -27,15 +27,15 @@ EVERYBODY: Final = (
 class _BeforeTheFirst(logging.Filter):
     """Has something said before a handler's first line."""
 
-    def __init__(self, say: Callable[[], None]) -> None:
+    def __init__(self, introduce: Callable[[], None]) -> None:
         super().__init__()
-        self._say = say
-        self._said = False
+        self._introduce = introduce
+        self._introduced = False
 
     def filter(self, _record: logging.LogRecord) -> bool:
-        if not self._said:
-            self._said = True  # first of all: what is said comes through here, too
-            self._say()
+        if not self._introduced:
+            self._introduced = True  # first of all: what is said comes through here, too
+            self._introduce()
         return True
 
 

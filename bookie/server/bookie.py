@@ -300,7 +300,7 @@ class Bookie:
     def _load_large(self, ledger_id: int, entry_id: int, size: int) -> LargeEntries | None:
         """The one before was large, so these will be: some, of whatever size they are."""
         read, size = self._storage.reader.read_large, max(size, AHEAD_BYTES_MAX)
-        return self._found(
+        return self._lookup(
             ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, AHEAD_ENTRIES, size)
         )
 
@@ -310,9 +310,11 @@ class Bookie:
 
     def _load(self, ledger_id: int, entry_id: int, size: int) -> Run | None:
         read = self._storage.reader.read
-        return self._found(ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, size))
+        return self._lookup(ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, size))
 
-    def _found(self, ledger_id: int, entry_id: int, read: Callable[[int], Result]) -> Result | None:
+    def _lookup(
+        self, ledger_id: int, entry_id: int, read: Callable[[int], Result]
+    ) -> Result | None:
         """What is read from where the entry is; None if it is nowhere."""
         location = self._location(ledger_id, entry_id)
         if location is None:

@@ -26,7 +26,7 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.kernel.errors import Fenced
-from magnetar.core.ports.tests.contract_ledger_store import Told, append
+from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
 
@@ -170,9 +170,9 @@ async def test_between_any_two_steps_of_many_halves_and_few_marks(tmp_path, monk
         for start in (50, 90):
             # Not handed over: ledger storage has them before the journal does.
             store.begin_group()
-            told = Told(2)
+            outcome = Outcome(2)
             for writer in writers:
-                writer.append([b"%d" % i for i in range(start, start + 40)], told)
+                writer.append([b"%d" % i for i in range(start, start + 40)], outcome)
             await checkpointer.make_room()
             if start == 50:
                 await deleted.close()
@@ -180,7 +180,7 @@ async def test_between_any_two_steps_of_many_halves_and_few_marks(tmp_path, monk
                 await store.collect(compact_below=0)
                 monkeypatch.setattr(index_module, "MEMORY_PUTS_MAX", 60)
             store.flush_group()
-            await told.wait()
+            await outcome.wait()
         await store.checkpoint()
         points.armed = False
     assert len(points.copies) == 14
@@ -211,10 +211,10 @@ async def test_a_fence_alone_reaches_the_index_before_the_mark_passes_it(tmp_pat
     journal = (tmp_path / "copy/journal/current") / journal_format.file_name(mark.journal_id)
     assert journal_format.fence_note(writer.ledger_id) in journal.read_bytes()[: mark.offset]
     async with opened(tmp_path / "copy", metadata) as store:
-        told = Told()
+        outcome = Outcome()
         writer._link, writer._later = store._client._link, store._client._later
-        writer.append([b"zombie"], told)
-        (error,) = await told.wait()
+        writer.append([b"zombie"], outcome)
+        (error,) = await outcome.wait()
         assert isinstance(error, Fenced)
 
 

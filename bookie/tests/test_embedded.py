@@ -25,7 +25,7 @@ from magnetar.core.kernel.errors import (
     StorageFull,
 )
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
-from magnetar.core.ports.tests.contract_ledger_store import CHECKS, Told, append
+from magnetar.core.ports.tests.contract_ledger_store import CHECKS, Outcome, append
 
 SETTINGS = BookieSettings()
 NO_SYNC = BookieSettings(sync=False)
@@ -48,8 +48,8 @@ async def test_an_index_that_cannot_close_is_told_and_stops_nothing(tmp_path, mo
 
     async with opened(tmp_path, DictMetadata()):
         monkeypatch.setattr(LedgersIndex, "close", full)
-    (told,) = caplog.messages
-    assert "did not close cleanly: IO error: No space left" in told
+    (outcome,) = caplog.messages
+    assert "did not close cleanly: IO error: No space left" in outcome
 
 
 async def test_where_direct_writes_do_not_work(tmp_path, monkeypatch):
@@ -143,11 +143,11 @@ async def test_a_fence_outlives_a_restart_even_of_a_ledger_never_written(tmp_pat
         writer = await store.create({})
         await store._client._link.fence(writer.ledger_id, b"k" * 20)
     async with opened(tmp_path, metadata) as store:
-        told = Told()
+        outcome = Outcome()
         writer._link = store._client._link
         writer._later = store._client._later
-        writer.append([b"zombie"], told)
-        (error,) = await told.wait()
+        writer.append([b"zombie"], outcome)
+        (error,) = await outcome.wait()
         assert isinstance(error, Fenced)
 
 
@@ -238,9 +238,9 @@ async def test_a_full_disk_refuses_writes_and_serves_reads(tmp_path):
     async with opened(tmp_path, metadata, full) as store:
         assert not store.writable()
         other = await store.create({})
-        told = Told()
-        assert other.append([b"y"], told) == 0
-        (error,) = await told.wait()
+        outcome = Outcome()
+        assert other.append([b"y"], outcome) == 0
+        (error,) = await outcome.wait()
         assert isinstance(error, StorageFull)
         reader = await store.open(writer.ledger_id, recover=False)
         assert await reader.read(0, 0, 1) == [b"x"]
@@ -345,15 +345,15 @@ async def test_a_group_that_was_announced_goes_when_it_is_flushed(tmp_path):
     async with opened(tmp_path, DictMetadata()) as store:
         writer = await store.create({})
         await append(writer, b"first")
-        told = Told(2)
+        outcome = Outcome(2)
         store.begin_group()
-        writer.append([b"a"], told)
+        writer.append([b"a"], outcome)
         for _ in range(5):
             await trio.lowlevel.checkpoint()
         assert store.statistics().journal_groups == 1
         store.flush_group()
-        writer.append([b"b"], told)  # nobody promised anything for this one
-        assert await told.wait() == [None, None]
+        writer.append([b"b"], outcome)  # nobody promised anything for this one
+        assert await outcome.wait() == [None, None]
 
 
 async def test_a_loop_hears_when_a_group_is_delivered(tmp_path, nursery):
@@ -448,18 +448,18 @@ async def test_a_failed_journal_acknowledges_nothing_and_says_so_once(tmp_path):
         bad = os.open(os.devnull, os.O_RDONLY)
         os.dup2(bad, store._journal._groups.file.fd)
         os.close(bad)
-        told = Told(2)
-        writer.append([b"lost"], told)
+        outcome = Outcome(2)
+        writer.append([b"lost"], outcome)
         await trio.lowlevel.checkpoint()
-        writer.append([b"lost too"], told)
-        assert all(isinstance(error, StorageFailed) for error in await told.wait())
+        writer.append([b"lost too"], outcome)
+        assert all(isinstance(error, StorageFailed) for error in await outcome.wait())
         assert len(fatal) == 1
         assert not store.writable()
         assert writer.last_confirmed == 0
         other = await store.create({})
-        told = Told()
-        other.append([b"no"], told)
-        (error,) = await told.wait()
+        outcome = Outcome()
+        other.append([b"no"], outcome)
+        (error,) = await outcome.wait()
         assert isinstance(error, StorageFailed)
         assert await writer.read(0, 0, 1) == [b"safe"]
 

@@ -35,7 +35,7 @@ from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
-from magnetar.core.ledger.read.kept_entries import KeptEntries, encoded
+from magnetar.core.ledger.read.remaining_entries import RemainingEntries, encoded
 from magnetar.core.ports.ledger_store import LedgerWriter
 
 log = logging.getLogger(__name__)
@@ -183,8 +183,8 @@ class Rewrite:
         if not ids:
             return None
         await _stored(writer, waiting + await _encoded(ids))
-        kept = KeptEntries(writer.ledger_id, first, ids)
-        return replace(segment, entries=ids[-1] + 1, size=size, kept=kept)
+        remaining = RemainingEntries(writer.ledger_id, first, ids)
+        return replace(segment, entries=ids[-1] + 1, size=size, remaining=remaining)
 
     async def _left_of(self, entry: bytes, judge: Judge) -> bytes | None:
         await self._rest(header.read(entry).count)

@@ -20,7 +20,7 @@ NO_WRITES: Final = "storage takes no writes: the disk is full, or has failed"
 """Why producers are refused, and the server is not ready."""
 
 
-def said(ledger_name: str) -> str:
+def log_name(ledger_name: str) -> str:
     """What a log is called in logs: as users write the topic, where it is a topic's."""
     try:
         return TopicName.of_managed_ledger(ledger_name).full

@@ -113,7 +113,7 @@ async def settled() -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-class Told:
+class Outcome:
     """A `done` that remembers what it was told, and that it was told once."""
 
     def __init__(self, log: list[object] | None = None, name: object = None) -> None:
@@ -132,7 +132,7 @@ class Told:
 
 async def stored(ledger: ManagedLedger, *payloads: bytes) -> list[Position]:
     """Append each payload as a run of its own, and wait until all have a place."""
-    response = [Told() for _ in payloads]
+    response = [Outcome() for _ in payloads]
     for payload, done in zip(payloads, response, strict=True):
         ledger.append([payload], None, done)
     await settled()

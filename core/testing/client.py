@@ -1,4 +1,4 @@
-"""Clients of a topic that remember what they were told: sinks for tests."""
+"""Clients of a topic that remember what they were events: sinks for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ClientConsumer:
         self.redelivered: dict[Position, int] = {}
         """Of the entries that came before, how often."""
         self.bits: dict[Position, int] = {}
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.congested = False
         self.consumer: Consumer
 
@@ -44,13 +44,13 @@ class ClientConsumer:
                 self.bits[position] = partial[at]
 
     def activity(self, active: bool) -> None:
-        self.told.append("active" if active else "passive")
+        self.events.append("active" if active else "passive")
 
     def end_of_topic(self) -> None:
-        self.told.append("end")
+        self.events.append("end")
 
     def closed_by_broker(self) -> None:
-        self.told.append("closed")
+        self.events.append("closed")
 
     def take(self) -> list[Position]:
         """What has come since the last time."""
@@ -114,14 +114,14 @@ class ClientProducer:
     """The other side of a producer."""
 
     def __init__(self, name: str, mode: AccessMode = AccessMode.SHARED) -> None:
-        self.told: list[object] = []
+        self.events: list[object] = []
         self.producer = Producer(1, ProducerRequest(name, True, mode=mode), self, 0)
 
     def granted(self, epoch: int | None) -> None:
-        self.told.append(("granted", epoch))
+        self.events.append(("granted", epoch))
 
     def refused(self, error: BrokerError) -> None:
-        self.told.append(type(error))
+        self.events.append(type(error))
 
     def closed_by_broker(self) -> None:
-        self.told.append("closed")
+        self.events.append("closed")

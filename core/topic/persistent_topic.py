@@ -145,7 +145,7 @@ class PersistentTopic:
 
         def done(result: Position | BrokerError) -> None:
             if not isinstance(result, BrokerError):
-                index = self.ledger.index_told(result)
+                index = self.ledger.delivered_index(result)
                 self.transactions.index.ended(writer, index, committed=committed)
             waiting.done(result)
 

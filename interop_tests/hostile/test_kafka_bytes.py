@@ -17,7 +17,7 @@ import pytest
 from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.codec.decoder import decoder
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import (
     FetchPartition,
     FetchRequest,
@@ -177,7 +177,7 @@ def written(magnetar_module, topic):
             return told.responses[0].partition_responses[0].error_code
 
     with Peer(magnetar_module) as one:
-        asked = MetadataRequest(topics=[FindTopic(name=topic)])
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
         assert one.ask(asked, 9).topics[0].error_code == 3  # and it is made
         assert one.ask(asked, 9).topics[0].error_code == 0
     assert produce(batch(b"first")) == 0

@@ -15,8 +15,8 @@ from interop_tests.hostile.test_memory import Steady
 from magnetar.wire.kafka.messages.basics import (
     DescribeTopic,
     DescribeTopicPartitionsRequest,
-    FindTopic,
     MetadataRequest,
+    MetadataRequestTopic,
 )
 from magnetar.wire.kafka.messages.configs import DescribeConfigsRequest, DescribeResource
 from magnetar.wire.kafka.messages.parts import TopicPartitions
@@ -48,7 +48,8 @@ def of_partitions():
     [
         pytest.param(
             lambda: MetadataRequest(
-                topics=[FindTopic(name=name) for name in NAMES], allow_auto_topic_creation=False
+                topics=[MetadataRequestTopic(name=name) for name in NAMES],
+                allow_auto_topic_creation=False,
             ),
             12,
             id="metadata",

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import magnetar
 from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.hostile.test_kafka_bytes import Peer
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import FetchPartition, FetchRequest, FetchTopic
 from magnetar.wire.kafka.tests.frame import framed
 from magnetar.wire.pulsar.tests import peer
@@ -329,7 +329,7 @@ def test_answers_that_nobody_reads(server):
 def test_large_requests_behind_one_that_waits(server):
     """Each has many times its size when it is taken apart."""
     fill(server, "t", MIB)
-    topics = [FindTopic(name=f"x{number}") for number in range(100_000)]
+    topics = [MetadataRequestTopic(name=f"x{number}") for number in range(100_000)]
     large = framed(MetadataRequest(topics=topics), 9)
     part = FetchPartition(partition=0, fetch_offset=4, partition_max_bytes=MIB)
     waits = FetchRequest(

@@ -17,7 +17,7 @@ from interop_tests.hostile.conftest import MIB
 from interop_tests.hostile.flood import Ask, Flood
 from interop_tests.hostile.test_kafka_bytes import Peer
 from interop_tests.hostile.test_memory import BUDGET
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import ProducePartition, ProduceRequest, ProduceTopic
 from magnetar.wire.kafka.tests.batch import batch, headed, record
 from magnetar.wire.kafka.tests.frame import framed
@@ -33,7 +33,12 @@ WAIT_SECONDS_MAX = 1.0
 @pytest.fixture
 def server():
     with magnetar.standalone() as server, Peer(server) as one:
-        one.ask(MetadataRequest(topics=[FindTopic(name="t")], allow_auto_topic_creation=True), 9)
+        one.ask(
+            MetadataRequest(
+                topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=True
+            ),
+            9,
+        )
         yield server
 
 

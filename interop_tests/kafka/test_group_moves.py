@@ -5,7 +5,7 @@ import struct
 import magnetar
 from interop_tests.hostile.test_kafka_bytes import Peer
 from magnetar.wire.kafka.codec.encoder import encoder
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from magnetar.wire.kafka.messages.consumer_protocol import ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import JoinGroupRequest, JoinProtocol, SyncGroupRequest
@@ -35,7 +35,7 @@ def test_nobody_is_turned_away_who_comes_by_the_newer_protocol():
     codes = []
     kafka = {"group_initial_rebalance_delay_ms": 0}
     with magnetar.standalone(kafka=kafka) as server, Peer(server) as older, Peer(server) as newer:
-        older.ask(MetadataRequest(topics=[FindTopic(name="t")]), 9)
+        older.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
         for number in range(JOINS):
             group = f"g{number}"
             asked = join(older, group)

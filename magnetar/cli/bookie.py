@@ -25,10 +25,10 @@ def _stopped(settings: Settings) -> Iterator[Path]:
     from magnetar import logs
     from magnetar.compose import BOOKIE
     from magnetar.core.kernel.errors import BrokerError
-    from magnetar.data_directory import found
+    from magnetar.data_directory import existing
 
     logs.configure(settings.log)
-    with found(settings.storage.data_dir) as folder:
+    with existing(settings.storage.data_dir) as folder:
         if not (folder / BOOKIE / "ledgers" / "current").is_dir():
             raise OperatorError(f"there is no bookie in {folder}")
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.data_directory import FORMAT, LOCK, MARKER, found, opened
+from magnetar.data_directory import FORMAT, LOCK, MARKER, existing, opened
 from magnetar.operator_error import OperatorError
 
 
@@ -84,12 +84,12 @@ def test_a_lost_marker_is_told_from_a_foreign_directory(tmp_path: Path) -> None:
 
 
 def test_what_is_looked_after_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError, match="no data directory"), found(str(tmp_path / "a")):
+    with pytest.raises(OperatorError, match="no data directory"), existing(str(tmp_path / "a")):
         pass
     assert not (tmp_path / "a").exists()
     with opened(str(tmp_path)):
         pass
-    with found(str(tmp_path)) as path:
+    with existing(str(tmp_path)) as path:
         assert path == tmp_path
 
 

@@ -37,7 +37,7 @@ Documentation is in the folder <code>docs</code> beside this server's source.</p
 
 async def landing(request: AdminRequest) -> object:
     """HTML for clients that prefer it, as browsers do; JSON for curl and programs."""
-    response = _told(request)
+    response = _facts(request)
     if "text/html" not in request.request.headers.get("accept", ""):
         return response
     doors = "".join(_row(name, where) for name, where in response["listeners"].items())
@@ -57,7 +57,7 @@ async def landing(request: AdminRequest) -> object:
     )
 
 
-def _told(request: AdminRequest) -> dict[str, Any]:
+def _facts(request: AdminRequest) -> dict[str, Any]:
     options = request.options
     listeners = {
         "pulsar": options.broker_url,

@@ -64,7 +64,7 @@ def application(front: HttpFront) -> ASGIApp:
             *mounted(front, tables.tables(front.broker.catalog.levels)),
         ],
         exception_handlers={
-            BrokerError: _told,
+            BrokerError: _error_response,
             HTTPException: _refused,
             Exception: _failed,
         },
@@ -105,7 +105,7 @@ class Guarded:
         await self._app(scope, receive, send)
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _error_response(request: Request, error: Exception) -> Response:
     assert isinstance(error, BrokerError)
     if isinstance(error, NotOwned) and (target := location(error, request)) is not None:
         response = refusal(307, str(error))

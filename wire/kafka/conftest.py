@@ -16,7 +16,7 @@ from magnetar.wire.kafka import apis
 from magnetar.wire.kafka.codec.declare import Request, Response
 from magnetar.wire.kafka.codec.decoder import decoder
 from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import (
     FetchedPartition,
     FetchPartition,
@@ -133,7 +133,7 @@ class Stage:
         """A client that has asked for topics until they were there."""
         made = Client(self.front, known=self.known, large=self.large)
         if topics:
-            requested = [FindTopic(name=name) for name in topics]
+            requested = [MetadataRequestTopic(name=name) for name in topics]
             await made.hears(MetadataRequest(topics=requested), 9)
             heard = await made.hears(MetadataRequest(topics=requested), 9)
             assert [topic.error_code for topic in heard.topics] == [0] * len(topics)

@@ -7,7 +7,7 @@ from magnetar.bookie.format import entries
 from magnetar.bookie.tests.memory_machine import open_in_memory
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import AlreadyExists, EntryNotFound, Fenced
-from magnetar.core.ports.tests.contract_ledger_store import Told
+from magnetar.core.ports.tests.contract_ledger_store import Outcome
 from magnetar.core.testing.memory_disk import MemoryDisk
 
 KEY = b"k" * 20
@@ -24,10 +24,10 @@ def run(first, *payloads, ledger_id=1, confirmed=-1, length=0):
 
 
 async def add(link, some):
-    told = Told()
-    link.add(some, KEY, told)
-    assert told.results == [], "not from within"
-    return await told.wait()
+    outcome = Outcome()
+    link.add(some, KEY, outcome)
+    assert outcome.results == [], "not from within"
+    return await outcome.wait()
 
 
 async def test_what_is_added_is_read(link):
@@ -52,10 +52,10 @@ async def test_a_ledger_is_created_once_and_none_below_it(link):
 
 async def test_a_fence_stops_all_that_comes_and_nothing_that_came(link):
     await link.create(1, KEY)
-    told = Told()
-    link.add(run(0, b"before"), KEY, told)
+    outcome = Outcome()
+    link.add(run(0, b"before"), KEY, outcome)
     await link.fence(1, KEY)
-    assert told.results == [None], "it was in the journal first"
+    assert outcome.results == [None], "it was in the journal first"
     with pytest.raises(Fenced):
         link.add(run(1, b"after"), KEY, pytest.fail)
     assert await link.read(1, 0, 0, 100) == [b"before"]

@@ -42,10 +42,10 @@ class Bench:
         self.store = DictMetadata()
         self.closed = []
         self.writer = Writer(4, KEY, self.link, self.store, self.later.append, self.closed.append)
-        self.told = []
+        self.results = []
 
     def append(self, *payloads, name=None):
-        return self.writer.append(payloads, lambda error: self.told.append((name, error)))
+        return self.writer.append(payloads, lambda error: self.results.append((name, error)))
 
     def turn(self):
         """One turn of the loop."""
@@ -104,14 +104,14 @@ def test_a_refused_run_is_told_in_its_turn_and_uses_no_id(bench):
     bench.link.refusal = Overloaded("later")
     assert bench.append(b"b", name=2) == 1
     bench.turn()
-    assert bench.told == []  # not before the run in front of it
+    assert bench.results == []  # not before the run in front of it
     bench.link.refusal = None
     assert bench.append(b"c", name=3) == 1
     bench.link.ack()
-    assert [name for name, _ in bench.told] == [1, 2]
-    assert isinstance(bench.told[1][1], Overloaded)
+    assert [name for name, _ in bench.results] == [1, 2]
+    assert isinstance(bench.results[1][1], Overloaded)
     bench.link.ack()
-    assert bench.told[2] == (3, None)
+    assert bench.results[2] == (3, None)
 
 
 @pytest.mark.parametrize("error", [StorageFull("full"), Fenced("fenced")])
@@ -120,9 +120,9 @@ def test_any_other_refusal_is_for_good(bench, error):
     bench.append(b"a")
     bench.link.refusal = None
     bench.append(b"b")
-    assert bench.told == []
+    assert bench.results == []
     bench.turn()
-    assert bench.told == [(None, error)] * 2
+    assert bench.results == [(None, error)] * 2
     assert not bench.link.runs
 
 
@@ -133,7 +133,7 @@ def test_a_lost_run_fails_those_that_come_after(bench):
     bench.append(b"c", name=3)
     bench.link.ack(StorageFailed("disk"))
     bench.turn()
-    assert [name for name, error in bench.told if error is not None] == [1, 2, 3]
+    assert [name for name, error in bench.results if error is not None] == [1, 2, 3]
     assert bench.writer.last_confirmed == -1
 
 
@@ -143,9 +143,9 @@ def test_long_runs_go_in_pieces_and_are_told_once(bench):
     assert len(bench.link.runs) == 3
     assert all(len(run.blob) <= RUN_BYTES_MAX + 200 for run in bench.link.runs)
     for _ in range(3):
-        assert bench.told == []
+        assert bench.results == []
         bench.link.ack()
-    assert bench.told == [(None, None)]
+    assert bench.results == [(None, None)]
     assert bench.writer.last_confirmed == 5
 
 
@@ -153,8 +153,8 @@ def test_an_entry_may_be_too_large(bench):
     bench.append(b"x" * 17_000_000)
     bench.append(b"next")
     bench.turn()
-    assert len(bench.told) == 1
-    assert isinstance(bench.told[0][1], Invalid)
+    assert len(bench.results) == 1
+    assert isinstance(bench.results[0][1], Invalid)
     assert len(bench.link.runs) == 1
 
 
@@ -165,7 +165,7 @@ async def test_close_seals_at_the_confirmed_and_subtracts_the_rest(bench):
     bench.link.ack()
     info = await bench.writer.close()
     assert (info.last_entry_id, info.length) == (0, 4)
-    assert [name for name, error in bench.told if error is not None] == [2]
+    assert [name for name, error in bench.results if error is not None] == [2]
     bench.link.ack()  # an answer that comes too late means nothing
     assert bench.writer.last_confirmed == 0
     assert bench.closed == [4]

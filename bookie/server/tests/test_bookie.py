@@ -21,7 +21,7 @@ from magnetar.core.kernel.errors import (
     StorageFull,
 )
 from magnetar.core.ports.disk import DiskUsage
-from magnetar.core.ports.tests.contract_ledger_store import Told
+from magnetar.core.ports.tests.contract_ledger_store import Outcome
 from magnetar.core.testing.memory_disk import MemoryDisk, MemoryReadFile
 
 KEY = b"k" * 20
@@ -49,9 +49,9 @@ def run(first, *payloads, ledger_id=1):
 
 
 async def add(bookie, some):
-    told = Told()
-    bookie.add(some, KEY, told)
-    assert await told.wait() == [None]
+    outcome = Outcome()
+    bookie.add(some, KEY, outcome)
+    assert await outcome.wait() == [None]
 
 
 async def test_an_entry_is_read_wherever_it_is(store, bookie):
@@ -169,16 +169,16 @@ async def test_more_than_may_wait_is_refused_and_taken_when_it_is_gone(disk, aut
     async with open_in_memory(disk, DictMetadata(), small) as store:
         bookie = store._bookie
         await bookie.create(1, KEY)
-        taken, told = 0, []
+        taken, outcome = 0, []
         with suppress(Overloaded):
             while taken < 1000:
-                bookie.add(run(taken, b"x" * 1000), KEY, told.append)
+                bookie.add(run(taken, b"x" * 1000), KEY, outcome.append)
                 taken += 1
         assert 10 < taken < 40
         assert bookie.congested
         await trio.sleep(1)  # of the clock that jumps: until all are at rest
         assert not bookie.congested
-        assert told == [None] * taken
+        assert outcome == [None] * taken
         await add(bookie, run(taken, b"x"))
 
 

@@ -17,7 +17,7 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.loops import NotedLoop
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
-from magnetar.core.ports.tests.contract_ledger_store import Told, append
+from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 
 SETTINGS = BookieSettings(checkpoint_interval_seconds=3600)
 
@@ -156,11 +156,11 @@ async def test_a_sync_that_failed_is_never_believed_again(tmp_path, monkeypatch,
 
 async def test_a_failed_sync_is_told_as_fatal(tmp_path, monkeypatch):
     fatal = []
-    told = trio.Event()
+    outcome = trio.Event()
 
     def on_fatal(reason):
         fatal.append(reason)
-        told.set()
+        outcome.set()
 
     def fail(file):
         raise OSError(errno.EIO, "Input/output error")
@@ -173,7 +173,7 @@ async def test_a_failed_sync_is_told_as_fatal(tmp_path, monkeypatch):
         monkeypatch.setattr(BlockFile, "sync", fail)
         await append(writer, *[b"x" * 1000] * 12)
         with trio.fail_after(20):
-            await told.wait()
+            await outcome.wait()
         assert not store.writable()
     assert len(fatal) == 1
 
@@ -190,14 +190,14 @@ async def test_who_is_held_hears_of_room(tmp_path, monkeypatch, nursery, refusal
         tmp_path / "bookie", DictMetadata(), small, on_fatal=pytest.fail, loop=loop
     ) as store:
         writer = await store.create({})
-        told = Told(30 * 12)
+        outcome = Outcome(30 * 12)
         with trio.fail_after(30):
             for _ in range(30):
                 for _ in range(12):
-                    writer.append([b"x" * 1000], told)
+                    writer.append([b"x" * 1000], outcome)
                 while store.congested:
                     await loop.changed()
-            assert await told.wait() == [None] * (30 * 12)
+            assert await outcome.wait() == [None] * (30 * 12)
         assert writer.last_confirmed == 30 * 12 - 1
         assert full.refused == refusals
         assert "soon" in loop.said

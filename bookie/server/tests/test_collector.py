@@ -13,7 +13,7 @@ from magnetar.bookie.server.ledger_storage import LedgerStorage
 from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.core.kernel.errors import Fenced
-from magnetar.core.ports.tests.contract_ledger_store import Told, append
+from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 from magnetar.core.testing.turns import counted_turns
 
 SETTINGS = BookieSettings(
@@ -102,9 +102,9 @@ async def test_of_deleted_ledgers_some_are_remembered_and_no_more(tmp_path, monk
         await store.collect(compact_below=0)
         assert list(store._parts.checkpointer.deleted) == [2, 3, 4]
         assert not store._bookie._ledgers
-        told = Told()
-        writers[4].append([b"late"], told)
-        (error,) = await told.wait()
+        outcome = Outcome()
+        writers[4].append([b"late"], outcome)
+        (error,) = await outcome.wait()
         assert isinstance(error, Fenced)
 
 

@@ -13,7 +13,7 @@ from magnetar.bookie.server.settings import BookieSettings
 from magnetar.bookie.tests.metadata_fake import DictMetadata
 from magnetar.bookie.tests.real_disk import directories_at
 from magnetar.core.kernel.errors import AlreadyExists, Fenced, StorageFailed
-from magnetar.core.ports.tests.contract_ledger_store import Told, append
+from magnetar.core.ports.tests.contract_ledger_store import Outcome, append
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ async def test_a_counter_that_was_set_back_gives_no_old_ledger(tmp_path, files):
     async with open_embedded(tmp_path, metadata, settings, on_fatal=pytest.fail) as store:
         fresh = await store.create({})
         assert fresh.ledger_id == writers[-1].ledger_id + 1
-        told = Told()
+        outcome = Outcome()
         writers[0]._link, writers[0]._later = store._client._link, store._client._later
         fresh._ledger_id = 77
-        fresh.append([b"of a ledger that was never made"], told)
-        (error,) = await told.wait()
+        fresh.append([b"of a ledger that was never made"], outcome)
+        (error,) = await outcome.wait()
         assert isinstance(error, Fenced)

@@ -152,7 +152,7 @@ async def test_unloaded_and_loaded_again() -> None:
         client.ack(places[0])
         await broker.unload(A)
         await broker.unload(A)
-        assert client.told == ["closed"]
+        assert client.events == ["closed"]
         assert broker.topics == {}
         again = await broker.topic(A)
         assert isinstance(again, PersistentTopic)
@@ -193,7 +193,7 @@ async def test_what_was_left_half_closed_is_put_away_first() -> None:
         topic.fenced = True
         again = await broker.topic(A)
         assert again is not topic
-        assert client.told == ["closed"]
+        assert client.events == ["closed"]
         assert topic.ledger.state is LogState.CLOSED
 
 
@@ -208,7 +208,7 @@ async def test_a_topic_taken_over_by_another_owner_is_let_go() -> None:
         await overwrite(stores.metadata, topic.ledger.path, found.value)
         topic.publish([b"x"], None, lambda _result: None)
         await settled()
-        assert client.told == ["closed"]
+        assert client.events == ["closed"]
         assert broker.topics == {}
         assert not (await broker.topic(A)).fenced
 
@@ -317,7 +317,7 @@ async def test_a_mistake_of_ours_costs_one_subscription(caplog: pytest.LogCaptur
         subscription.dispatcher.dispatch = fail  # type: ignore[method-assign]
         places = await stored(topic.ledger, b"x")
         broker.dispatch()
-        assert (broken.told, fine.got) == (["closed"], places)
+        assert (broken.events, fine.got) == (["closed"], places)
         assert "a mistake" in caplog.text
 
 

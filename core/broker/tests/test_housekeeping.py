@@ -104,7 +104,7 @@ async def test_too_large_a_backlog_sends_producers_away(
         producer = ClientProducer("p")
         await topic.attach_producer(producer.producer)
         await broker.housekeeping.tend(topic)
-        assert producer.told[-1] == "closed"
+        assert producer.events[-1] == "closed"
         with pytest.raises(refusal):
             topic.check_producer()
         topic.subscriptions["s"].skip(25)

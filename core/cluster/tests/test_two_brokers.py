@@ -146,7 +146,7 @@ async def test_a_cursor_that_was_taken_over_is_not_moved(brokers: tuple[Broker, 
     with pytest.raises(Fenced):
         await ours.saved()
     await settled()
-    assert client.told[-1] == "closed"
+    assert client.events[-1] == "closed"
     assert one.topics == {}
     assert theirs.mark_delete == (0, 1)
     assert (await loaded(one)).subscriptions["s"].cursor.mark_delete == (0, 1)

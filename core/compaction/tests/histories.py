@@ -17,7 +17,7 @@ from magnetar.core.ledger.log.ledger_list import CLEAN_TO
 from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.policy.values import Compaction
-from magnetar.core.testing.bench import Bench, Told, settled
+from magnetar.core.testing.bench import Bench, Outcome, settled
 
 
 class Message(NamedTuple):
@@ -56,7 +56,7 @@ async def appended(ledger: ManagedLedger, *tails: bytes, count: int | None = Non
     for tail in tails:
         found = form.batch_in(tail)
         messages = header_of(found).last_delta + 1 if found is not None else count or 1
-        ledger.append([tail], [messages], Told())
+        ledger.append([tail], [messages], Outcome())
         await settled()
 
 

@@ -20,24 +20,24 @@ from magnetar.core.policy.values import (
     LogLimits,
     Retention,
 )
-from magnetar.core.testing.bench import Told, settled
+from magnetar.core.testing.bench import Outcome, settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.topic.persistent_topic import PersistentTopic
 
 A, B = TopicName.parse("a"), TopicName.parse("b")
-KEPT = Retention(-1, -1)
+REMAINING = Retention(-1, -1)
 FOR_EVER = InactiveTopics(delete_while_inactive=False)
 
 
 async def filled(broker: Broker, name: TopicName = A, **policies: Any) -> PersistentTopic:
     """Twenty-five batches, of which five keys are; in ledgers of ten."""
-    wanted = TopicPolicies(retention=KEPT, **{"compaction": Compaction(), **policies})
+    wanted = TopicPolicies(retention=REMAINING, **{"compaction": Compaction(), **policies})
     await broker.catalog.set_topic_policies(name, wanted)
     topic = await broker.topic(name)
     assert isinstance(topic, PersistentTopic)
     await topic.ledger.set_property(MIXED, "")
     for number in range(25):
-        topic.publish([wrapped(batch([(b"%d" % (number % 5), b"%d" % number)]))], [1], Told())
+        topic.publish([wrapped(batch([(b"%d" % (number % 5), b"%d" % number)]))], [1], Outcome())
         await settled()
     return topic
 
@@ -142,7 +142,7 @@ async def test_nothing_waits_longer_than_it_may() -> None:
             return await indexes(topic)
 
         async def publish(value: bytes) -> None:
-            topic.publish([wrapped(batch([(b"1", value)]))], [1], Told())
+            topic.publish([wrapped(batch([(b"1", value)]))], [1], Outcome())
             await settled()
 
         assert await tended(59) == list(range(15, 25)), "all of it was new"

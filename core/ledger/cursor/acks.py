@@ -22,7 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
 from magnetar.core.ledger.log.chain import Chain, Position
-from magnetar.core.ledger.read.kept_entries import KeptEntries
+from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 
 Range = tuple[Position, Position]
 """Open-closed: (the position before the first, the last], as cursors are stored."""
@@ -84,8 +84,8 @@ class AckState:
         "_bits",
         "_chain",
         "_ended",
-        "_kept",
         "_ranges",
+        "_remaining",
         "_rewritten",
         "acked_beyond",
         "mark_delete",
@@ -101,7 +101,7 @@ class AckState:
         self._bits: dict[Position, int] = {}
         self._ended: Position = (-1, -1)
         """The last entry of the finished ledger that was looked up last."""
-        self._kept: KeptEntries | None = None
+        self._remaining: RemainingEntries | None = None
         """What compaction left of that one."""
         self._rewritten = chain.rewritten
 
@@ -142,8 +142,8 @@ class AckState:
         confirmed_ledger, confirmed = self._chain.confirmed
         if ledger_id != confirmed_ledger or last > confirmed:
             last = min(last, self._end_of(ledger_id))
-            if self._kept is not None and self._ended[0] == ledger_id:
-                return self._ack_kept(self._kept, ledger_id, first, last)
+            if self._remaining is not None and self._ended[0] == ledger_id:
+                return self._ack_remaining(self._remaining, ledger_id, first, last)
         marked_ledger, marked = self.mark_delete
         if ledger_id == marked_ledger and first <= marked + 1:
             if last <= marked:
@@ -162,14 +162,16 @@ class AckState:
             return 0
         return self._ack_beyond(ledger_id, first, last)
 
-    def _ack_kept(self, kept: KeptEntries, ledger_id: int, first: int, last: int) -> int:
+    def _ack_remaining(
+        self, remaining: RemainingEntries, ledger_id: int, first: int, last: int
+    ) -> int:
         """The same in a ledger of which not all is left."""
         marked_ledger, marked = self.mark_delete
         if ledger_id < marked_ledger:
             return 0
         if ledger_id == marked_ledger:
             first = max(first, marked + 1)
-        runs = list(kept.runs(first, last))
+        runs = list(remaining.runs(first, last))
         return sum([self._ack_beyond(ledger_id, *run) for run in runs])
 
     def _ack_beyond(self, ledger_id: int, first: int, last: int) -> int:
@@ -201,7 +203,7 @@ class AckState:
             return False
         if not unacked:
             return self.ack_range(position[0], position[1], position[1]) > 0
-        if self._kept is not None and self._ended[0] == position[0]:
+        if self._remaining is not None and self._ended[0] == position[0]:
             return False
         self._bits[position] = unacked
         return False
@@ -275,7 +277,7 @@ class AckState:
             if segment is None:
                 return -1
             self._ended = (ledger_id, self._chain.last_entry_of(segment))
-            self._kept, self._rewritten = segment.kept, self._chain.rewritten
+            self._remaining, self._rewritten = segment.remaining, self._chain.rewritten
         return self._ended[1]
 
     # -- moving and storing -------------------------------------------------------------------

@@ -32,7 +32,7 @@ from magnetar.core.ledger.cursor.cursor_store import CursorPlace
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.ledger.reports import Trouble, said
+from magnetar.core.ledger.reports import Trouble, log_name
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ports.ledger_store import Done, LedgerWriter
 
@@ -69,7 +69,7 @@ class Cursor:
     ) -> None:
         self.name = name
         self.durable = durable
-        self.topic = said(ledger.name)
+        self.topic = log_name(ledger.name)
         """Whose it is, as users write it."""
         self.acks = AckState(ledger.chain, start)
         self.properties: dict[str, str] = {}
@@ -288,19 +288,19 @@ class Cursor:
         for done in waiters:
             done(error)
         if error is not None:
-            self._trouble.began(self._said, "is not saved", error)
+            self._trouble.began(self._log_name, "is not saved", error)
             self._writer = None
             self._save_again()
             return
         if self._trouble.kind is not None:
-            self._trouble.ended(self._said)
+            self._trouble.ended(self._log_name)
         if self._waiters:
             self.flush()
         elif self._dirty:
             self._storage.cursor_dirty(self)
 
     @property
-    def _said(self) -> str:
+    def _log_name(self) -> str:
         """What it is called in logs."""
         return f"{self.topic}: cursor {self.name}"
 

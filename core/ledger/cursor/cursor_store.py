@@ -24,7 +24,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.reports import said
+from magnetar.core.ledger.reports import log_name
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ports.ledger_store import LedgerWriter
 
@@ -63,7 +63,7 @@ class CursorPlace:
         """What the znode says; `NotFound` without one."""
         found = await self._znode.load()
         if found is None:
-            raise NotFound(f"no cursor {self._cursor} of {said(self._ledger.name)}")
+            raise NotFound(f"no cursor {self._cursor} of {log_name(self._ledger.name)}")
         info = formats.decode_cursor(found)
         self.ledger_id = max(info.cursors_ledger_id, -1)
         return info
@@ -72,7 +72,7 @@ class CursorPlace:
         """The newest that can be read. None if there is none: then the znode's own is good."""
         if self.ledger_id < 0:
             return None
-        topic = said(self._ledger.name)
+        topic = log_name(self._ledger.name)
         try:
             reader = await self._storage.ledgers.open(self.ledger_id, recover=True)
             last = reader.last_confirmed
@@ -141,4 +141,6 @@ class CursorPlace:
         try:
             await self._storage.ledgers.delete(ledger_id)
         except BrokerError as error:
-            log.warning("%s: ledger %d is left over: %s", said(self._ledger.name), ledger_id, error)
+            log.warning(
+                "%s: ledger %d is left over: %s", log_name(self._ledger.name), ledger_id, error
+            )

@@ -62,7 +62,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.ledger.log.chain import START, Position
-from magnetar.core.ledger.reports import said
+from magnetar.core.ledger.reports import log_name
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -224,13 +224,13 @@ class Fold(Generic[Image]):
             snapshot = await self._snapshots.read()
         except Corrupted as error:
             log.error("%s: %s start over from the first entry that is left: %s",
-                      self._said, self._rules.name, error)  # fmt: skip
+                      self._log_name, self._rules.name, error)  # fmt: skip
             return None
         if snapshot is None or self._is_of_this_log(snapshot):
             return snapshot
         log.warning("%s: %s start over from the first entry that is left: the snapshot at %d:%d is "
                     "of another log, or of more than storage has kept of this one",
-                    self._said, self._rules.name, *snapshot.position)  # fmt: skip
+                    self._log_name, self._rules.name, *snapshot.position)  # fmt: skip
         return None
 
     def _is_of_this_log(self, snapshot: Snapshot[Image]) -> bool:
@@ -283,7 +283,7 @@ class Fold(Generic[Image]):
                 self._view.apply(part.sent(place), part.header(place).first_index, position, now_ms)
             except Corrupted as error:
                 log.error("%s: %s pass over the entry at %d:%d: %s",
-                          self._said, self._rules.name, *position, error)  # fmt: skip
+                          self._log_name, self._rules.name, *position, error)  # fmt: skip
 
     def _live(self, entries: int, size: int) -> None:
         """From now on changes are applied as entries are stored; so much is behind the snapshot."""
@@ -325,7 +325,7 @@ class Fold(Generic[Image]):
         try:
             await self.save()
         except BrokerError as error:
-            log.warning("%s: no snapshot of %s: %s", self._said, self._rules.name, error)
+            log.warning("%s: no snapshot of %s: %s", self._log_name, self._rules.name, error)
 
     async def save(self) -> None:
         """Store a snapshot, unless the last one still holds; durable when this returns."""
@@ -373,7 +373,9 @@ class Fold(Generic[Image]):
             try:
                 await self._snapshots.close(snapshot)
             except BrokerError as error:
-                log.warning("%s: no last snapshot of %s: %s", self._said, self._rules.name, error)
+                log.warning(
+                    "%s: no last snapshot of %s: %s", self._log_name, self._rules.name, error
+                )
 
     async def delete(self) -> None:
         """The log is deleted, or the view is of no use any more."""
@@ -383,5 +385,5 @@ class Fold(Generic[Image]):
                 self._enter(FoldState.CLOSED)
 
     @property
-    def _said(self) -> str:
-        return said(self._ledger.name)
+    def _log_name(self) -> str:
+        return log_name(self._ledger.name)

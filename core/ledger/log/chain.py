@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from magnetar.core.ledger.read.kept_entries import KeptEntries
+from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 
 Position = tuple[int, int]
 """(ledger id, entry id). (-1, -1) is before everything."""
@@ -38,7 +38,7 @@ class Segment(Struct):
     """Properties that other brokers or tools gave it; they stay as they are."""
     offload: bytes = b""
     """Where somebody else has moved it, likewise."""
-    kept: KeptEntries | None = None
+    remaining: RemainingEntries | None = None
     """What compaction left of it; `entries` still counts up to the last."""
     begun_ms: int = 0
     """Nothing in it was written before; 0 where somebody else began it, who does not say so."""
@@ -46,17 +46,17 @@ class Segment(Struct):
     @property
     def stored_in(self) -> int:
         """The ledger that holds its entries."""
-        return self.ledger_id if self.kept is None else self.kept.ledger_id
+        return self.ledger_id if self.remaining is None else self.remaining.ledger_id
 
     @property
     def first_entry(self) -> int:
         """The first that is left."""
-        return 0 if self.kept is None else self.kept.ids[0]
+        return 0 if self.remaining is None else self.remaining.ids[0]
 
     @property
     def ids(self) -> Sequence[int]:
         """Of the entries that are left."""
-        return range(self.entries) if self.kept is None else self.kept.ids
+        return range(self.entries) if self.remaining is None else self.remaining.ids
 
 
 _id_of = attrgetter("ledger_id")
@@ -94,8 +94,8 @@ class Chain:
         if segment is None:
             return 1
         entries = self.last_entry_of(segment) - position[1] + 1
-        if segment.kept is not None:
-            _, entries = segment.kept.run(position[1], entries)
+        if segment.remaining is not None:
+            _, entries = segment.remaining.run(position[1], entries)
         return max(entries, 1)
 
     @property
@@ -130,8 +130,8 @@ class Chain:
         for place in range(bisect_left(segments, ledger_id, key=_id_of), len(segments)):
             segment = segments[place]
             entry = entry_id if segment.ledger_id == ledger_id else 0
-            if segment.kept is not None:
-                found = segment.kept.next(entry)
+            if segment.remaining is not None:
+                found = segment.remaining.next(entry)
                 if found is not None:
                     return (segment.ledger_id, found)
             elif entry <= self.last_entry_of(segment):
@@ -163,8 +163,8 @@ class Chain:
                 continue
             first = after[1] + 1 if segment.ledger_id == after[0] else 0
             last = up_to[1] if segment.ledger_id == up_to[0] else self.last_entry_of(segment)
-            if segment.kept is not None:
-                total += segment.kept.count(first, last)
+            if segment.remaining is not None:
+                total += segment.remaining.count(first, last)
             else:
                 total += max(last - first + 1, 0)
         return total

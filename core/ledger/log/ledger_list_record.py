@@ -14,7 +14,7 @@ from typing import Final
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import NOWHERE, START, Chain, Position, Segment
-from magnetar.core.ledger.read.kept_entries import KEPT
+from magnetar.core.ledger.read.remaining_entries import REMAINING
 
 NEXT_INDEX: Final = "magnetar.next-index"
 """Property of the whole log: the index its next entry gets, which outlives trimmed ledgers."""
@@ -58,8 +58,8 @@ def _listed(segment: Segment) -> formats.LedgerEntryInfo:
     properties = {**segment.others, FIRST_INDEX: str(segment.first_index)}
     if segment.begun_ms:
         properties[BEGUN] = str(segment.begun_ms)
-    if segment.kept is not None:
-        properties[KEPT] = segment.kept.said
+    if segment.remaining is not None:
+        properties[REMAINING] = segment.remaining.location
     return formats.LedgerEntryInfo(
         ledger_id=segment.ledger_id,
         entries=segment.entries if segment.closed_ms else 0,
@@ -104,11 +104,11 @@ def doomed_of(properties: Mapping[str, str]) -> list[int]:
 
 def beginning_of(properties: Mapping[str, str]) -> tuple[int, Position]:
     """The index and the position where the log begins, if that was moved."""
-    said = properties.get(BEGIN)
-    if said is None:
+    text = properties.get(BEGIN)
+    if text is None:
         return NOWHERE, START
     try:
-        index, ledger_id, entry_id = map(int, said.split())
+        index, ledger_id, entry_id = map(int, text.split())
     except ValueError as error:
-        raise Corrupted(f"a log does not begin at {said!r}") from error
+        raise Corrupted(f"a log does not begin at {text!r}") from error
     return index, (ledger_id, entry_id)

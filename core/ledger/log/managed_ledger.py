@@ -51,7 +51,7 @@ from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.ledger.read.tail_cache import Slice, TopicTail
 from magnetar.core.ledger.read.time_lookup import Times
-from magnetar.core.ledger.reports import Trouble, said
+from magnetar.core.ledger.reports import Trouble, log_name
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
 
@@ -120,7 +120,7 @@ class ManagedLedger:
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()
-        self._telling: Append | None = None  # the one whose callbacks run, or ran last
+        self._delivering: Append | None = None  # the one whose callbacks run, or ran last
         self._readers = Readers(storage.ledgers)
         self._sparse = Sparse(self._readers)
         self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
@@ -174,7 +174,7 @@ class ManagedLedger:
     def let_go(self, reason: Fenced) -> None:
         """Another owner has taken over: nothing more is written by this one."""
         if self.state is not LogState.CLOSED:
-            log.error("%s: %s", self._said, reason)
+            log.error("%s: %s", self._log_name, reason)
             self._stop(reason)
             self._lost()
 
@@ -233,11 +233,11 @@ class ManagedLedger:
                 self._storage.gather(self)
         return append.size
 
-    def index_told(self, position: Position) -> int:
+    def delivered_index(self, position: Position) -> int:
         """The index of the first message at a position that a `done` has just been given."""
-        telling = self._telling
-        assert telling is not None, "no callback has run yet"
-        return telling.index_of(position[1])
+        delivering = self._delivering
+        assert delivering is not None, "no callback has run yet"
+        return delivering.index_of(position[1])
 
     @property
     def first_index(self) -> int:
@@ -279,7 +279,7 @@ class ManagedLedger:
             return
         segment = self.chain.segments[-1]
         if self._trouble.kind is not None:
-            self._trouble.ended(self._said)
+            self._trouble.ended(self._log_name)
         entries = len(append.payloads)
         first = append.entry_id
         segment.entries = first + entries
@@ -290,7 +290,7 @@ class ManagedLedger:
         if self._tailed and self.state is not CLOSED:
             run = Slice(segment.ledger_id, first, append.payloads, append.counts, append.headers)
             self._tail.add(run)
-        self._telling = append
+        self._delivering = append
         append.tell((segment.ledger_id, first))
         self._advanced()
         for fold in self.folds:
@@ -318,7 +318,7 @@ class ManagedLedger:
         """
         behind = self._taken_waiting()
         if self.state is LogState.WRITING:
-            self._trouble.began(self._said, "a write failed", error)
+            self._trouble.began(self._log_name, "a write failed", error)
             self._begin_roll()
         else:
             self._wake_if_idle()
@@ -348,7 +348,7 @@ class ManagedLedger:
         try:
             writer = await self._new_ledger()
         except BrokerError as error:
-            self._trouble.began(self._said, "cannot open a ledger", error)
+            self._trouble.began(self._log_name, "cannot open a ledger", error)
             if self.state is LogState.OPENING:
                 self._enter(LogState.IDLE)
             self._fail(self._taken_waiting(), error)
@@ -397,7 +397,9 @@ class ManagedLedger:
             await self._end_ledger(writer, self.chain.segments[-1])
         except BrokerError as error:
             # what the list does not say, opening the topic again will find out
-            log.warning("%s: ledger %d has a ragged end: %s", self._said, writer.ledger_id, error)
+            log.warning(
+                "%s: ledger %d has a ragged end: %s", self._log_name, writer.ledger_id, error
+            )
         if self.state is LogState.ROLLING:
             self._enter(LogState.OPENING if self._waiting else LogState.IDLE)
             if self._waiting:
@@ -459,7 +461,7 @@ class ManagedLedger:
         """Delete whole ledgers from the front: first from the list, then from storage."""
         trimmed = await removal.trim(self, doomed)
         if trimmed:
-            log.info("%s: trimmed %d ledgers", self._said, trimmed)
+            log.info("%s: trimmed %d ledgers", self._log_name, trimmed)
 
     async def cut(self, index: int, position: Position) -> None:
         """Have the log begin with that message, which is in the entry at `position`."""
@@ -475,7 +477,7 @@ class ManagedLedger:
             try:
                 await self._storage.ledgers.delete(ledger_id)
             except BrokerError as error:
-                log.warning("%s: ledger %d is left over: %s", self._said, ledger_id, error)
+                log.warning("%s: ledger %d is left over: %s", self._log_name, ledger_id, error)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -489,7 +491,7 @@ class ManagedLedger:
         reader: LedgerReader | None = self._writer_of(ledger_id)
         if reader is None:
             segment = self.chain.segment_of(ledger_id)
-            if segment is None or segment.kept is not None:
+            if segment is None or segment.remaining is not None:
                 return None
             reader = self._readers.at_once(ledger_id)
         if reader is None:
@@ -524,7 +526,7 @@ class ManagedLedger:
             if reader is None:
                 stored_in = ledger_id if segment is None else segment.stored_in
                 reader = await self._readers.get(stored_in)
-                if segment is not None and segment.kept is not None:
+                if segment is not None and segment.remaining is not None:
                     return await self._sparse.read(segment, entry_id, entries_max, bytes_max)
             last = min(entry_id + entries_max - 1, reader.last_confirmed)
             if last < entry_id:
@@ -541,8 +543,8 @@ class ManagedLedger:
         return self._storage.skips_lost
 
     @property
-    def _said(self) -> str:
-        return said(self.name)
+    def _log_name(self) -> str:
+        return log_name(self.name)
 
     def statistics(self) -> LedgerStatistics:
         writer, segments = self._writer, self.chain.segments

@@ -20,14 +20,14 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import START, Chain, Position, Segment
 from magnetar.core.ledger.log.ledger_list_record import MIXED, NEXT_INDEX, doomed_of, segments_of
 from magnetar.core.ledger.read import time_lookup
-from magnetar.core.ledger.read.kept_entries import (
-    KEPT,
-    KeptEntries,
+from magnetar.core.ledger.read.remaining_entries import (
+    REMAINING,
+    RemainingEntries,
     decoded,
     id_entries,
-    place_said,
+    parse_location,
 )
-from magnetar.core.ledger.reports import said
+from magnetar.core.ledger.reports import log_name
 from magnetar.core.ports.metadata_store import Versioned
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
     if listed and listed[-1] not in unsealed:
         await _check_there(storage, name, listed[-1])
     for segment in listed:
-        if KEPT in segment.others and segment.entries:
-            await _find_kept(storage, name, segment)
+        if REMAINING in segment.others and segment.entries:
+            await _find_remaining(storage, name, segment)
     segments = [segment for segment in listed if segment.entries]
     properties = dict(info.properties)
     next_index = int(properties.get(NEXT_INDEX, index))
@@ -104,7 +104,7 @@ async def seal(storage: Storage, name: str, segment: Segment) -> None:
         info = await storage.ledgers.info(segment.ledger_id)
     except LedgerNotFound:
         # its writer named it in the list, and was gone before or after it was created
-        log.warning("%s: ledger %d is listed but not there", said(name), segment.ledger_id)
+        log.warning("%s: ledger %d is listed but not there", log_name(name), segment.ledger_id)
         segment.entries = segment.size = 0
     else:
         segment.entries, segment.size = reader.last_confirmed + 1, info.length
@@ -122,34 +122,37 @@ async def seal_ragged(storage: Storage, name: str, chain: Chain, written: Segmen
 async def _check_there(storage: Storage, name: str, last: Segment) -> None:
     """The end of the log must be true, even if its last ledger has been lost."""
     try:
-        said_kept = last.others.get(KEPT)
-        stored_in = last.ledger_id if said_kept is None else place_said(said_kept)[0]
+        location = last.others.get(REMAINING)
+        stored_in = last.ledger_id if location is None else parse_location(location)[0]
         await storage.ledgers.info(stored_in)
     except LedgerNotFound:
         log.error(
-            "%s: ledger %d and its %d entries are lost", said(name), last.ledger_id, last.entries
+            "%s: ledger %d and its %d entries are lost",
+            log_name(name),
+            last.ledger_id,
+            last.entries,
         )
         last.entries = 0
 
 
-async def _find_kept(storage: Storage, name: str, segment: Segment) -> None:
+async def _find_remaining(storage: Storage, name: str, segment: Segment) -> None:
     try:
-        segment.kept = await _kept(storage, segment.others[KEPT])
+        segment.remaining = await _remaining(storage, segment.others[REMAINING])
     except (LedgerNotFound, Corrupted):
-        log.error("%s: what was left of ledger %d is lost", said(name), segment.ledger_id)
+        log.error("%s: what was left of ledger %d is lost", log_name(name), segment.ledger_id)
         segment.entries = 0
 
 
-async def _kept(storage: Storage, said_kept: str) -> KeptEntries:
+async def _remaining(storage: Storage, location: str) -> RemainingEntries:
     """What compaction left of a ledger; its ids stand behind the entries."""
-    ledger_id, first, count = place_said(said_kept)
+    ledger_id, first, count = parse_location(location)
     reader = await storage.ledgers.open(ledger_id, recover=False)
     at, end = first + count, first + count + id_entries(count)
     entries: list[bytes] = []
     while at < end:
         entries += await reader.read(at, end - 1, IDS_BYTES)
         at = first + count + len(entries)
-    return KeptEntries(ledger_id, first, decoded(entries, count))
+    return RemainingEntries(ledger_id, first, decoded(entries, count))
 
 
 async def _index_at(storage: Storage, position: Position) -> int:

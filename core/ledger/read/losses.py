@@ -22,7 +22,7 @@ from msgspec import Struct
 from magnetar.core.entry.forms import NOTHING
 from magnetar.core.kernel.errors import BrokerError, Corrupted, LedgerNotFound
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.ledger.reports import said
+from magnetar.core.ledger.reports import log_name
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.chain import Position, Segment
@@ -120,7 +120,7 @@ class Losses:
         self.entries += lost.last - lost.first + 1
         log.error(
             "%s: entries %d:%d to %d:%d (messages %d to %d) are lost: %s",
-            said(self._ledger.name), lost.ledger_id, lost.first, lost.ledger_id, lost.last,
+            log_name(self._ledger.name), lost.ledger_id, lost.first, lost.ledger_id, lost.last,
             lost.first_index, lost.next_index - 1, error,
         )  # fmt: skip
 
@@ -143,13 +143,15 @@ class Losses:
     ) -> tuple[int, int]:
         if reader is None:
             return segment.first_entry, self._ledger.chain.last_entry_of(segment)
-        kept = segment.kept
-        if kept is None:
+        remaining = segment.remaining
+        if remaining is None:
             return await reader.damage(entry_id)
-        place = kept.first + bisect_left(kept.ids, entry_id)
+        place = remaining.first + bisect_left(remaining.ids, entry_id)
         first, last = await reader.damage(place)
-        end = len(kept.ids) - 1
-        return kept.ids[max(first - kept.first, 0)], kept.ids[min(last - kept.first, end)]
+        end = len(remaining.ids) - 1
+        return remaining.ids[max(first - remaining.first, 0)], remaining.ids[
+            min(last - remaining.first, end)
+        ]
 
     async def _index_behind(self, segment: Segment, first: int) -> int:
         """What follows the message before the range."""
@@ -190,7 +192,7 @@ class Losses:
         """Entries with nothing in them, from that one on to the end of the range."""
         count = min(lost.last - position[1] + 1, entries_max)
         segment = self._ledger.chain.segment_of(position[0])
-        if segment is not None and segment.kept is not None:
+        if segment is not None and segment.remaining is not None:
             count = 1  # those between have gone, and have no place
         return Slice(position[0], position[1], [NOTHING] * count, None)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from magnetar.core.entry import header
 from magnetar.core.entry.forms import NOTHING
-from magnetar.core.ledger.read.kept_entries import KeptEntries
+from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.tail_cache import Slice
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ AHEAD_BYTES: Final = 512 * 1024
 class Sparse:
     """What was read last of the compacted ledgers of one log."""
 
-    __slots__ = ("_entries", "_first", "_kept", "_readers")
+    __slots__ = ("_entries", "_first", "_readers", "_remaining")
 
     def __init__(self, readers: Readers) -> None:
         self._readers = readers
-        self._kept: KeptEntries | None = None
+        self._remaining: RemainingEntries | None = None
         self._first = 0
         self._entries: list[bytes] = []
 
@@ -40,13 +40,13 @@ class Sparse:
         self, segment: Segment, entry_id: int, entries_max: int, bytes_max: int
     ) -> Slice:
         """Entries from that one on that follow each other; at least one."""
-        assert segment.kept is not None
-        place, count = segment.kept.run(entry_id, entries_max)
+        assert segment.remaining is not None
+        place, count = segment.remaining.run(entry_id, entries_max)
         if not count:
             return Slice(segment.ledger_id, entry_id, [NOTHING], None)
         entries, at = self._entries, place - self._first
-        if self._kept is not segment.kept or not 0 <= at < len(entries):
-            entries, at = await self._read_ahead(segment.kept, place), 0
+        if self._remaining is not segment.remaining or not 0 <= at < len(entries):
+            entries, at = await self._read_ahead(segment.remaining, place), 0
         found = entries[at : at + 1]
         size = len(found[0])
         for entry in entries[at + 1 : at + count]:
@@ -58,13 +58,13 @@ class Sparse:
             self.clear()  # who goes on wants others; a log that nobody reads keeps nothing
         return Slice(segment.ledger_id, entry_id, found, header.counts_of(found))
 
-    async def _read_ahead(self, kept: KeptEntries, place: int) -> list[bytes]:
-        reader = await self._readers.get(kept.ledger_id)
-        last = min(place + AHEAD_ENTRIES, kept.first + len(kept.ids)) - 1
+    async def _read_ahead(self, remaining: RemainingEntries, place: int) -> list[bytes]:
+        reader = await self._readers.get(remaining.ledger_id)
+        last = min(place + AHEAD_ENTRIES, remaining.first + len(remaining.ids)) - 1
         entries = await reader.read(place, last, AHEAD_BYTES)
-        self._kept, self._first, self._entries = kept, place, entries
+        self._remaining, self._first, self._entries = remaining, place, entries
         return entries
 
     def clear(self) -> None:
         """Forget what was read."""
-        self._kept, self._entries = None, []
+        self._remaining, self._entries = None, []

@@ -11,7 +11,7 @@ from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import BrokerError, StorageFailed
 from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.testing.bench import NAME, Bench, Told, settled
+from magnetar.core.testing.bench import NAME, Bench, Outcome, settled
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic import transaction_buffer
 from magnetar.core.topic.publishing import deduplication
@@ -93,7 +93,7 @@ class OfTransactions:
         header = header_of(form.batch_in(entry) or b"")
 
         def done(position: Any) -> None:
-            index = self.ledger.index_told(position)
+            index = self.ledger.delivered_index(position)
             if header.attributes & record_batch.CONTROL:
                 batch = form.batch_in(entry) or b""
                 committed = record_batch.is_commit(batch)
@@ -144,7 +144,7 @@ class OfProducers:
             if isinstance(result, BrokerError):
                 self.view.failed(header.producer_id, batch, 56)
             else:
-                self.view.stored(batch, self.ledger.index_told(result))
+                self.view.stored(batch, self.ledger.delivered_index(result))
 
         return done
 
@@ -193,17 +193,17 @@ class History:
     async def write(self, *steps: Step) -> None:
         for step in steps:
             entry = self.subject.next(step)
-            apply, told = self.subject.sent(entry), Told()
+            apply, outcome = self.subject.sent(entry), Outcome()
 
-            def done(result: Any, apply: Done = apply, told: Told = told) -> None:
-                told(result)
+            def done(result: Any, apply: Done = apply, outcome: Outcome = outcome) -> None:
+                outcome(result)
                 if isinstance(result, tuple) or self.case is OfProducers:
                     apply(result)
 
             self.ledger.append([entry], None, done)
             await settled()
-            if isinstance(told.result, tuple):
-                self.keep(self.ledger.index_told(told.result), entry)
+            if isinstance(outcome.result, tuple):
+                self.keep(self.ledger.delivered_index(outcome.result), entry)
 
     def keep(self, index: int, entry: bytes) -> None:
         self.entries += [b""] * (index - len(self.entries)) + [entry]

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.cursor.cursor import RETRY_SECONDS, Cursor
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.testing.bench import Bench, Told, bench, settled
+from magnetar.core.testing.bench import Bench, Outcome, bench, settled
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
 
     async def append_some() -> None:
         for _ in range(3):
-            ledger.append([b"x"], None, Told())
+            ledger.append([b"x"], None, Outcome())
             await settled()
 
     await append_some()
@@ -74,6 +74,6 @@ async def test_a_log_that_is_no_topics_is_called_what_it_is(
 ) -> None:
     ledger = await desk.ledger("public/other")
     desk.ledgers.full = True
-    ledger.append([b"x"], None, Told())
+    ledger.append([b"x"], None, Outcome())
     await settled()
     assert "public/other: a write failed: the disk is full" in caplog.messages

@@ -3,22 +3,22 @@
 import msgspec
 
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.testing.bench import NAME, Told, bench, settled
+from magnetar.core.testing.bench import NAME, Outcome, bench, settled
 
 
 async def test_appends_are_written_at_once_or_when_the_gatherer_says() -> None:
     async with bench() as desk:
         at_once = await desk.ledger()
-        told = Told()
-        at_once.append([b"x"], None, told)
+        outcome = Outcome()
+        at_once.append([b"x"], None, outcome)
         await settled()
-        assert told.result == (0, 0)
+        assert outcome.result == (0, 0)
 
         gathered: list[ManagedLedger] = []
         storage = msgspec.structs.replace(desk.storage, gather=gathered.append)
         later = ManagedLedger(storage, NAME + "2", lambda: None)
         await later.open()
-        opening, first, second = Told(), Told(), Told()
+        opening, first, second = Outcome(), Outcome(), Outcome()
         later.append([b"w"], None, opening)  # opens a ledger, and goes into it at once
         await settled()
         later.append([b"x"], None, first)

@@ -11,7 +11,7 @@ from magnetar.core.ports.ledger_store import LedgerStore, LedgerWriter
 Check = Callable[[LedgerStore], Awaitable[None]]
 
 
-class Told:
+class Outcome:
     """A `done` that remembers, and can be waited for."""
 
     def __init__(self, expected: int = 1) -> None:
@@ -32,9 +32,9 @@ class Told:
 
 
 async def append(writer: LedgerWriter, *payloads: bytes) -> int:
-    told = Told()
-    first = writer.append(payloads, told)
-    assert await told.wait() == [None]
+    outcome = Outcome()
+    first = writer.append(payloads, outcome)
+    assert await outcome.wait() == [None]
     return first
 
 
@@ -55,12 +55,12 @@ async def ids_count_from_zero(store: LedgerStore) -> None:
 async def done_comes_later_once_and_in_order(store: LedgerStore) -> None:
     writer = await store.create({})
     order: list[int] = []
-    told = Told()
+    outcome = Outcome()
     for i in range(100):
         writer.append([b"x"], lambda error, i=i: order.append(i))  # type: ignore[misc]
         assert not order, "told from within append"
-    writer.append([b"last"], told)
-    assert await told.wait() == [None]
+    writer.append([b"last"], outcome)
+    assert await outcome.wait() == [None]
     assert order == list(range(100))
     assert writer.last_confirmed == 100
 
@@ -77,9 +77,9 @@ async def what_was_appended_is_read(store: LedgerStore) -> None:
 
 async def headers_stand_before_their_payloads(store: LedgerStore) -> None:
     writer = await store.create({})
-    told = Told()
-    writer.append([b"a", b"b"], told, [b"one:", b"two:"])
-    assert await told.wait() == [None]
+    outcome = Outcome()
+    writer.append([b"a", b"b"], outcome, [b"one:", b"two:"])
+    assert await outcome.wait() == [None]
     assert await writer.read(0, 1, 100) == [b"one:a", b"two:b"]
     assert writer.length == 10
 
@@ -98,11 +98,11 @@ async def nothing_beyond_the_confirmed_is_read(store: LedgerStore) -> None:
     writer = await store.create({})
     with pytest.raises(EntryNotFound):
         await writer.read(0, 0, 1)
-    told = Told()
-    writer.append([b"x"], told)
+    outcome = Outcome()
+    writer.append([b"x"], outcome)
     with pytest.raises(EntryNotFound):
         await writer.read(1, 1, 1)
-    await told.wait()
+    await outcome.wait()
 
 
 async def a_closed_ledger_says_where_it_ends(store: LedgerStore) -> None:
@@ -112,9 +112,9 @@ async def a_closed_ledger_says_where_it_ends(store: LedgerStore) -> None:
     assert info == await store.info(writer.ledger_id)
     assert (info.closed, info.last_entry_id, info.length) == (True, 1, 5)
     assert info.properties == {"colour": b"blue"}
-    told = Told()
-    writer.append([b"late"], told)
-    (error,) = await told.wait()
+    outcome = Outcome()
+    writer.append([b"late"], outcome)
+    (error,) = await outcome.wait()
     assert isinstance(error, Fenced)
     reader = await store.open(writer.ledger_id, recover=False)
     assert reader.last_confirmed == 1
@@ -132,10 +132,10 @@ async def an_empty_ledger_can_be_closed(store: LedgerStore) -> None:
 async def close_fails_what_is_in_flight(store: LedgerStore) -> None:
     writer = await store.create({})
     await append(writer, b"safe")
-    told = Told()
-    writer.append([b"in flight"], told)
+    outcome = Outcome()
+    writer.append([b"in flight"], outcome)
     info = await writer.close()
-    (error,) = await told.wait()
+    (error,) = await outcome.wait()
     assert error is None or isinstance(error, BrokerError)
     assert info.last_entry_id == (1 if error is None else 0)
 
@@ -158,10 +158,10 @@ async def recovery_takes_the_ledger_from_its_writer(store: LedgerStore) -> None:
     assert await reader.read(0, 1, 100) == [b"one", b"two"]
     info = await store.info(writer.ledger_id)
     assert (info.closed, info.last_entry_id, info.length) == (True, 1, 6)
-    told = Told(2)
-    writer.append([b"zombie"], told)
-    writer.append([b"zombie"], told)
-    assert all(isinstance(error, Fenced) for error in await told.wait())
+    outcome = Outcome(2)
+    writer.append([b"zombie"], outcome)
+    writer.append([b"zombie"], outcome)
+    assert all(isinstance(error, Fenced) for error in await outcome.wait())
     again = await store.open(writer.ledger_id, recover=True)
     assert again.last_confirmed == 1
 

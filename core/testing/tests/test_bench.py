@@ -3,16 +3,16 @@
 import pytest
 
 from magnetar.core.kernel.errors import Terminated
-from magnetar.core.testing.bench import NO_AGE, Told, bench, stored
+from magnetar.core.testing.bench import NO_AGE, Outcome, bench, stored
 
 
 def test_told_once() -> None:
     log: list[object] = []
-    told = Told(log, "a")
-    told((1, 2))
-    assert (told.result, told.times, log) == ((1, 2), 1, ["a"])
+    outcome = Outcome(log, "a")
+    outcome((1, 2))
+    assert (outcome.result, outcome.times, log) == ((1, 2), 1, ["a"])
     with pytest.raises(AssertionError):
-        told(None)
+        outcome(None)
 
 
 async def test_ledgers_roll_by_the_limit_and_stores_outlive_them() -> None:

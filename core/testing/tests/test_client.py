@@ -29,7 +29,7 @@ async def test_what_came_and_what_came_again() -> None:
         await desk.dispatch()
         assert client.bits == {places[2]: 0b10}
         topic.subscriptions["s"].disconnect_all()
-        assert client.told == ["closed"]
+        assert client.events == ["closed"]
 
 
 async def test_a_producer_is_told_what_becomes_of_it() -> None:
@@ -40,7 +40,7 @@ async def test_a_producer_is_told_what_becomes_of_it() -> None:
         assert not await topic.attach_producer(second.producer)
         topic.detach_producer(first.producer)
         await desk.dispatch()
-        assert (first.told, second.told) == ([("granted", None)], [("granted", 0)])
+        assert (first.events, second.events) == ([("granted", None)], [("granted", 0)])
 
 
 async def test_where_nothing_is_stored() -> None:

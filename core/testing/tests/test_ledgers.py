@@ -19,30 +19,30 @@ async def test_contract(check: contract.Check) -> None:
 
 async def test_nothing_is_stored_before_a_test_says_so() -> None:
     store = MemoryLedgers(sync_at_once=False)
-    writer, told = await store.create({}), contract.Told()
-    writer.append([b"x"], told)
+    writer, outcome = await store.create({}), contract.Outcome()
+    writer.append([b"x"], outcome)
     await trio.testing.wait_all_tasks_blocked()
-    assert (told.results, writer.last_confirmed) == ([], -1)
+    assert (outcome.results, writer.last_confirmed) == ([], -1)
     store.sync()
-    assert (told.results, writer.last_confirmed) == ([None], 0)
+    assert (outcome.results, writer.last_confirmed) == ([None], 0)
 
 
 async def test_a_failure_takes_what_was_not_stored_and_all_that_comes() -> None:
     store = MemoryLedgers(sync_at_once=False)
     writer = await store.create({})
-    first, second = contract.Told(), contract.Told()
+    first, second = contract.Outcome(), contract.Outcome()
     writer.append([b"lost"], first)
     writer.fail(StorageFailed("the disk is gone"))
     writer.append([b"late"], second)
-    for told in (first, second):
-        (error,) = await told.wait()
+    for outcome in (first, second):
+        (error,) = await outcome.wait()
         assert isinstance(error, StorageFailed)
     assert (writer.entries, writer.last_confirmed) == ([], -1)
 
 
 async def test_full_until_a_test_makes_room() -> None:
     store = MemoryLedgers()
-    writer, refused = await store.create({}), contract.Told()
+    writer, refused = await store.create({}), contract.Outcome()
     store.full = True
     assert not store.writable()
     writer.append([b"x"], refused)

@@ -16,11 +16,11 @@ async def test_it_is_told_once_when_all_is_acknowledged(desk: Bench) -> None:
     subscription.dispatcher = None  # nobody else tells
     await topic.terminate()
     end.tell([client.consumer])
-    assert client.told == [], "not everything is acknowledged"
+    assert client.events == [], "not everything is acknowledged"
     subscription.cursor.ack_range(*place, place[1])
     for _ in range(2):
         end.tell([client.consumer])
-    assert client.told == ["end"]
+    assert client.events == ["end"]
     end.again()
     end.tell([client.consumer])
-    assert client.told == ["end", "end"]
+    assert client.events == ["end", "end"]

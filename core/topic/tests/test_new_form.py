@@ -14,7 +14,7 @@ from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.time_lookup import TimedMessage
 from magnetar.core.testing import note_form
-from magnetar.core.testing.bench import Bench, Told, bench, settled
+from magnetar.core.testing.bench import Bench, Outcome, bench, settled
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.note_form import note
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -30,7 +30,7 @@ def _joined(monkeypatch: pytest.MonkeyPatch) -> None:
 async def wrote(topic: PersistentTopic, *notes: bytes) -> None:
     await topic.ledger.set_property(MIXED, "")
     for one in notes:
-        topic.publish([one], [max(len(note_form.records(one)), 1)], Told())
+        topic.publish([one], [max(len(note_form.records(one)), 1)], Outcome())
         await settled()
 
 
@@ -61,7 +61,7 @@ async def test_its_transactions_are_hidden_and_known_again(desk: Bench) -> None:
     await topic.ledger.set_property(MIXED, "")
 
     def wrote_part(result: Any) -> None:
-        index = topic.ledger.index_told(result)
+        index = topic.ledger.delivered_index(result)
         topic.transactions.index.wrote(7, index, result, 1)
 
     topic.publish([note(5, [("k", "void")], MarkKind.PART)], [1], wrote_part)

@@ -3,7 +3,7 @@
 import pytest
 
 from magnetar.core.kernel.errors import ConsumerBusy, NotAllowed, NotReady, SubscriptionBusy
-from magnetar.core.testing.bench import Bench, Told
+from magnetar.core.testing.bench import Bench, Outcome
 from magnetar.core.testing.client import ClientProducer, attached_unstored
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
@@ -14,9 +14,9 @@ FAILOVER, KEYED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
 
 
 def publish(topic: NonPersistentTopic, *payloads: bytes) -> object:
-    told = Told()
-    topic.publish(list(payloads), None, told)
-    return told.result
+    outcome = Outcome()
+    topic.publish(list(payloads), None, outcome)
+    return outcome.result
 
 
 async def test_what_nobody_can_take_is_gone(desk: Bench) -> None:
@@ -40,9 +40,9 @@ async def test_acknowledging_means_nothing_and_is_answered(desk: Bench) -> None:
     a.ack((0, 0))
     a.nack()
     assert a.got == [(0, 0)]
-    told = Told()
-    topic.subscriptions["s"].cursor.when_saved(told)
-    assert told.times == 1
+    outcome = Outcome()
+    topic.subscriptions["s"].cursor.when_saved(outcome)
+    assert outcome.times == 1
 
 
 async def test_types_are_kept_apart(desk: Bench) -> None:
@@ -62,12 +62,12 @@ async def test_failover_serves_one_and_tells_all(desk: Bench) -> None:
     b = await attached_unstored(topic, FAILOVER, name="b")
     a = await attached_unstored(topic, FAILOVER, name="a")
     c = await attached_unstored(topic, FAILOVER, name="c")
-    assert (a.told, b.told, c.told) == (["active"], ["active", "passive"], ["passive"])
+    assert (a.events, b.events, c.events) == (["active"], ["active", "passive"], ["passive"])
     publish(topic, b"1")
     topic.detach(a.consumer)
     publish(topic, b"2")
     assert (a.got, b.got, c.got) == ([(0, 0)], [(0, 1)], [])
-    assert b.told[-1] == "active"
+    assert b.events[-1] == "active"
 
 
 async def test_a_key_stays_with_its_consumer(desk: Bench) -> None:
@@ -102,7 +102,7 @@ async def test_closing_sends_everybody_away(desk: Bench) -> None:
     assert await topic.attach_producer(p.producer)
     assert not topic.idle(caught_up_is_enough=True)
     await topic.delete()
-    assert (a.told, p.told) == (["closed"], [("granted", None), "closed"])
+    assert (a.events, p.events) == (["closed"], [("granted", None), "closed"])
     assert isinstance(publish(topic, b"x"), NotReady)
     with pytest.raises(NotReady):
         await topic.subscription("s")
@@ -113,5 +113,5 @@ async def test_unsubscribe_by_force(desk: Bench) -> None:
     topic = await desk.unstored()
     a = await attached_unstored(topic, SHARED)
     await topic.unsubscribe("s", force=True)
-    assert a.told == ["closed"]
+    assert a.events == ["closed"]
     await topic.unsubscribe("s", force=True)

@@ -15,7 +15,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.ledger.log.managed_ledger import LogState
-from magnetar.core.testing.bench import Bench, Told, settled
+from magnetar.core.testing.bench import Bench, Outcome, settled
 from magnetar.core.testing.client import ClientConsumer, ClientProducer, attached
 from magnetar.core.topic.backlog import slowest
 from magnetar.core.topic.persistent_topic import READER_KEPT_MS, PersistentTopic
@@ -41,10 +41,10 @@ async def test_what_is_loaded_again_is_what_was_there(desk: Bench) -> None:
     places = await desk.published(topic, b"x", b"y")
     a.ack(places[0])
     await topic.close()
-    assert a.told == ["closed"]
-    told = Told()
-    topic.publish([b"z"], None, told)
-    assert isinstance(told.result, NotReady)
+    assert a.events == ["closed"]
+    outcome = Outcome()
+    topic.publish([b"z"], None, outcome)
+    assert isinstance(outcome.result, NotReady)
     again = await desk.topic()
     assert again.subscriptions["s/1"].cursor.mark_delete == places[0]
     b = await attached(again, EXCLUSIVE, subscription="s/1")
@@ -78,7 +78,7 @@ async def test_producers_are_limited_and_quotas_send_them_away(desk: Bench) -> N
     with pytest.raises(ProducerBusy):
         await topic.attach_producer(ClientProducer("b").producer)
     topic.hit_quota(QuotaHeld("full"))
-    assert a.told[-1] == "closed"
+    assert a.events[-1] == "closed"
     with pytest.raises(QuotaHeld):
         topic.check_producer()
     topic.hit_quota(None)
@@ -94,11 +94,11 @@ async def test_a_full_disk_refuses_producers_and_nobody_else(desk: Bench) -> Non
     with pytest.raises(StorageFull):
         await topic.attach_producer(late.producer)
     assert topic.producers.all() == [early.producer], "who is there hears of it when it writes"
-    assert early.told == [("granted", None)]
-    told = Told()
-    topic.publish([b"y"], None, told)
+    assert early.events == [("granted", None)]
+    outcome = Outcome()
+    topic.publish([b"y"], None, outcome)
     await settled()
-    assert isinstance(told.result, StorageFull)
+    assert isinstance(outcome.result, StorageFull)
     reader = read(topic)
     await desk.dispatch()
     assert reader.take() == places
@@ -135,7 +135,7 @@ async def test_unsubscribe(desk: Bench) -> None:
     with pytest.raises(NotAllowed):
         await topic.unsubscribe("s", force=False)
     await topic.unsubscribe("s", force=True)
-    assert a.told == ["closed"]
+    assert a.events == ["closed"]
     assert not topic.ledger._tailed
     assert (await desk.topic()).subscriptions == {}
     with pytest.raises(SubscriptionNotFound):
@@ -175,7 +175,7 @@ async def test_a_reader_is_kept_over_its_own_seek_and_not_for_ever(desk: Bench) 
     subscription = topic.subscriptions["r"]
     topic.keep(subscription)
     await subscription.seek(places[0])
-    assert client.told == ["closed"]
+    assert client.events == ["closed"]
     back = read(topic)
     await desk.dispatch()
     assert back.take() == [places[1]], "its cursor was kept, its start is not asked again"
@@ -219,7 +219,7 @@ async def test_delete_forgets_everything(desk: Bench) -> None:
     await desk.published(topic, b"x")
     await desk.flush_cursors()
     await topic.delete()
-    assert (a.told, p.told[-1]) == (["closed"], "closed")
+    assert (a.events, p.events[-1]) == (["closed"], "closed")
     assert desk.ledgers.ledgers == {}
     assert await desk.metadata.children("/managed-ledgers") == []
 
@@ -252,8 +252,8 @@ async def test_it_knows_when_it_came_into_being(desk: Bench) -> None:
 
 async def test_batches_are_entries(desk: Bench) -> None:
     topic = await desk.topic()
-    told = Told()
-    topic.publish([b"xy", b"z"], [10, 5], told)
+    outcome = Outcome()
+    topic.publish([b"xy", b"z"], [10, 5], outcome)
     await settled()
     assert topic.inflow() == (15, 3, 0, 2)
     writes = topic.ledger.writes

@@ -7,7 +7,7 @@ import pytest
 from magnetar.core.kernel.errors import NotReady
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.testing import note_form
-from magnetar.core.testing.bench import Bench, Told, settled
+from magnetar.core.testing.bench import Bench, Outcome, settled
 from magnetar.core.testing.client import ClientConsumer, ClientProducer
 from magnetar.core.topic.subscription.consumer import ConsumerRequest
 from magnetar.core.topic.subscription.subscription import SubscriptionType
@@ -20,10 +20,10 @@ async def topic(desk: Bench, request: pytest.FixtureRequest) -> Topic:
 
 
 async def published(topic: Topic, *payloads: bytes) -> object:
-    told = Told()
-    topic.publish(list(payloads), None, told)
+    outcome = Outcome()
+    topic.publish(list(payloads), None, outcome)
     await settled()
-    return told.result
+    return outcome.result
 
 
 async def test_what_is_published_comes_to_who_is_there(desk: Bench, topic: Topic) -> None:
@@ -62,10 +62,10 @@ async def test_producers_come_and_go(topic: Topic) -> None:
     assert await topic.attach_producer(producer)
     assert not topic.idle(caught_up_is_enough=True)
     assert topic.last_sequence_of("p") == -1
-    told = Told()
-    topic.publish_once("p", 7, [b"x"], None, told)
+    outcome = Outcome()
+    topic.publish_once("p", 7, [b"x"], None, outcome)
     await settled()
-    assert told.result == (0, 0)
+    assert outcome.result == (0, 0)
     topic.detach_producer(producer)
     assert topic.idle(caught_up_is_enough=True)
 

@@ -26,7 +26,7 @@ def transactional(writer: int) -> bytes:
 
 async def write(topic: PersistentTopic, writer: int) -> None:
     def done(result: Any) -> None:
-        topic.transactions.index.wrote(writer, topic.ledger.index_told(result), result, 1)
+        topic.transactions.index.wrote(writer, topic.ledger.delivered_index(result), result, 1)
 
     entry = form.wrapped(transactional(writer), 1, 1)
     topic.publish([entry], [1], done)

@@ -250,7 +250,7 @@ class GroupCoordinator:
         newer = self._begin(self._consumers(group.id))
         newer.resume(kept, self.now())
         newer.look(topics, self.now())
-        newer.unkept = self._noted[group.id] = True
+        newer.dirty = self._noted[group.id] = True
         log.info("group %s: goes over to the newer protocol", group.id)
 
     def move_back(self, group: ConsumerGroup) -> bool:
@@ -282,15 +282,15 @@ class GroupCoordinator:
     async def keep(self, group: ConsumerGroup) -> None:
         """What a member is about to hear is on the disk when this returns."""
         waiting = self._keeping.get(group.id)
-        if group.unkept:
+        if group.dirty:
             waiting = self._keeping[group.id] = Completion[None]()
-            self._store(group.id, group.kept(), waiting.done)
+            self._store(group.id, group.stored(), waiting.done)
         if waiting is None:
             return
         try:
             await waiting.result()
         except BrokerError:
-            group.unkept = True
+            group.dirty = True
             raise
         finally:
             if self._keeping.get(group.id) is waiting:
@@ -357,8 +357,8 @@ class GroupCoordinator:
             if isinstance(group, ConsumerGroup):
                 if self.move_back(group):
                     continue
-                if group.unkept:
-                    self._store(group.id, group.kept(), unheard)
+                if group.dirty:
+                    self._store(group.id, group.stored(), unheard)
             if isinstance(group, ConsumerGroup) and group.id in self._expected:
                 continue  # in use a moment from now
             if group.in_use is not self._noted.get(group.id, group.in_use):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.group_record import (
-    KeptMember,
-    KeptReader,
-    KeptReaders,
+    StoredConsumer,
+    StoredConsumerGroup,
     StoredGroup,
+    StoredMember,
 )
 from magnetar.wire.kafka.groups.classic.member import ClassicMember
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
@@ -27,7 +27,7 @@ from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
 from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
 
 
-def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
+def moved_over(group: Group, topics: Topics) -> StoredConsumerGroup | None:
     """A classic group as one of the newer protocol; None if some member does not say what it wants.
 
     Of a partition that two were given only one has it.
@@ -42,12 +42,14 @@ def moved_over(group: Group, topics: Topics) -> KeptReaders | None:
         taken |= reader.assigned
         readers.append(reader)
     requested = topics.ids_of(name for one in readers for name in one.names)
-    return KeptReaders(epoch, {topic: topics.sizes[topic] for topic in requested}, tuple(readers))
+    return StoredConsumerGroup(
+        epoch, {topic: topics.sizes[topic] for topic in requested}, tuple(readers)
+    )
 
 
 def _reader(
     member: ClassicMember, epoch: int, topics: Topics, taken: set[Partition]
-) -> KeptReader | None:
+) -> StoredConsumer | None:
     request = member.request
     said = subscription_of(request)
     if said is None:
@@ -55,7 +57,7 @@ def _reader(
     task = consumer_protocol.assignment_in(member.assignment)
     given = task.assigned_partitions if task is not None else ()
     assigned = known(given, topics).difference(taken)
-    return KeptReader(
+    return StoredConsumer(
         member_id=member.id,
         instance_id=member.instance_id,
         rack_id=said.rack_id,
@@ -85,7 +87,7 @@ def moved_back(group: ConsumerGroup) -> StoredGroup:
     for member, classic in classics:
         said = consumer_protocol.subscription(member.names, classic.version)
         members.append(
-            KeptMember(
+            StoredMember(
                 member_id=member.id,
                 instance_id=member.instance_id,
                 client_id=member.client_id,

@@ -71,7 +71,7 @@ class ApiVersionsResponse(Response):
     zk_migration_ready: Annotated[Bool, since(3), tagged(3)] = False
 
 
-class FindTopic(Message):
+class MetadataRequestTopic(Message):
     """A topic to find, by name or, with no name, by id."""
 
     topic_id: Annotated[Uuid, since(10)] = NO_UUID
@@ -85,13 +85,13 @@ class MetadataRequest(Request):
     VERSIONS = (0, 13)
     FLEXIBLE = 9
 
-    topics: Annotated[list[FindTopic] | None, nullable(1)]
+    topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)]
     allow_auto_topic_creation: Annotated[Bool, since(4)] = True
     include_cluster_authorized_operations: Annotated[Bool, since(8), until(10)] = False
     include_topic_authorized_operations: Annotated[Bool, since(8)] = False
 
 
-class FoundBroker(Message):
+class MetadataBroker(Message):
     """Where one broker listens."""
 
     node_id: Int32
@@ -100,7 +100,7 @@ class FoundBroker(Message):
     rack: Annotated[String | None, since(1)] = None
 
 
-class FoundPartition(Message):
+class MetadataPartition(Message):
     """Who leads a partition, and who has copies."""
 
     error_code: Int16
@@ -112,14 +112,14 @@ class FoundPartition(Message):
     offline_replicas: Annotated[list[Int32], since(5)] = []
 
 
-class FoundTopic(Message):
+class MetadataTopic(Message):
     """A topic with all its partitions, or why it was not found."""
 
     error_code: Int16
     name: Annotated[String | None, nullable(12)]
     topic_id: Annotated[Uuid, since(10)] = NO_UUID
     is_internal: Annotated[Bool, since(1)] = False
-    partitions: list[FoundPartition]
+    partitions: list[MetadataPartition]
     topic_authorized_operations: Annotated[Int32, since(8)] = -2147483648
 
 
@@ -127,10 +127,10 @@ class MetadataResponse(Response):
     """The brokers, and the requested topics."""
 
     throttle_time_ms: Annotated[Int32, since(3)] = 0
-    brokers: list[FoundBroker]
+    brokers: list[MetadataBroker]
     cluster_id: Annotated[String | None, since(2)] = None
     controller_id: Annotated[Int32, since(1)] = -1
-    topics: list[FoundTopic]
+    topics: list[MetadataTopic]
     cluster_authorized_operations: Annotated[Int32, since(8), until(10)] = -2147483648
     error_code: Annotated[Int16, since(13)] = 0
 
@@ -147,7 +147,7 @@ class FindCoordinatorRequest(Request):
     coordinator_keys: Annotated[list[String], since(4)] = []
 
 
-class FoundCoordinator(Message):
+class CoordinatorNode(Message):
     """Who coordinates one of them."""
 
     key: String
@@ -167,7 +167,7 @@ class FindCoordinatorResponse(Response):
     node_id: Annotated[Int32, until(3)] = 0
     host: Annotated[String, until(3)] = ""
     port: Annotated[Int32, until(3)] = 0
-    coordinators: Annotated[list[FoundCoordinator], since(4)] = []
+    coordinators: Annotated[list[CoordinatorNode], since(4)] = []
 
 
 class DescribeClusterRequest(Request):

@@ -45,7 +45,7 @@ class ConsumerGroupHeartbeatRequest(Request):
     topic_partitions: list[TopicIdPartitions] | None = None
 
 
-class HeldAssignment(Message):
+class HeartbeatAssignment(Message):
     """All that a member may hold now."""
 
     topic_partitions: list[TopicIdPartitions]
@@ -60,7 +60,7 @@ class ConsumerGroupHeartbeatResponse(Response):
     member_id: String | None = None
     member_epoch: Int32
     heartbeat_interval_ms: Int32
-    assignment: HeldAssignment | None = None
+    assignment: HeartbeatAssignment | None = None
 
 
 class ConsumerGroupDescribeRequest(Request):

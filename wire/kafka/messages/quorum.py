@@ -20,17 +20,17 @@ from magnetar.wire.kafka.codec.declare import (
 )
 
 
-class AskedQuorumPartition(Message):
+class DescribeQuorumPartition(Message):
     """A partition of the log of metadata; there is one."""
 
     partition_index: Int32
 
 
-class AskedQuorumTopic(Message):
+class DescribeQuorumTopic(Message):
     """The log of metadata, by its name."""
 
     topic_name: String
-    partitions: list[AskedQuorumPartition]
+    partitions: list[DescribeQuorumPartition]
 
 
 class DescribeQuorumRequest(Request):
@@ -40,7 +40,7 @@ class DescribeQuorumRequest(Request):
     VERSIONS = (0, 2)
     FLEXIBLE = 0
 
-    topics: list[AskedQuorumTopic]
+    topics: list[DescribeQuorumTopic]
 
 
 class QuorumReplica(Message):

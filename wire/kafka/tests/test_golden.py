@@ -8,7 +8,11 @@ import pytest
 
 from magnetar.wire.kafka.apis import decode_header, decode_request
 from magnetar.wire.kafka.codec.encoder import encoder
-from magnetar.wire.kafka.messages.basics import ApiVersionsRequest, FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import (
+    ApiVersionsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
+)
 from magnetar.wire.kafka.messages.records import (
     FetchPartition,
     FetchRequest,
@@ -50,7 +54,7 @@ FRAMES = {
     ),
     "Metadata v13": (
         "0003000d000000020006676f6c64656e000200000000000000000000000000000000076f726465727300010000",
-        MetadataRequest(topics=[FindTopic(name="orders")]),
+        MetadataRequest(topics=[MetadataRequestTopic(name="orders")]),
     ),
     "InitProducerId v4": (
         "00160004000000020006676f6c64656e000000000000ffffffffffffffffffff00",

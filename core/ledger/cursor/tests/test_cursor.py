@@ -14,7 +14,7 @@ from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.testing.bench import Bench, Told, bench, settled, stored
+from magnetar.core.testing.bench import Bench, Outcome, bench, settled, stored
 
 NEVER = RollLimits()
 
@@ -68,13 +68,13 @@ async def test_many_changes_are_one_save(bench_: Bench) -> None:
 async def test_a_receipt_comes_after_storage() -> None:
     async with bench(NEVER, sync_at_once=False) as made:
         ledger = await made.ledger()
-        ledger.append([b"x", b"y"], None, Told())
+        ledger.append([b"x", b"y"], None, Outcome())
         await settled()
         made.ledgers.sync()
         cursor = await created(made, ledger)
         cursor.ack_range(0, 0, 0)
         log: list[object] = []
-        first, second = Told(log, 1), Told(log, 2)
+        first, second = Outcome(log, 1), Outcome(log, 2)
         cursor.when_saved(first)
         await settled()
         cursor.ack_range(0, 1, 1)
@@ -161,16 +161,16 @@ async def test_close_waits_for_the_save_under_way() -> None:
     async with bench(NEVER, sync_at_once=False) as made:
         ledger = await made.ledger()
         cursor = await created(made, ledger)
-        told = Told()
-        cursor.when_saved(told)
+        outcome = Outcome()
+        cursor.when_saved(outcome)
         await settled()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cursor.close)
             await settled()
-            assert not told.times
+            assert not outcome.times
             made.ledgers.sync()
-        assert told.result is None
-        late = Told()
+        assert outcome.result is None
+        late = Outcome()
         cursor.when_saved(late)
         assert isinstance(late.result, Fenced), "nobody waits for a cursor that is gone"
         assert list(made.ledgers.ledgers) == []
@@ -195,11 +195,11 @@ async def test_a_failed_save_is_tried_again(bench_: Bench) -> None:
     cursor = await created(bench_, ledger)
     bench_.ledgers.create_failure = StorageFailed("no")
     cursor.ack_range(0, 0, 0)
-    told, late = Told(), Told()
-    cursor.when_saved(told)
+    outcome, late = Outcome(), Outcome()
+    cursor.when_saved(outcome)
     cursor.when_saved(late)
     await settled()
-    assert isinstance(told.result, StorageFailed)
+    assert isinstance(outcome.result, StorageFailed)
     bench_.ledgers.create_failure = None
     await trio.sleep(module.RETRY_SECONDS)
     await settled()
@@ -213,11 +213,11 @@ async def test_a_failed_append_begins_a_fresh_ledger_and_leaves_none_over(bench_
     cursor.ack_range(0, 0, 0)
     await bench_.flush_cursors()
     bench_.ledgers.ledgers[1].fail(StorageFailed("disk"))
-    told = Told()
+    outcome = Outcome()
     cursor.ack_range(0, 1, 1)
-    cursor.when_saved(told)
+    cursor.when_saved(outcome)
     await settled()
-    assert isinstance(told.result, StorageFailed)
+    assert isinstance(outcome.result, StorageFailed)
     await trio.sleep(module.RETRY_SECONDS)
     await settled()
     assert (await opened(bench_, ledger)).mark_delete == (0, 1)
@@ -267,11 +267,11 @@ async def test_another_owner_fences_cursor_and_log(bench_: Bench) -> None:
     other = await opened(bench_, ledger)
     other.ack_range(0, 0, 0)
     await bench_.flush_cursors()
-    told = Told()
+    outcome = Outcome()
     former.ack_range(0, 2, 2)
-    former.when_saved(told)
+    former.when_saved(outcome)
     await settled()
-    assert isinstance(told.result, Fenced)
+    assert isinstance(outcome.result, Fenced)
     assert ledger.state is LogState.CLOSED
     await former.close()
     again = await opened(bench_, ledger)
@@ -302,10 +302,10 @@ async def test_a_delete_that_fails_leaves_the_cursor_as_it_was(bench_: Bench) ->
         await cursor.delete()
     bench_.metadata.delete = delete  # type: ignore[method-assign]
     cursor.ack_range(0, 0, 0)
-    told = Told()
-    cursor.when_saved(told)
+    outcome = Outcome()
+    cursor.when_saved(outcome)
     await settled()
-    assert told.result is None
+    assert outcome.result is None
     assert (await opened(bench_, ledger)).mark_delete == (0, 0)
 
 
@@ -314,10 +314,10 @@ async def test_a_readers_cursor_is_in_memory_only(bench_: Bench) -> None:
     cursor = Cursor(bench_.storage, ledger, "r", (0, 0), durable=False)
     await cursor.create()
     assert cursor.backlog == 2
-    told = Told()
+    outcome = Outcome()
     assert cursor.ack_to((0, 1)) == 1
-    cursor.when_saved(told)
-    assert told.times == 1
+    cursor.when_saved(outcome)
+    assert outcome.times == 1
     await cursor.close()
     await cursor.delete()
     assert await bench_.metadata.get(cursor.place.path) is None
@@ -368,9 +368,9 @@ async def test_one_task_tries_again_however_many_saves_fail(
     bench_.ledgers.create_failure = StorageFailed("the disk is full")
     for entry in range(5):
         cursor.ack_range(0, entry, entry)
-        told = Told()
-        cursor.when_saved(told)
-        while not told.times:
+        outcome = Outcome()
+        cursor.when_saved(outcome)
+        while not outcome.times:
             await trio.lowlevel.checkpoint()
     assert len(started) == 1
     bench_.ledgers.create_failure = None

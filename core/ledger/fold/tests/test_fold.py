@@ -30,7 +30,7 @@ from magnetar.core.ledger.tests.folds import (
     PowerCut,
     Step,
 )
-from magnetar.core.testing.bench import Bench, Told, bench, settled
+from magnetar.core.testing.bench import Bench, Outcome, bench, settled
 from magnetar.core.testing.metadata import overwrite
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
@@ -317,11 +317,11 @@ async def test_what_nobody_can_parse_is_passed_over(
     history = await History(desk, case).begin()
     await history.write(*FEW[:2])
     for rotten in (b"", b"\x0e\x01", form.wrapped(b"\0" * 30, 1, 1)):
-        told = Told()
-        history.ledger.append([rotten], None, told)
+        outcome = Outcome()
+        history.ledger.append([rotten], None, outcome)
         await settled()
-        assert isinstance(told.result, tuple)
-        history.keep(history.ledger.index_told(told.result), b"")
+        assert isinstance(outcome.result, tuple)
+        history.keep(history.ledger.delivered_index(outcome.result), b"")
     await history.write(*FEW[2:])
     await history.load()
     history.check()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.log.appends import GATHERED_BYTES_MAX, Append, joined
-from magnetar.core.testing.bench import Told
+from magnetar.core.testing.bench import Outcome
 
 RUNS = st.lists(
     st.tuples(st.lists(st.binary(max_size=3), min_size=1, max_size=4), st.booleans()),
@@ -17,10 +17,10 @@ RUNS = st.lists(
 
 @given(RUNS)
 def test_joined_they_are_what_they_were_apart(runs: list[tuple[list[bytes], bool]]) -> None:
-    told = [Told() for _ in runs]
+    outcome = [Outcome() for _ in runs]
     waiting = deque(
         Append(list(payloads), [2] * len(payloads) if batches else None, done)
-        for (payloads, batches), done in zip(runs, told, strict=True)
+        for (payloads, batches), done in zip(runs, outcome, strict=True)
     )
     made = list(joined(waiting))
     assert len(made) == min(len(runs), 1)
@@ -31,25 +31,25 @@ def test_joined_they_are_what_they_were_apart(runs: list[tuple[list[bytes], bool
         assert (whole.counts or [1] * len(whole.payloads)) == counts
         whole.tell((7, 100))
     at = 100
-    for (payloads, _), done in zip(runs, told, strict=True):
+    for (payloads, _), done in zip(runs, outcome, strict=True):
         assert done.result == (7, at)
         at += len(payloads)
 
 
 def test_a_limit_to_joining_and_a_failure_for_all() -> None:
     big = bytes(GATHERED_BYTES_MAX // 2 + 1)
-    told = [Told() for _ in range(3)]
-    made = list(joined(deque(Append([big], None, done) for done in told)))
+    outcome = [Outcome() for _ in range(3)]
+    made = list(joined(deque(Append([big], None, done) for done in outcome)))
     assert len(made) == 3
     error = StorageFailed("no")
-    small = Append([b"a"], None, Told())
+    small = Append([b"a"], None, Outcome())
     small.join([made[0]])
     small.tell(error)
-    assert told[0].result is error
+    assert outcome[0].result is error
 
 
 def test_the_callers_list_is_not_touched() -> None:
     mine = [b"a"]
-    one = Append(mine, None, Told())
-    one.join([Append([b"b"], None, Told())])
+    one = Append(mine, None, Outcome())
+    one.join([Append([b"b"], None, Outcome())])
     assert mine == [b"a"]

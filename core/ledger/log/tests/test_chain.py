@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from magnetar.core.ledger.log.chain import NOWHERE, START, Chain, Position, Segment
-from magnetar.core.ledger.read.kept_entries import KeptEntries
+from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 
 
 def chain_of(entries: list[int]) -> Chain:
@@ -21,7 +21,7 @@ def sparse(ids: list[set[int]], start: Position) -> Chain:
     """The same, with what compaction left; the last ledger is whole. It begins at `start`."""
     chain = chain_of([max(left) + 1 for left in ids])
     for segment, left in zip(chain.segments[:-1], ids, strict=False):
-        segment.kept = KeptEntries(100, 0, sorted(left))
+        segment.remaining = RemainingEntries(100, 0, sorted(left))
     chain.start = start
     return chain
 

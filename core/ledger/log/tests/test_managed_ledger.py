@@ -14,7 +14,7 @@ from magnetar.core.ledger.log import managed_ledger
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.ledger.log.managed_ledger import LEAVES, LogState, ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
-from magnetar.core.testing.bench import NAME, Bench, Told, bench, settled, stored
+from magnetar.core.testing.bench import NAME, Bench, Outcome, bench, settled, stored
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def indexes(ledger: ManagedLedger) -> list[int]:
 async def test_the_first_append_opens_a_ledger_and_others_wait_for_it(slow: Bench) -> None:
     ledger = await slow.ledger()
     assert ledger.state is LogState.IDLE
-    a, b = Told(), Told()
+    a, b = Outcome(), Outcome()
     ledger.append([b"a"], None, a)
     assert ledger.state is LogState.OPENING
     ledger.append([b"b"], None, b)
@@ -63,7 +63,7 @@ async def test_the_first_append_opens_a_ledger_and_others_wait_for_it(slow: Benc
 
 async def test_the_list_names_a_ledger_before_it_is_written(slow: Bench) -> None:
     ledger = await slow.ledger()
-    ledger.append([b"a"], None, Told())
+    ledger.append([b"a"], None, Outcome())
     await settled()
     again = await slow.ledger()
     assert [s.ledger_id for s in again.chain.segments] == []
@@ -74,8 +74,8 @@ async def test_the_list_names_a_ledger_before_it_is_written(slow: Bench) -> None
 
 async def test_indexes_count_messages_not_entries(at_once: Bench) -> None:
     ledger = await at_once.ledger()
-    ledger.append([b"x", b"y"], [3, 1], Told())
-    ledger.append([b"z"], None, Told())
+    ledger.append([b"x", b"y"], [3, 1], Outcome())
+    ledger.append([b"z"], None, Outcome())
     await settled()
     assert await indexes(ledger) == [2, 3, 4], "of the last message of each entry"
     assert ledger.next_index == 5
@@ -85,12 +85,12 @@ async def test_a_ledger_that_cannot_be_created_fails_all_who_wait(at_once: Bench
     ledger = await at_once.ledger()
     at_once.ledgers.create_failure = StorageFailed("no")
     log: list[object] = []
-    told = [Told(log, i) for i in range(3)]
-    for each in told:
+    outcome = [Outcome(log, i) for i in range(3)]
+    for each in outcome:
         ledger.append([b"a"], None, each)
     await settled()
     assert log == [0, 1, 2]
-    assert all(isinstance(each.result, StorageFailed) for each in told)
+    assert all(isinstance(each.result, StorageFailed) for each in outcome)
     assert (ledger.state, ledger.pending_bytes) == (LogState.IDLE, 0)
     at_once.ledgers.create_failure = None
     assert await stored(ledger, b"b") == [(0, 0)]
@@ -101,19 +101,19 @@ async def test_a_failed_write_fails_what_is_behind_it_and_the_next_append_goes_o
 ) -> None:
     ledger = await slow.ledger()
     log: list[object] = []
-    told = [Told(log, i) for i in range(4)]
-    ledger.append([b"0"], None, told[0])
+    outcome = [Outcome(log, i) for i in range(4)]
+    ledger.append([b"0"], None, outcome[0])
     await settled()
     slow.ledgers.sync()
-    for each in told[1:3]:
+    for each in outcome[1:3]:
         ledger.append([b"x"], None, each)
     slow.ledgers.ledgers[0].fail(StorageFailed("disk"))
     assert log == [0, 1, 2]
     assert ledger.state is LogState.ROLLING
-    ledger.append([b"3"], None, told[3])
+    ledger.append([b"3"], None, outcome[3])
     await settled()
     slow.ledgers.sync()
-    assert told[3].result == (1, 0), "in a fresh ledger"
+    assert outcome[3].result == (1, 0), "in a fresh ledger"
     assert ledger.chain.entries == 2
     assert await indexes(ledger) == [0, 3], "an index is never given twice"
 
@@ -122,14 +122,14 @@ async def test_what_comes_between_two_failures_fails_too(slow: Bench) -> None:
     """Else it would be stored before messages that its producer sent earlier."""
     ledger = await slow.ledger()
     log: list[object] = []
-    late = Told(log, "late")
+    late = Outcome(log, "late")
 
     def append_more(result: object) -> None:
         log.append("first")
         ledger.append([b"late"], None, late)
 
     ledger.append([b"a"], None, append_more)
-    ledger.append([b"b"], None, Told(log, "second"))
+    ledger.append([b"b"], None, Outcome(log, "second"))
     await settled()
     slow.ledgers.ledgers[0].fail(StorageFailed("disk"))
     assert log == ["first", "second", "late"]
@@ -141,17 +141,17 @@ async def test_what_comes_between_two_failures_fails_too(slow: Bench) -> None:
 async def test_a_write_that_fails_while_the_ledger_rolls(slow: Bench) -> None:
     """Once two tasks were in charge then, and the new ledger lost its writer."""
     ledger = await slow.ledger()
-    ledger.append([b"a"], None, Told())
+    ledger.append([b"a"], None, Outcome())
     await settled()
     for _ in range(2):
-        ledger.append([b"a"], None, Told())
-    tail = Told()
+        ledger.append([b"a"], None, Outcome())
+    tail = Outcome()
     full = slow.ledgers.ledgers[0]
     ledger.append([b"tail"], None, tail)
     full._waiting, behind = type(full._waiting)(list(full._waiting)[:3]), full._waiting[3]
     slow.ledgers.sync()
     assert ledger.state is LogState.ROLLING
-    after = Told()
+    after = Outcome()
     behind[1](StorageFailed("disk"))
     ledger.append([b"after"], None, after)
     await settled()
@@ -209,13 +209,13 @@ async def test_roll_by_age() -> None:
 
 async def test_a_roll_waits_for_what_is_in_flight(slow: Bench) -> None:
     ledger = await slow.ledger()
-    told = [Told() for _ in range(5)]
-    for each in told:
+    outcome = [Outcome() for _ in range(5)]
+    for each in outcome:
         ledger.append([b"x"], None, each)
     await settled()
     slow.ledgers.sync()
     await settled()
-    assert [each.result for each in told] == [(0, i) for i in range(5)], "none is cut off"
+    assert [each.result for each in outcome] == [(0, i) for i in range(5)], "none is cut off"
     assert ledger.state is LogState.IDLE
 
 
@@ -249,10 +249,10 @@ async def test_trouble_with_metadata_does_not_end_the_server(at_once: Bench) -> 
 
     at_once.metadata.put = fail  # type: ignore[method-assign]
     await ledger.roll()
-    told = Told()
-    ledger.append([b"y"], None, told)
+    outcome = Outcome()
+    ledger.append([b"y"], None, outcome)
     await settled()
-    assert isinstance(told.result, StorageFailed)
+    assert isinstance(outcome.result, StorageFailed)
     assert sorted(at_once.ledgers.ledgers) == [0], "what was created in vain is deleted"
     at_once.metadata.put = put  # type: ignore[method-assign]
     assert await stored(ledger, b"z") == [(2, 0)]
@@ -280,13 +280,13 @@ async def test_the_former_owner_lets_go(at_once: Bench) -> None:
     await former.open()
     await stored(former, b"1")
     await stored(await at_once.ledger(), b"2")
-    told = [Told(), Told()]
-    former.append([b"x"], None, told[0])
+    outcome = [Outcome(), Outcome()]
+    former.append([b"x"], None, outcome[0])
     await settled()
-    assert isinstance(told[0].result, Fenced), "by the ledger, and so by the list"
-    former.append([b"x"], None, told[1])
+    assert isinstance(outcome[0].result, Fenced), "by the ledger, and so by the list"
+    former.append([b"x"], None, outcome[1])
     await settled()
-    assert isinstance(told[1].result, BrokerError)
+    assert isinstance(outcome[1].result, BrokerError)
     assert former.state is LogState.CLOSED
     assert lost == [True]
     third = await at_once.ledger()
@@ -324,8 +324,8 @@ async def test_a_ledger_that_is_gone_leaves_the_list(at_once: Bench) -> None:
 
 async def test_close_waits_for_what_is_in_flight(slow: Bench) -> None:
     ledger = await slow.ledger()
-    told, late = Told(), Told()
-    ledger.append([b"x"], None, told)
+    outcome, late = Outcome(), Outcome()
+    ledger.append([b"x"], None, outcome)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ledger.close)  # while it is being opened
         await settled()
@@ -333,21 +333,21 @@ async def test_close_waits_for_what_is_in_flight(slow: Bench) -> None:
         ledger.append([b"late"], None, late)
         assert isinstance(late.result, Fenced)
         slow.ledgers.sync()
-    assert told.result == (0, 0)
+    assert outcome.result == (0, 0)
     assert ledger.state is LogState.CLOSED
     assert slow.ledgers.ledgers[0].closed
 
 
 async def test_a_closer_who_is_cancelled_leaves_nothing_stuck(slow: Bench) -> None:
     ledger = await slow.ledger()
-    told = Told()
-    ledger.append([b"x"], None, told)
+    outcome = Outcome()
+    ledger.append([b"x"], None, outcome)
     await settled()
     with trio.move_on_after(0):
         await ledger.close()
     slow.ledgers.sync()
     await settled()
-    assert told.result == (0, 0)
+    assert outcome.result == (0, 0)
     await ledger.close()
     assert ledger.state is LogState.CLOSED
 
@@ -360,9 +360,9 @@ async def test_terminate_is_for_ever(at_once: Bench) -> None:
         nursery.start_soon(ledger.terminate)
     assert await ledger.terminate() == (0, 1)
     for one in (ledger, await at_once.ledger()):
-        told = Told()
-        one.append([b"x"], None, told)
-        assert isinstance(told.result, Terminated)
+        outcome = Outcome()
+        one.append([b"x"], None, outcome)
+        assert isinstance(outcome.result, Terminated)
         assert one.terminated
     await ledger.close()
     with pytest.raises(Fenced):
@@ -438,10 +438,10 @@ async def test_the_ledger_being_written_is_read_however_many_others_are(at_once:
 
 async def test_reading_during_a_roll_does_not_fence_the_writer(slow: Bench) -> None:
     ledger = await slow.ledger()
-    ledger.append([b"x"], None, Told())
+    ledger.append([b"x"], None, Outcome())
     await settled()
     slow.ledgers.sync()
-    ledger.append([b"y"], None, Told())
+    ledger.append([b"y"], None, Outcome())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ledger.roll)
         await settled()
@@ -484,13 +484,13 @@ async def test_what_is_appended_in_one_sweep_goes_to_storage_as_one_run(slow: Be
     gathered: list[ManagedLedger] = []
     slow.storage = structs.replace(slow.storage, gather=gathered.append)
     ledger = await slow.ledger()
-    ledger.append([b"0"], None, Told())
+    ledger.append([b"0"], None, Outcome())
     await settled()
     slow.ledgers.sync()
-    told = [Told() for _ in range(3)]
-    ledger.append([b"a", b"b"], None, told[0])
-    ledger.append([b"c"], [5], told[1])
-    ledger.append([b"d"], None, told[2])
+    outcome = [Outcome() for _ in range(3)]
+    ledger.append([b"a", b"b"], None, outcome[0])
+    ledger.append([b"c"], [5], outcome[1])
+    ledger.append([b"d"], None, outcome[2])
     stored_by = slow.ledgers.ledgers[0]
     assert gathered == [ledger], "asked once"
     assert len(stored_by.entries) == 1, "nothing is given to storage before the sweep is over"
@@ -498,7 +498,7 @@ async def test_what_is_appended_in_one_sweep_goes_to_storage_as_one_run(slow: Be
     assert len(stored_by.entries) == 5
     assert len(stored_by._waiting) == 1, "one run"
     slow.ledgers.sync()
-    assert [each.result for each in told] == [(0, 1), (0, 3), (0, 4)]
+    assert [each.result for each in outcome] == [(0, 1), (0, 3), (0, 4)]
     assert await indexes(ledger) == [0, 1, 2, 7, 8]
 
 
@@ -507,9 +507,9 @@ async def test_gathered_appends_wait_for_the_next_ledger_if_this_one_ends(slow: 
     slow.storage = structs.replace(slow.storage, gather=gathered.append)
     ledger = await slow.ledger()
     for _ in range(3):
-        ledger.append([b"a"], None, Told())
+        ledger.append([b"a"], None, Outcome())
     await settled()
-    late = Told()
+    late = Outcome()
     ledger.append([b"late"], None, late)
     slow.ledgers.sync()  # three entries fill it
     assert ledger.state is LogState.ROLLING
@@ -558,10 +558,10 @@ async def test_a_ledger_that_is_let_go_while_it_opens_stays_so(
         return version
 
     monkeypatch.setattr(at_once.metadata, "put", put_and_lose)
-    told = Told()
-    ledger.append([b"x"], None, told)
+    outcome = Outcome()
+    ledger.append([b"x"], None, outcome)
     await settled()
-    assert isinstance(told.result, Fenced)
+    assert isinstance(outcome.result, Fenced)
     assert ledger.state is LogState.CLOSED
     assert ledger.statistics().open_entries == 0
     with trio.fail_after(1):

@@ -9,17 +9,17 @@ from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled, stored
+from magnetar.core.testing.bench import NO_AGE, Bench, Outcome, bench, settled, stored
 
 
 async def filled(made: Bench, entries: int = 8) -> tuple[ManagedLedger, list[Position]]:
     """Ledgers of three entries, with two messages in each entry."""
     ledger = await made.ledger()
-    told = [Told() for _ in range(entries)]
-    for place, done in enumerate(told):
+    outcome = [Outcome() for _ in range(entries)]
+    for place, done in enumerate(outcome):
         ledger.append([b"%d" % place], [2], done)
         await settled()
-    places = [done.result for done in told if isinstance(done.result, tuple)]
+    places = [done.result for done in outcome if isinstance(done.result, tuple)]
     assert len(places) == entries
     return ledger, places
 

@@ -5,7 +5,7 @@ import pytest
 from magnetar.core.entry import header
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.index_lookup import REMEMBERED_MAX, Places
-from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled
+from magnetar.core.testing.bench import NO_AGE, Bench, Outcome, bench, settled
 
 COUNTS = [1, 3, 1, 1, 10, 2, 1, 1, 4]
 FIRSTS = [sum(COUNTS[:place]) for place in range(len(COUNTS))]
@@ -15,7 +15,7 @@ async def filled(made: Bench) -> ManagedLedger:
     """Ledgers of three entries each."""
     ledger = await made.ledger()
     for place, count in enumerate(COUNTS):
-        ledger.append([b"%d" % place], [count], Told())
+        ledger.append([b"%d" % place], [count], Outcome())
         await settled()
     return ledger
 
@@ -31,7 +31,7 @@ async def test_every_message_is_found(tailed: bool) -> None:
         ledger = await made.ledger()
         ledger.cache_tail(tailed)
         for place, count in enumerate(COUNTS):
-            ledger.append([b"%d" % place], [count], Told())
+            ledger.append([b"%d" % place], [count], Outcome())
             await settled()
         assert len(ledger.chain.segments) > 2
         places = Places(ledger)
@@ -69,17 +69,17 @@ async def test_a_place_in_a_ledger_that_is_gone_is_looked_for_again() -> None:
 async def test_what_is_told_and_what_may_be_read() -> None:
     async with bench(sync_at_once=False) as made:
         ledger = await made.ledger()
-        told: list[int] = []
+        outcome: list[int] = []
 
         def done(result: object) -> None:
             assert isinstance(result, tuple)
-            told.append(ledger.index_told(result))
+            outcome.append(ledger.delivered_index(result))
 
         for counts in ([2, 3], [1], [4]):
             ledger.append([b"x"] * len(counts), counts, done)
         await settled()
-        assert (told, ledger.confirmed_index) == ([], 0)
+        assert (outcome, ledger.confirmed_index) == ([], 0)
         made.ledgers.sync()
         await settled()
-        assert told == [0, 5, 6]
+        assert outcome == [0, 5, 6]
         assert ledger.confirmed_index == 10

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.ledger.log.chain import Segment
-from magnetar.core.ledger.read.kept_entries import KeptEntries
 from magnetar.core.ledger.read.readers import Readers
+from magnetar.core.ledger.read.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.testing.bench import bench, settled
 
@@ -26,7 +26,7 @@ async def test_runs_of_entries(monkeypatch: pytest.MonkeyPatch) -> None:
             return await read(first, last, bytes_max)
 
         monkeypatch.setattr(writer, "read", counted)
-        segment = Segment(5, 0, 11, kept=KeptEntries(writer.ledger_id, 1, IDS))
+        segment = Segment(5, 0, 11, remaining=RemainingEntries(writer.ledger_id, 1, IDS))
         sparse = Sparse(Readers(made.ledgers))
 
         async def found(entry_id: int, entries_max: int = 9, bytes_max: int = 99) -> list[bytes]:

@@ -15,7 +15,7 @@ from magnetar.core.ledger.log.ledger_list_record import MIXED
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read import time_lookup
 from magnetar.core.ledger.read.time_lookup import LATEST, UNKNOWN, Points, TimedMessage, Times
-from magnetar.core.testing.bench import NO_AGE, Bench, Told, bench, settled
+from magnetar.core.testing.bench import NO_AGE, Bench, Outcome, bench, settled
 from magnetar.core.testing.entries import entry
 
 BATCHES = st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=3), max_size=14)
@@ -32,7 +32,7 @@ async def written(made: Bench, batches: list[list[int]]) -> ManagedLedger:
     ledger = await made.ledger()
     await ledger.set_property(MIXED, "")
     for stamps in batches:
-        ledger.append([batch(stamps)], [len(stamps)], Told())
+        ledger.append([batch(stamps)], [len(stamps)], Outcome())
         await settled()
     return ledger
 
@@ -97,11 +97,11 @@ async def test_a_log_that_becomes_mixed_within_a_ledger() -> None:
     async with bench(NO_AGE) as made:
         ledger = await made.ledger()
         for time_ms in (70, 1):
-            ledger.append([entry(published_ms=time_ms)], None, Told())
+            ledger.append([entry(published_ms=time_ms)], None, Outcome())
         await settled()
         await ledger.set_property(MIXED, "")
         for stamps in ([2], [3]):
-            ledger.append([batch(stamps)], [1], Told())
+            ledger.append([batch(stamps)], [1], Outcome())
             await settled()
         assert await ledger.times.first_since(50) == TimedMessage(0, 70)
         assert await ledger.times.first_since(3) == TimedMessage(0, 70)
@@ -112,7 +112,7 @@ async def test_pulsars_own_logs_are_taken_to_be_in_order() -> None:
     async with bench(NO_AGE) as made:
         ledger = await made.ledger()
         for time_ms in range(10, 20):
-            ledger.append([entry(published_ms=time_ms)], None, Told())
+            ledger.append([entry(published_ms=time_ms)], None, Outcome())
             await settled()
         for time_ms in range(10, 20):
             assert await ledger.times.first_since(time_ms) == TimedMessage(time_ms - 10, time_ms)
@@ -125,7 +125,7 @@ async def test_a_large_message_counts_where_it_ends() -> None:
         ledger = await made.ledger()
         for part in range(3):
             whole = entry(b"x", published_ms=5, chunk=(b"u", part, 3))
-            ledger.append([whole], None, Told())
+            ledger.append([whole], None, Outcome())
         await settled()
         assert await ledger.times.first_since(5) == TimedMessage(2, 5)
 
@@ -135,7 +135,7 @@ async def test_what_is_over_and_what_cannot_be_read_is_passed_over() -> None:
     async with bench() as made:
         ledger = await written(made, batches)
         torn = batch([99])[:-3]
-        ledger.append([torn], [1], Told())
+        ledger.append([torn], [1], Outcome())
         await settled()
         await ledger.cut(3, (0, 1))
         for since_ms in range(11):

@@ -12,11 +12,11 @@ async def test_the_epoch_of_exclusive_producers_is_stored_before_it_is_told(desk
     topic = await desk.topic()
     first = ClientProducer("a", AccessMode.EXCLUSIVE)
     assert await topic.attach_producer(first.producer)
-    assert first.told == [("granted", 0)]
+    assert first.events == [("granted", 0)]
     second = ClientProducer("b", AccessMode.EXCLUSIVE_WITH_FENCING)
     await topic.attach_producer(second.producer)
-    assert first.told[1:] == ["closed"]
-    assert second.told == [("granted", 1)]
+    assert first.events[1:] == ["closed"]
+    assert second.events == [("granted", 1)]
     again = await desk.topic()
     assert again.producers.epoch == 1
 
@@ -41,8 +41,8 @@ async def test_an_epoch_that_cannot_be_stored_refuses_and_the_next_in_line_is_as
     desk.metadata.put = fail_once  # type: ignore[method-assign]
     topic.detach_producer(holder.producer)
     await settled()
-    assert waiters[0].told == [StorageFailed]
-    assert waiters[1].told == [("granted", 2)]
+    assert waiters[0].events == [StorageFailed]
+    assert waiters[1].events == [("granted", 2)]
     assert topic.producers.all() == [waiters[1].producer]
 
 
@@ -56,7 +56,7 @@ async def test_who_waited_in_vain_is_told_even_if_nobody_is_granted(desk: Bench)
         await topic.attach_producer(client.producer)
     topic.detach_producer(first.producer)
     await settled()
-    assert second.told == [("granted", 1)]
+    assert second.events == [("granted", 1)]
     topic.detach_producer(second.producer)
     await settled()
-    assert late.told == [ProducerFenced]
+    assert late.events == [ProducerFenced]

@@ -4,7 +4,7 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.testing.bench import Bench, Told
+from magnetar.core.testing.bench import Bench, Outcome
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -128,7 +128,7 @@ async def test_somebody_elses_message_may_be_acknowledged(desk: Bench) -> None:
 
 async def test_batches_in_part(desk: Bench) -> None:
     topic = await desk.topic()
-    topic.ledger.append([b"a", b"b"], [4, 1], Told())
+    topic.ledger.append([b"a", b"b"], [4, 1], Outcome())
     a = await attached(topic, SHARED)
     await desk.dispatch()
     assert a.consumer.unacked == 5

@@ -2,7 +2,7 @@
 
 from magnetar.core.dispatch.single import active as choose_active
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.testing.bench import Bench, Told, settled
+from magnetar.core.testing.bench import Bench, Outcome, settled
 from magnetar.core.testing.client import attached
 from magnetar.core.topic.subscription.single_active import affordable
 from magnetar.core.topic.subscription.subscription import SubscriptionType
@@ -39,7 +39,7 @@ async def test_in_order_and_no_more_than_granted(desk: Bench) -> None:
 
 async def test_permits_count_messages_and_may_be_overdrawn(desk: Bench) -> None:
     topic = await desk.topic()
-    topic.ledger.append([b"a", b"b"], [10, 10], Told())
+    topic.ledger.append([b"a", b"b"], [10, 10], Outcome())
     client = await attached(topic, EXCLUSIVE, permits=5)
     await desk.dispatch()
     assert client.got == [(0, 0)]
@@ -66,7 +66,7 @@ async def test_redelivery_is_of_all_that_is_not_acknowledged(desk: Bench) -> Non
 
 async def test_a_batch_acknowledged_in_part_comes_with_what_is_left(desk: Bench) -> None:
     topic = await desk.topic()
-    topic.ledger.append([b"batch"], [3], Told())
+    topic.ledger.append([b"batch"], [3], Outcome())
     client = await attached(topic, EXCLUSIVE, permits=10)
     await desk.dispatch()
     client.ack_bits((0, 0), 0b101, 3)
@@ -108,21 +108,21 @@ async def test_failover_chooses_by_the_name_that_users_write(desk: Bench) -> Non
         topic = await desk.topic(f"t{number}")
         clients = [await attached(topic, FAILOVER, name=name) for name in "abc"]
         chosen = choose_active([client.consumer for client in clients], topic.name.full)
-        active = [client.consumer for client in clients if client.told[-1] == "active"]
+        active = [client.consumer for client in clients if client.events[-1] == "active"]
         assert active == [chosen]
 
 
 async def test_failover_tells_everybody_where_they_stand(desk: Bench) -> None:
     topic = await desk.topic("t-partition-0")
     b = await attached(topic, FAILOVER, name="b")
-    assert b.told == ["active"]
+    assert b.events == ["active"]
     c = await attached(topic, FAILOVER, name="c")
-    assert (b.told, c.told) == (["active"], ["passive"])
+    assert (b.events, c.events) == (["active"], ["passive"])
     a = await attached(topic, FAILOVER, name="a")
-    assert (a.told, b.told) == (["active"], ["active", "passive"])
+    assert (a.events, b.events) == (["active"], ["active", "passive"])
     topic.detach(a.consumer)
-    assert b.told[-1] == "active"
-    assert c.told == ["passive"]
+    assert b.events[-1] == "active"
+    assert c.events == ["passive"]
 
 
 async def test_failover_hands_over_what_is_not_acknowledged(desk: Bench) -> None:
@@ -141,7 +141,7 @@ async def test_priority_goes_before_names(desk: Bench) -> None:
     topic = await desk.topic("t-partition-0")
     await attached(topic, FAILOVER, name="a", priority=1)
     b = await attached(topic, FAILOVER, name="b", priority=0)
-    assert b.told == ["active"]
+    assert b.events == ["active"]
 
 
 async def test_the_end_is_told_once_all_is_acknowledged(desk: Bench) -> None:
@@ -150,12 +150,12 @@ async def test_the_end_is_told_once_all_is_acknowledged(desk: Bench) -> None:
     client = await attached(topic, EXCLUSIVE)
     await topic.terminate()
     await desk.dispatch()
-    assert client.told == []
+    assert client.events == []
     assert client.consumer.subscription is not None
     client.consumer.subscription.ack_to(client.consumer, places[1], None)
     await desk.dispatch()
     await desk.dispatch()
-    assert client.told == ["end"]
+    assert client.events == ["end"]
     assert client.consumer.messages_acked == 2
 
 

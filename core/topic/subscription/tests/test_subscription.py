@@ -14,7 +14,7 @@ from magnetar.core.kernel.errors import (
     SubscriptionBusy,
 )
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.testing.bench import Bench, Told, bench, settled
+from magnetar.core.testing.bench import Bench, Outcome, bench, settled
 from magnetar.core.testing.client import attached
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
@@ -83,8 +83,8 @@ async def test_reset_sends_everybody_away_and_begins_there(desk: Bench) -> None:
     await desk.dispatch()
     a.ack(*places)
     await topic.subscriptions["s"].seek(places[1])
-    assert a.told == ["active", "closed"]
-    assert b.told == ["passive", "closed"], "nobody becomes active on the way out"
+    assert a.events == ["active", "closed"]
+    assert b.events == ["passive", "closed"], "nobody becomes active on the way out"
     again = await attached(topic, EXCLUSIVE)
     await desk.dispatch()
     assert again.take() == places[2:]
@@ -92,7 +92,7 @@ async def test_reset_sends_everybody_away_and_begins_there(desk: Bench) -> None:
 
 async def test_reset_into_a_batch(desk: Bench) -> None:
     topic = await desk.topic()
-    topic.ledger.append([b"batch"], [3], Told())
+    topic.ledger.append([b"batch"], [3], Outcome())
     await settled()
     await topic.subscription("s")
     await topic.subscriptions["s"].seek(START, (0, 0, 0b100, 3))
@@ -105,7 +105,7 @@ async def test_reset_into_a_batch(desk: Bench) -> None:
 async def test_a_batch_of_a_size_that_cannot_be(desk: Bench, size: int) -> None:
     """Clients say how large it is: no number of theirs may cost memory, or end anything."""
     topic = await desk.topic()
-    topic.ledger.append([b"batch"], [3], Told())
+    topic.ledger.append([b"batch"], [3], Outcome())
     await settled()
     await topic.subscription("s", start=START)
     a = await attached(topic, SHARED)
@@ -121,8 +121,8 @@ async def test_a_batch_of_a_size_that_cannot_be(desk: Bench, size: int) -> None:
 async def test_a_seek_is_stored_before_anybody_is_sent_away() -> None:
     async with bench(sync_at_once=False) as desk:
         topic = await desk.topic()
-        told = Told()
-        topic.publish([b"x", b"y"], None, told)
+        outcome = Outcome()
+        topic.publish([b"x", b"y"], None, outcome)
         await settled()
         desk.ledgers.sync()
         a = await attached(topic, SHARED)
@@ -131,14 +131,14 @@ async def test_a_seek_is_stored_before_anybody_is_sent_away() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(subscription.seek, (0, 0))
             await settled()
-            assert a.told == []
+            assert a.events == []
             a.ack((0, 1))  # about the time before the seek
             with pytest.raises(NotReady):
                 await attached(topic, SHARED)
             with pytest.raises(SubscriptionBusy):
                 await subscription.seek(START)
             desk.ledgers.sync()
-        assert a.told == ["closed"]
+        assert a.events == ["closed"]
         b = await attached(topic, SHARED)
         await desk.dispatch()
         assert b.got == [(0, 1)]
@@ -151,7 +151,7 @@ async def test_a_seek_that_cannot_be_stored_still_sends_everybody_away(desk: Ben
     desk.ledgers.create_failure = StorageFailed("no")
     with pytest.raises(StorageFailed):
         await topic.subscriptions["s"].seek(START)
-    assert a.told == ["closed"]
+    assert a.events == ["closed"]
     await attached(topic, SHARED)
 
 

@@ -310,7 +310,7 @@ class Group:
         """Have it outlast this server who is in, and what they are to do."""
         assert self.protocol_type is not None
         assert self.protocol is not None
-        members = tuple(one.kept() for one in self.members)
+        members = tuple(one.stored() for one in self.members)
         kept = StoredGroup(self.generation, self.protocol_type, self.protocol, self.leader, members)
         self._rules.keep(self.id, kept, done)
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from magnetar.core.kernel.errors import BrokerError
 
 
-class KeptMember(Struct, frozen=True, array_like=True):
+class StoredMember(Struct, frozen=True, array_like=True):
     """One member, with all that it said when it joined, and what it is to do."""
 
     member_id: str
@@ -36,7 +36,7 @@ class StoredGroup(Struct, frozen=True, array_like=True, tag="classic"):
     protocol_type: str
     protocol: str
     leader: str
-    members: tuple[KeptMember, ...]
+    members: tuple[StoredMember, ...]
 
 
 class Classic(Struct, frozen=True, array_like=True):
@@ -49,7 +49,7 @@ class Classic(Struct, frozen=True, array_like=True):
     session_seconds: float
 
 
-class KeptReader(Struct, frozen=True, array_like=True):
+class StoredConsumer(Struct, frozen=True, array_like=True):
     """One member of a group of the newer protocol: what it wants, and what it has."""
 
     member_id: str
@@ -69,16 +69,16 @@ class KeptReader(Struct, frozen=True, array_like=True):
     classic: Classic | None = None
 
 
-class KeptReaders(Struct, frozen=True, array_like=True, tag="consumer"):
+class StoredConsumerGroup(Struct, frozen=True, array_like=True, tag="consumer"):
     """A group of the newer protocol."""
 
     epoch: int
     sizes: dict[bytes, int]
     """Partitions of the topics that members want, as the target knows them."""
-    members: tuple[KeptReader, ...]
+    members: tuple[StoredConsumer, ...]
 
 
-AnyStoredGroup = StoredGroup | KeptReaders
+AnyStoredGroup = StoredGroup | StoredConsumerGroup
 Done = Callable[[BrokerError | None], None]
 Keep = Callable[[str, AnyStoredGroup | None, Done], None]
 """Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.wire.kafka.errors import REBALANCE_IN_PROGRESS
-from magnetar.wire.kafka.groups.classic.group_record import KeptMember
+from magnetar.wire.kafka.groups.classic.group_record import StoredMember
 from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, size_of
 
 NEVER: Final = float("inf")
@@ -121,10 +121,10 @@ class ClassicMember:
         """Bytes of memory that it takes, roughly."""
         return size_of_member(self.request) + len(self.assignment)
 
-    def kept(self) -> KeptMember:
+    def stored(self) -> StoredMember:
         """What is kept of it."""
         said = self.request
-        return KeptMember(
+        return StoredMember(
             self.id,
             self.instance_id,
             said.client_id,
@@ -164,7 +164,7 @@ class ClassicMember:
         self.tell_synced(Synced(error_code=code))
 
 
-def resumed(kept: KeptMember, protocol_type: str, now: float) -> ClassicMember:
+def resumed(kept: StoredMember, protocol_type: str, now: float) -> ClassicMember:
     """A member as it was before a restart."""
     request = Joining(
         member_id=kept.member_id,

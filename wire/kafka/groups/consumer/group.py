@@ -16,7 +16,7 @@ for too long, is out; when it calls again it hears that nobody knows it, and beg
 A static member (one with an instance id) may leave for now: what it has waits for it. It comes back
 under another id, and takes its own place.
 
-What changed is kept before a heartbeat that says so is answered (`unkept`), so after a restart all
+What changed is kept before a heartbeat that says so is answered (`dirty`), so after a restart all
 is as everybody heard it last.
 
 Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
@@ -43,7 +43,11 @@ from magnetar.wire.kafka.errors import (
     UNKNOWN_MEMBER_ID,
     UNRELEASED_INSTANCE_ID,
 )
-from magnetar.wire.kafka.groups.classic.group_record import Classic, KeptReader, KeptReaders
+from magnetar.wire.kafka.groups.classic.group_record import (
+    Classic,
+    StoredConsumer,
+    StoredConsumerGroup,
+)
 from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
 from magnetar.wire.kafka.groups.consumer.heartbeat import (
     JOIN,
@@ -87,7 +91,7 @@ class ConsumerGroup:
         self.due = 0.0
         """There is nothing to do before."""
         self.is_dead = False
-        self.unkept = False
+        self.dirty = False
         """Something has changed that has to be kept."""
         self.timing = timing
         """Each member learns it with its next heartbeat, and it holds from then on."""
@@ -99,15 +103,15 @@ class ConsumerGroup:
         self._seen: dict[bytes, int] = {}
         """Partitions of the topics that members want, as the target knows them."""
 
-    def kept(self) -> KeptReaders | None:
-        """What has to be kept of it, None for nothing; it is no longer unkept."""
-        self.unkept = False
+    def stored(self) -> StoredConsumerGroup | None:
+        """What has to be kept of it, None for nothing; it is no longer dirty."""
+        self.dirty = False
         if not self.members:
             return None
-        members = tuple(one.kept(self.targets[one.id]) for one in self.members.values())
-        return KeptReaders(self.epoch, self._seen, members)
+        members = tuple(one.stored(self.targets[one.id]) for one in self.members.values())
+        return StoredConsumerGroup(self.epoch, self._seen, members)
 
-    def resume(self, kept: KeptReaders, now: float) -> None:
+    def resume(self, kept: StoredConsumerGroup, now: float) -> None:
         """Be what it was before a restart."""
         self.epoch, self._seen = kept.epoch, kept.sizes
         for one in kept.members:
@@ -170,7 +174,7 @@ class ConsumerGroup:
             self._turn()
         before = (set(member.assigned), set(member.revoking), member.epoch)
         self._reconcile(member, beat.owned, now)
-        self.unkept |= before != (member.assigned, member.revoking, member.epoch)
+        self.dirty |= before != (member.assigned, member.revoking, member.epoch)
         news = beat.is_full or member.assigned != before[0]
         return HeartbeatResult(
             member_id=member.id,
@@ -220,7 +224,7 @@ class ConsumerGroup:
 
     def _joined(self, beat: Heartbeat) -> ConsumerMember:
         """A newcomer, one that begins anew, or a static member that is back."""
-        self.unkept = True
+        self.dirty = True
         member = self.members.get(beat.member_id)
         if member is not None:
             self._release(member, member.assigned | member.revoking)
@@ -259,7 +263,7 @@ class ConsumerGroup:
 
     def step_aside(self, member: ConsumerMember) -> None:
         """It will be back, perhaps under another id: what it has waits for it."""
-        self.unkept = True
+        self.dirty = True
         self._release(member, member.revoking)
         member.revoking, member.revoke_by = set(), NEVER
         member.state, member.epoch = MemberState.UNRELEASED_PARTITIONS, LEAVE_FOR_NOW
@@ -324,7 +328,7 @@ class ConsumerGroup:
     def _turn(self) -> None:
         """Work out who is to have what, from now on."""
         self.epoch += 1
-        self.unkept = True
+        self.dirty = True
         self._seen = self._sizes_of_topics()
         wishes = {one.id: one.wants(self.topics) for one in self.members.values()}
         self.targets = ASSIGNORS[self.assignor](wishes, self._seen, self.targets)
@@ -393,12 +397,14 @@ class ConsumerGroup:
         self.due = min((one.out_at for one in members), default=NEVER)
 
 
-def size_of_kept(kept: KeptReaders) -> int:
+def size_of_kept(kept: StoredConsumerGroup) -> int:
     """How much memory a group will take that resumes this."""
     return _size_of(kept.members, kept.sizes)
 
 
-def _size_of(members: Collection[ConsumerMember | KeptReader], sizes: Mapping[bytes, int]) -> int:
+def _size_of(
+    members: Collection[ConsumerMember | StoredConsumer], sizes: Mapping[bytes, int]
+) -> int:
     words = sum(_size_of_wishes(one.names, one.pattern, one.classic) for one in members)
     return MEMBER_BYTES * len(members) + words + PARTITION_BYTES * sum(sizes.values())
 

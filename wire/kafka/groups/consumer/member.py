@@ -15,7 +15,7 @@ import enum
 from collections.abc import Set
 from typing import Final
 
-from magnetar.wire.kafka.groups.classic.group_record import Classic, KeptReader
+from magnetar.wire.kafka.groups.classic.group_record import Classic, StoredConsumer
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.heartbeat import LEAVE_FOR_NOW, Heartbeat, Topics
 
@@ -112,9 +112,9 @@ class ConsumerMember:
             self.assignor = beat.assignor
         return before != (self.names, self.pattern, self.assignor, self.classic)
 
-    def kept(self, target: Set[Partition]) -> KeptReader:
+    def stored(self, target: Set[Partition]) -> StoredConsumer:
         """What is kept of it, with what it is to have."""
-        return KeptReader(
+        return StoredConsumer(
             self.id,
             self.instance_id,
             self.rack_id,
@@ -145,7 +145,7 @@ class ConsumerMember:
         return beat.owned <= self.assigned | self.revoking
 
 
-def resumed(kept: KeptReader, now: float, session_seconds: float) -> ConsumerMember:
+def resumed(kept: StoredConsumer, now: float, session_seconds: float) -> ConsumerMember:
     """A member as it was before a restart, with the time for anything anew."""
     member = ConsumerMember(kept.member_id, kept.instance_id)
     member.rack_id, member.client_id, member.host = kept.rack_id, kept.client_id, kept.host

@@ -209,10 +209,10 @@ async def test_nobody_is_told_what_cannot_be_kept(desk: Desk) -> None:
     group.heartbeat(beat, desk.groups.now())
     with pytest.raises(StorageFailed):
         await desk.groups.keep(group)
-    assert group.unkept
+    assert group.dirty
     desk.metadata.put = put
     await desk.groups.keep(group)
-    assert not group.unkept
+    assert not group.dirty
 
 
 async def test_everybody_waits_for_what_is_on_its_way(desk: Desk) -> None:

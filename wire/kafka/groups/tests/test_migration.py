@@ -5,7 +5,7 @@ from __future__ import annotations
 from magnetar.wire.kafka.groups import migration
 from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.group import Group
-from magnetar.wire.kafka.groups.classic.group_record import Classic, KeptMember, StoredGroup
+from magnetar.wire.kafka.groups.classic.group_record import Classic, StoredGroup, StoredMember
 from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
@@ -14,12 +14,16 @@ from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, THERE, A, 
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 
-def member(name: str, task: bytes, *, instance: str | None = None, version: int = 1) -> KeptMember:
+def member(
+    name: str, task: bytes, *, instance: str | None = None, version: int = 1
+) -> StoredMember:
     said = consumer_protocol.subscription({"a", "gone"}, version)
-    return KeptMember(name, instance, "c", "/h", 10.0, 20.0, (("range", said), ("own", said)), task)
+    return StoredMember(
+        name, instance, "c", "/h", 10.0, 20.0, (("range", said), ("own", said)), task
+    )
 
 
-def classic_group(*members: KeptMember, generation: int = 7) -> Group:
+def classic_group(*members: StoredMember, generation: int = 7) -> Group:
     room = GroupMemory()
     group = Group("g", RebalanceRules(10, 0.0, str, lambda *_: None, lambda call: call()), room)
     group.resume(StoredGroup(generation, "consumer", "range", members[0].member_id, members), 0.0)
@@ -93,5 +97,5 @@ def test_a_group_that_has_not_been_told_anything() -> None:
 
 
 def test_who_does_not_say_what_it_wants_stays() -> None:
-    silent = KeptMember("m", None, "c", "/h", 10.0, 20.0, (("range", b"?"),), b"")
+    silent = StoredMember("m", None, "c", "/h", 10.0, 20.0, (("range", b"?"),), b"")
     assert migration.moved_over(classic_group(silent), THERE) is None

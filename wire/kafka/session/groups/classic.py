@@ -27,10 +27,10 @@ from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.consumer import classic
 from magnetar.wire.kafka.messages.basics import (
+    CoordinatorNode,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
-    FoundBroker,
-    FoundCoordinator,
+    MetadataBroker,
 )
 from magnetar.wire.kafka.messages.groups import (
     HeartbeatRequest,
@@ -117,7 +117,7 @@ class ClassicGroupHandlers:
             coordinators=found if context.version >= KEYS_VERSION else [],
         )
 
-    async def _coordinator(self, caller: Caller, key_type: int, key: str) -> FoundCoordinator:
+    async def _coordinator(self, caller: Caller, key_type: int, key: str) -> CoordinatorNode:
         of_transactions = key_type == TRANSACTION
         return _found_coordinator(
             key, await self._brokers.coordinator(caller, key, of_transactions=of_transactions)
@@ -155,7 +155,7 @@ class ClassicGroupHandlers:
         newer = groups.consumer(request.group_id)
         if newer is not None:
             return _synced(classic.sync(newer, _syncing(request), groups.now()))
-        code, group = self._found(request.group_id)
+        code, group = self._lookup(request.group_id)
         if group is None:
             return SyncGroupResponse(error_code=code, assignment=b"")
         waiting = Completion[Synced]()
@@ -164,7 +164,7 @@ class ClassicGroupHandlers:
         del request
         return _synced(await waiting.result())
 
-    def _found(self, group_id: str) -> tuple[int, Group | None]:
+    def _lookup(self, group_id: str) -> tuple[int, Group | None]:
         """A group that somebody may be in, or why there is none."""
         group = self._groups.find(group_id)
         if group is None:
@@ -182,7 +182,7 @@ class ClassicGroupHandlers:
         newer = groups.consumer(request.group_id)
         if newer is not None:
             return HeartbeatResponse(error_code=classic.heartbeat(newer, *said))
-        code, group = self._found(request.group_id)
+        code, group = self._lookup(request.group_id)
         return HeartbeatResponse(error_code=code if group is None else group.heartbeat(*said))
 
     async def on_leave_group(
@@ -214,15 +214,15 @@ class ClassicGroupHandlers:
         newer = groups.consumer(group_id)
         if newer is not None:
             return classic.leave(newer, member.member_id, member.group_instance_id)
-        code, group = self._found(group_id)
+        code, group = self._lookup(group_id)
         if group is None:
             return code
         return group.leave(member.member_id, member.group_instance_id, groups.now())
 
 
-def _found_coordinator(key: str, broker: FoundBroker | None) -> FoundCoordinator:
+def _found_coordinator(key: str, broker: MetadataBroker | None) -> CoordinatorNode:
     if broker is None:
-        return FoundCoordinator(
+        return CoordinatorNode(
             key=key,
             node_id=NOBODY,
             host="",
@@ -230,7 +230,7 @@ def _found_coordinator(key: str, broker: FoundBroker | None) -> FoundCoordinator
             error_code=COORDINATOR_NOT_AVAILABLE,
             error_message="the coordinator has no listener of this name",
         )
-    return FoundCoordinator(
+    return CoordinatorNode(
         key=key,
         node_id=broker.node_id,
         host=broker.host,

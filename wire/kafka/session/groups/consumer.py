@@ -45,7 +45,7 @@ from magnetar.wire.kafka.messages.consumer_groups import (
     DescribedConsumer,
     DescribedConsumerGroup,
     DescribedTopicPartitions,
-    HeldAssignment,
+    HeartbeatAssignment,
     TopicIdPartitions,
 )
 from magnetar.wire.kafka.session.groups.group_tools import described
@@ -97,7 +97,7 @@ class ConsumerGroupHandlers:
             response = HeartbeatResult(commit_code(error), str(error), request.member_id)
         held = None
         if response.assigned is not None:
-            held = HeldAssignment(
+            held = HeartbeatAssignment(
                 topic_partitions=[
                     TopicIdPartitions(topic_id=topic, partitions=numbers)
                     for topic, numbers in by_topic(response.assigned).items()
@@ -122,14 +122,14 @@ class ConsumerGroupHandlers:
                 group = await self._entered(request.group_id, beat)
                 response = group.heartbeat(beat, groups.now())
         else:
-            group = self._found(request.group_id)
+            group = self._lookup(request.group_id)
             await looked(self._groups, self._lookups, group, beat)
             response = group.heartbeat(beat, groups.now())
         if not groups.move_back(group):
             await groups.keep(group)
         return response
 
-    def _found(self, group_id: str) -> ConsumerGroup:
+    def _lookup(self, group_id: str) -> ConsumerGroup:
         """The group of somebody who says that he is in."""
         group = self._groups.consumer(group_id)
         if group is None:

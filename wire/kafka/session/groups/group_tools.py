@@ -62,7 +62,7 @@ NAMES_MAX: Final = 10_000
 OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
 """What may be done with a group: read, delete, describe. Nobody forbids anything yet."""
 
-Told = TypeVar("Told", DescribedGroup, DescribedConsumerGroup)
+Described = TypeVar("Described", DescribedGroup, DescribedConsumerGroup)
 
 
 class GroupToolHandlers:
@@ -277,8 +277,8 @@ class GroupToolHandlers:
 
 
 async def described(
-    names: Sequence[str], describe: Callable[[str], Awaitable[Told]], *, with_operations: bool
-) -> list[Told]:
+    names: Sequence[str], describe: Callable[[str], Awaitable[Described]], *, with_operations: bool
+) -> list[Described]:
     """The description of each group, of either protocol; nothing of too many."""
     requested = names if len(names) <= NAMES_MAX else ()
     found = [await describe(group_id) async for group_id in Cooperative(requested)]

@@ -77,7 +77,7 @@ class BatchAppend:
                 log.producers.failed(self.header.producer_id, remembered, code)
             self.tell(code, -1)
             return
-        offset = log.topic.ledger.index_told(result)
+        offset = log.topic.ledger.delivered_index(result)
         if remembered is not None:
             log.producers.stored(remembered, offset)
             if self.header.attributes & TRANSACTIONAL and log.topic.transactions.present:

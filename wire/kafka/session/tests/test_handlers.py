@@ -12,7 +12,7 @@ from magnetar.wire.kafka.addresses import Endpoint
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.apis import APIS
 from magnetar.wire.kafka.conftest import Stage
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.session.context import Caller, RequestContext
 from magnetar.wire.kafka.session.handlers import RequestHandlers
 from magnetar.wire.kafka.session.versions import SERVED
@@ -35,6 +35,6 @@ async def test_a_handler_answers_without_a_session(stage: Stage) -> None:
     caller = Caller(connection, Endpoint("mq", 9092), "kafka")
     context = RequestContext(ApiKey.METADATA, 9, 1, "c", caller)
     handler = RequestHandlers(stage.front).by_key[ApiKey.METADATA]
-    heard = await handler(context, MetadataRequest(topics=[FindTopic(name="..")]))
+    heard = await handler(context, MetadataRequest(topics=[MetadataRequestTopic(name="..")]))
     assert [(one.host, one.port) for one in heard.brokers] == [("mq", 9092)]
     assert heard.topics[0].error_code != 0

@@ -7,7 +7,7 @@ import trio
 
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka.conftest import Client, Stage, fetch_request, produce_request
-from magnetar.wire.kafka.messages.basics import FindTopic, MetadataRequest
+from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -150,7 +150,9 @@ async def test_produces_behind_a_fetch_do_not_count_as_on_their_way_to_storage(
 
 async def test_produces_behind_one_that_loads_its_topic_do(stage: Stage) -> None:
     client = Client(stage.front)
-    await (await stage.client("t")).hears(MetadataRequest(topics=[FindTopic(name="t")]), 9)
+    await (await stage.client("t")).hears(
+        MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9
+    )
     for _ in range(3):
         client.ask(produce_request("t", batch(bytes(100_000))), 9)
     assert client.line.storing_bytes > 300_000

@@ -18,7 +18,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.wire.kafka.addresses import parsed
 from magnetar.wire.kafka.errors import LISTENER_NOT_FOUND, NONE
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.messages.basics import FoundBroker, FoundPartition
+from magnetar.wire.kafka.messages.basics import MetadataBroker, MetadataPartition
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
@@ -37,12 +37,12 @@ class Brokers:
         self.cluster_id = cluster_id
         self._ownership = ownership
 
-    def here(self, caller: Caller) -> FoundBroker:
+    def here(self, caller: Caller) -> MetadataBroker:
         """The one that the client is connected to."""
         host, port = caller.endpoint
-        return FoundBroker(node_id=self.node_id, host=host, port=port)
+        return MetadataBroker(node_id=self.node_id, host=host, port=port)
 
-    def reached(self, caller: Caller, peer: Peer | None) -> FoundBroker | None:
+    def reached(self, caller: Caller, peer: Peer | None) -> MetadataBroker | None:
         """The broker that a client of this listener goes to; None if it cannot get there."""
         if peer is None:
             return self.here(caller)
@@ -50,23 +50,23 @@ class Brokers:
         if text is None:
             return None
         host, port = parsed(text)
-        return FoundBroker(node_id=peer.node_id, host=host, port=port)
+        return MetadataBroker(node_id=peer.node_id, host=host, port=port)
 
-    def all(self, caller: Caller) -> list[FoundBroker]:
+    def all(self, caller: Caller) -> list[MetadataBroker]:
         """Those that a client of this listener can reach."""
         found = (self.reached(caller, peer) for peer in self._ownership.peers())
         return [self.here(caller), *(one for one in found if one is not None)]
 
     async def partition(
         self, caller: Caller, name: TopicName, index: int, leader_epoch: int
-    ) -> FoundPartition:
+    ) -> MetadataPartition:
         """Who leads the partition: the owner of its topic (`name`). There is one copy, the
         leader's.
         """
         leader = self.reached(caller, await self._ownership.topic(name))
         node = NOBODY if leader is None else leader.node_id
         nodes = [] if leader is None else [node]
-        return FoundPartition(
+        return MetadataPartition(
             error_code=LISTENER_NOT_FOUND if leader is None else NONE,
             partition_index=index,
             leader_id=node,
@@ -77,7 +77,7 @@ class Brokers:
 
     async def coordinator(
         self, caller: Caller, key: str, *, of_transactions: bool
-    ) -> FoundBroker | None:
+    ) -> MetadataBroker | None:
         """Who coordinates a group, or a transactional id; None if the client cannot get there."""
         ownership = self._ownership
         owner = await (ownership.transaction if of_transactions else ownership.group)(key)

@@ -21,10 +21,10 @@ from magnetar.wire.kafka.messages.basics import (
     DescribedTopic,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
-    FindTopic,
-    FoundTopic,
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
+    MetadataTopic,
     TopicCursor,
 )
 from magnetar.wire.kafka.names import called, new_topic_of, topic_of
@@ -88,7 +88,8 @@ class MetadataHandlers:
         requested = request.topics or []
         if everything:
             requested = [
-                FindTopic(name=name) for name in await all_names(self._broker, self._records)
+                MetadataRequestTopic(name=name)
+                for name in await all_names(self._broker, self._records)
             ]
         create = request.allow_auto_topic_creation and not everything
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
@@ -97,7 +98,7 @@ class MetadataHandlers:
             cluster_id=self._brokers.cluster_id,
             controller_id=self._options.node_id,
             topics=[
-                await self._found(context.caller, topic, operations, create=create)
+                await self._describe(context.caller, topic, operations, create=create)
                 async for topic in Cooperative(requested)
             ],
             cluster_authorized_operations=(
@@ -105,10 +106,10 @@ class MetadataHandlers:
             ),
         )
 
-    async def _found(
-        self, caller: Caller, requested: FindTopic, operations: int, *, create: bool
-    ) -> FoundTopic:
-        topic_response = FoundTopic(
+    async def _describe(
+        self, caller: Caller, requested: MetadataRequestTopic, operations: int, *, create: bool
+    ) -> MetadataTopic:
+        topic_response = MetadataTopic(
             error_code=NONE,
             name=requested.name,
             topic_id=requested.topic_id,
@@ -145,7 +146,7 @@ class MetadataHandlers:
             return [name.partition(index) for index in range(count)]
         return [name] * count
 
-    async def _find(self, topic_response: FoundTopic, *, create: bool) -> int:
+    async def _find(self, topic_response: MetadataTopic, *, create: bool) -> int:
         """How many partitions it has; its name and id are filled in."""
         if topic_response.name is None:
             topic_response.name = await self._logs.name_of(topic_response.topic_id)
@@ -203,8 +204,8 @@ class MetadataHandlers:
         return response
 
     async def _described(self, caller: Caller, name: str) -> DescribedTopic:
-        requested = FindTopic(name=name)
-        found = await self._found(caller, requested, TOPIC_OPERATIONS, create=False)
+        requested = MetadataRequestTopic(name=name)
+        found = await self._describe(caller, requested, TOPIC_OPERATIONS, create=False)
         return DescribedTopic(
             error_code=found.error_code,
             name=name,
@@ -250,7 +251,7 @@ def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(
         brokers=[],
         topics=[
-            FoundTopic(
+            MetadataTopic(
                 error_code=INVALID_REQUEST,
                 name=one.name or "",
                 topic_id=one.topic_id,

@@ -13,9 +13,9 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import NONE, UNKNOWN_TOPIC
 from magnetar.wire.kafka.messages.quorum import (
-    AskedQuorumTopic,
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    DescribeQuorumTopic,
     QuorumListener,
     QuorumNode,
     QuorumPartition,
@@ -66,7 +66,7 @@ class QuorumHandlers:
             nodes=[QuorumNode(node_id=self._options.node_id, listeners=[reached])],
         )
 
-    def _partition(self, topic: AskedQuorumTopic, index: int) -> QuorumPartition:
+    def _partition(self, topic: DescribeQuorumTopic, index: int) -> QuorumPartition:
         if (topic.topic_name, index) != (LOG, 0):
             return QuorumPartition(
                 partition_index=index,

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.group_record import KeptReaders, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import StoredConsumerGroup, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, Timing, Topics
@@ -38,10 +38,10 @@ class Desk:
 
     def restarted(self) -> Desk:
         """The group as it is after a restart; nobody has looked yet."""
-        desk, kept = Desk(), self.group.kept()
+        desk, kept = Desk(), self.group.stored()
         assert kept is not None
         found = decode(encode(kept))
-        assert isinstance(found, KeptReaders)
+        assert isinstance(found, StoredConsumerGroup)
         desk.now = self.now
         desk.room = GroupMemory(1_000_000)
         desk.group = ConsumerGroup("g", 10, Timing(5.0, 45.0), desk.room)
@@ -292,20 +292,20 @@ def test_after_a_restart_all_is_as_everybody_was_told() -> None:
     assert mine is not None
     assert desk.beat("m", 1, mine).epoch == 2
     assert desk.beat("s", 2, instance="i").assigned == ALL - mine
-    assert desk.group.unkept
+    assert desk.group.dirty
     after = desk.restarted()
-    assert not after.group.unkept
+    assert not after.group.dirty
     assert after.room.used_bytes == desk.room.used_bytes
     after.look(THERE)
     told = after.beat("m", 2, mine)
     assert (told.error_code, told.epoch, told.assigned) == (errors.NONE, 2, None)
     assert after.beat("s", 2, ALL - mine, instance="i").assigned is None
     assert after.group.state is ConsumerState.STABLE
-    assert not after.group.unkept
+    assert not after.group.dirty
     after.wait(46)
     assert after.group.state is ConsumerState.EMPTY
-    assert after.group.unkept
-    assert after.group.kept() is None
+    assert after.group.dirty
+    assert after.group.stored() is None
 
 
 def test_who_was_letting_go_has_the_time_for_it_anew() -> None:
@@ -327,12 +327,12 @@ def test_who_was_letting_go_has_the_time_for_it_anew() -> None:
 def test_only_what_changes_is_to_be_kept() -> None:
     desk = Desk()
     desk.join("s", instance="i")
-    assert desk.group.unkept
-    desk.group.kept()
+    assert desk.group.dirty
+    desk.group.stored()
     desk.beat("s", 1, ALL, instance="i")
-    assert not desk.group.unkept
+    assert not desk.group.dirty
     desk.beat("s", -2, instance="i")
-    assert desk.group.unkept
+    assert desk.group.dirty
     after = desk.restarted()
     after.look(THERE)
     assert after.join("t", instance="i").assigned == ALL, "it is back, and finds what it had"

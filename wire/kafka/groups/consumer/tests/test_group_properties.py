@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from magnetar.wire.kafka import errors
-from magnetar.wire.kafka.groups.classic.group_record import KeptReaders, decode, encode
+from magnetar.wire.kafka.groups.classic.group_record import StoredConsumerGroup, decode, encode
 from magnetar.wire.kafka.groups.consumer.assignors import Partition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.heartbeat import (
@@ -61,7 +61,7 @@ class Readers(RuleBasedStateMachine):
         self.sizes = {A: 3, B: 2}
         self.now = 0.0
         self.group = self._made()
-        self.kept: KeptReaders | None = None
+        self.kept: StoredConsumerGroup | None = None
         """What is on the disk."""
         self.readers = [Reader(f"m{n}", f"i{n}" if n < 2 else None) for n in range(5)]
         self.generations = 0
@@ -70,10 +70,10 @@ class Readers(RuleBasedStateMachine):
         return ConsumerGroup("g", 10, Timing(5.0, 45.0), self.room)
 
     def _keep(self) -> None:
-        if self.group.unkept:
-            kept = self.group.kept()
+        if self.group.dirty:
+            kept = self.group.stored()
             found = None if kept is None else decode(encode(kept))
-            assert found is None or isinstance(found, KeptReaders)
+            assert found is None or isinstance(found, StoredConsumerGroup)
             self.kept = found
 
     def _beat(self, reader: Reader, epoch: int, *, lost: bool = False) -> None:

@@ -26,8 +26,8 @@ from magnetar.wire.kafka.messages.basics import (
     DescribeTopic,
     DescribeTopicPartitionsRequest,
     FindCoordinatorRequest,
-    FindTopic,
     MetadataRequest,
+    MetadataRequestTopic,
 )
 from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
@@ -83,7 +83,7 @@ async def unloaded(broker: Broker) -> None:
 
 
 async def test_metadata_names_the_owner_of_each_partition(client: Client) -> None:
-    wanted = [FindTopic(name=name) for name in (OURS, THEIRS, NOBODYS, "mixed")]
+    wanted = [MetadataRequestTopic(name=name) for name in (OURS, THEIRS, NOBODYS, "mixed")]
     heard = await client.hears(MetadataRequest(topics=wanted), 9)
     here, there = heard.brokers
     assert (here.node_id, here.port) == (0, 9092)

@@ -10,8 +10,8 @@ from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.basics import (
     DescribeTopic,
     DescribeTopicPartitionsRequest,
-    FindTopic,
     MetadataRequest,
+    MetadataRequestTopic,
 )
 from magnetar.wire.kafka.messages.configs import (
     ChangeConfig,
@@ -60,13 +60,13 @@ async def with_group(stage: Stage) -> Client:
 
 async def test_it_comes_with_the_first_group(stage: Stage) -> None:
     client = await stage.client("t")
-    by_name = MetadataRequest(topics=[FindTopic(name=NAME)])
+    by_name = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)])
     for _ in range(2):  # it is not made by being asked for
         (told,) = (await client.hears(by_name, 12)).topics
         assert told.error_code == errors.UNKNOWN_TOPIC
     assert (await client.fetch(NAME, 0)).error_code == errors.UNKNOWN_TOPIC
     await with_group(stage)
-    by_id = MetadataRequest(topics=[FindTopic(name=None, topic_id=internal.TOPIC_ID)])
+    by_id = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=internal.TOPIC_ID)])
     for asked in (by_name, by_id, MetadataRequest(topics=None)):
         told = (await client.hears(asked, 12)).topics[0]
         assert (told.name, told.topic_id, told.error_code) == (NAME, internal.TOPIC_ID, 0)
@@ -167,5 +167,7 @@ async def test_nobody_writes_to_it(stage: Stage) -> None:
 async def test_nor_by_a_longer_name(stage: Stage, name: str) -> None:
     client = await stage.client()
     for _ in range(2):
-        (told,) = (await client.hears(MetadataRequest(topics=[FindTopic(name=name)]), 9)).topics
+        (told,) = (
+            await client.hears(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 9)
+        ).topics
         assert told.error_code == errors.UNKNOWN_TOPIC

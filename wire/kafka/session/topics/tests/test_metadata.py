@@ -11,8 +11,8 @@ from magnetar.wire.kafka.messages.basics import (
     DescribeClusterRequest,
     DescribeTopic,
     DescribeTopicPartitionsRequest,
-    FindTopic,
     MetadataRequest,
+    MetadataRequestTopic,
 )
 from magnetar.wire.kafka.messages.topics import DeleteTopic, DeleteTopicsRequest
 from magnetar.wire.kafka.session.topics import metadata
@@ -22,9 +22,11 @@ from magnetar.wire.kafka.tests.batch import batch
 
 async def test_topics_by_their_ids(stage: Stage) -> None:
     client = await stage.client("t")
-    (found,) = (await client.hears(MetadataRequest(topics=[FindTopic(name="t")]), 12)).topics
+    (found,) = (
+        await client.hears(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12)
+    ).topics
     assert found.topic_id != NO_UUID
-    by_id = MetadataRequest(topics=[FindTopic(name=None, topic_id=found.topic_id)])
+    by_id = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=found.topic_id)])
     (again,) = (await client.hears(by_id, 12)).topics
     assert (again.name, again.topic_id, again.error_code) == ("t", found.topic_id, 0)
     wanted = [DeleteTopic(topic_id=found.topic_id), DeleteTopic(topic_id=b"x" * 16)]
@@ -35,7 +37,7 @@ async def test_topics_by_their_ids(stage: Stage) -> None:
     ]
     (gone,) = (await client.hears(by_id, 12)).topics
     assert gone.error_code == errors.UNKNOWN_TOPIC_ID
-    by_name = MetadataRequest(topics=[FindTopic(name="t")])
+    by_name = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     (not_yet,) = (await client.hears(by_name, 12)).topics
     assert (not_yet.error_code, not_yet.partitions) == (errors.UNKNOWN_TOPIC, [])
     (new,) = (await client.hears(by_name, 12)).topics
@@ -48,7 +50,9 @@ async def test_what_may_not_be_made_is_not_made_by_asking(stage: Stage, name: st
     refused, _ = await create(client, name=name)
     assert refused == errors.INVALID_TOPIC
     for version, may in ((9, True), (9, False), (12, True)):
-        asked = MetadataRequest(topics=[FindTopic(name=name)], allow_auto_topic_creation=may)
+        asked = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=may
+        )
         (told,) = (await client.hears(asked, version)).topics
         assert told.error_code == errors.INVALID_TOPIC
     told = await client.produce(name, batch(b"a"))
@@ -89,8 +93,11 @@ async def test_metadata_by_id_is_refused_where_ids_mean_nothing_yet(
 ) -> None:
     """As by Kafka: these versions have room for ids, and for no name, but answers that need one."""
     client = await stage.client("t")
-    for unnamed in (FindTopic(name=None), FindTopic(name="u", topic_id=b"\1" * 16)):
-        asked = MetadataRequest(topics=[FindTopic(name="t"), unnamed])
+    for unnamed in (
+        MetadataRequestTopic(name=None),
+        MetadataRequestTopic(name="u", topic_id=b"\1" * 16),
+    ):
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name="t"), unnamed])
         told = (await client.hears(asked, version)).topics
         assert [one.error_code for one in told] == [errors.INVALID_REQUEST] * 2
         assert [one.name for one in told] == ["t", unnamed.name or ""]
@@ -112,7 +119,7 @@ async def test_what_may_be_done_is_told_only_if_asked_for(stage: Stage) -> None:
     for asked in (True, False):
         heard = await client.hears(
             MetadataRequest(
-                topics=[FindTopic(name="t")],
+                topics=[MetadataRequestTopic(name="t")],
                 include_topic_authorized_operations=asked,
                 include_cluster_authorized_operations=asked,
             ),
@@ -129,7 +136,9 @@ async def test_what_may_be_done_is_told_only_if_asked_for(stage: Stage) -> None:
 
 async def test_a_topic_is_not_made_by_asking_where_it_may_not(stage: Stage) -> None:
     client = await stage.client()
-    asked = MetadataRequest(topics=[FindTopic(name="t")], allow_auto_topic_creation=False)
+    asked = MetadataRequest(
+        topics=[MetadataRequestTopic(name="t")], allow_auto_topic_creation=False
+    )
     for _ in range(2):
         (told,) = (await client.hears(asked, 9)).topics
         assert told.error_code == errors.UNKNOWN_TOPIC

@@ -9,15 +9,15 @@ import pytest
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.errors import UNKNOWN_TOPIC
 from magnetar.wire.kafka.messages.quorum import (
-    AskedQuorumPartition,
-    AskedQuorumTopic,
+    DescribeQuorumPartition,
     DescribeQuorumRequest,
+    DescribeQuorumTopic,
 )
 
 
 async def asked(client: Client, name: str, index: int, version: int = 2) -> tuple[Any, Any]:
-    part = AskedQuorumPartition(partition_index=index)
-    topic = AskedQuorumTopic(topic_name=name, partitions=[part])
+    part = DescribeQuorumPartition(partition_index=index)
+    topic = DescribeQuorumTopic(topic_name=name, partitions=[part])
     told = await client.hears(DescribeQuorumRequest(topics=[topic]), version)
     assert told.error_code == 0
     return told.topics[0].partitions[0], told.nodes

@@ -9,8 +9,8 @@ import pytest
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.messages.basics import (
-    FindTopic,
     MetadataRequest,
+    MetadataRequestTopic,
 )
 from magnetar.wire.kafka.messages.parts import ConfigValue
 from magnetar.wire.kafka.messages.topics import (
@@ -41,7 +41,9 @@ async def create(client: Client, *, validate_only: bool = False, **fields: Any) 
 
 
 async def partitions(client: Client, name: str = "t") -> tuple[int, int]:
-    request = MetadataRequest(topics=[FindTopic(name=name)], allow_auto_topic_creation=False)
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+    )
     (topic,) = (await client.hears(request, 9)).topics
     return topic.error_code, len(topic.partitions)
 

@@ -22,13 +22,13 @@ from typing import Final
 
 from magnetar.core.kernel.errors import Corrupted
 
-KEPT: Final = "magnetar.kept"
-"""Property of one ledger: where it is kept; the fields of `KeptEntries.said`."""
+REMAINING: Final = "magnetar.kept"
+"""Property of one ledger: where it is kept; the fields of `RemainingEntries.location`."""
 IDS_PER_ENTRY: Final = 100_000
 _WORD_BYTES: Final = 4
 
 
-class KeptEntries:
+class RemainingEntries:
     """See the module's docstring."""
 
     __slots__ = ("first", "ids", "ledger_id")
@@ -41,7 +41,7 @@ class KeptEntries:
         self.ids = array("I", ids)
 
     @property
-    def said(self) -> str:
+    def location(self) -> str:
         """As a property: the ledger, the entry that holds the first, and how many there are."""
         return f"{self.ledger_id} {self.first} {len(self.ids)}"
 
@@ -72,12 +72,12 @@ class KeptEntries:
             entry_id = self.next(entry_id + count)
 
 
-def place_said(said: str) -> tuple[int, int, int]:
+def parse_location(text: str) -> tuple[int, int, int]:
     """The ledger, the entry that holds the first, and how many there are."""
     try:
-        ledger_id, first, count = map(int, said.split())
+        ledger_id, first, count = map(int, text.split())
     except ValueError as error:
-        raise Corrupted(f"a compacted ledger is not kept at {said!r}") from error
+        raise Corrupted(f"a compacted ledger is not kept at {text!r}") from error
     return ledger_id, first, count
 
 

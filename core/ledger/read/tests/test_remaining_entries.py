@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.ledger.read import kept_entries
-from magnetar.core.ledger.read.kept_entries import (
-    KeptEntries,
+from magnetar.core.ledger.read import remaining_entries
+from magnetar.core.ledger.read.remaining_entries import (
+    RemainingEntries,
     decoded,
     encoded,
     id_entries,
-    place_said,
+    parse_location,
 )
 
 IDS = st.sets(st.integers(0, 60), min_size=1).map(sorted)
@@ -22,7 +22,7 @@ IDS = st.sets(st.integers(0, 60), min_size=1).map(sorted)
 
 @given(IDS, st.integers(-2, 62), st.integers(-2, 62))
 def test_questions(ids: list[int], first: int, last: int) -> None:
-    left = KeptEntries(9, 100, ids)
+    left = RemainingEntries(9, 100, ids)
     assert left.next(first) == next((one for one in ids if one >= first), None)
     assert left.count(first, last) == sum(first <= one <= last for one in ids)
     runs = list(left.runs(first, last))
@@ -45,7 +45,7 @@ def test_ids_are_stored(ids: list[int]) -> None:
 
 
 def test_many_ids_take_several_entries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_entries, "IDS_PER_ENTRY", 3)
+    monkeypatch.setattr(remaining_entries, "IDS_PER_ENTRY", 3)
     ids = [0, 1, 5, 8, 9, 100, 4_000_000_000]
     entries = encoded(ids)
     assert len(entries) == id_entries(len(ids)) == 3
@@ -69,7 +69,7 @@ def test_what_are_no_ids(entries: list[bytes], count: int) -> None:
 
 
 def test_where_it_is_kept_is_said() -> None:
-    assert place_said(KeptEntries(9, 100, [3, 4]).said) == (9, 100, 2)
+    assert parse_location(RemainingEntries(9, 100, [3, 4]).location) == (9, 100, 2)
     for said in ("", "1 2", "x y z"):
         with pytest.raises(Corrupted):
-            place_said(said)
+            parse_location(said)
