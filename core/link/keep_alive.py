@@ -37,7 +37,7 @@ class Silence:
     def leave(self, connection: Connection) -> None:
         del self._looks[connection]
 
-    def found(self, now: float) -> Iterator[tuple[Connection, str]]:
+    def expired(self, now: float) -> Iterator[tuple[Connection, str]]:
         """Whose time is over, and why. It is to `leave` before the next one is looked at."""
         while self._looks:
             connection, at = next(iter(self._looks.items()))

@@ -197,7 +197,10 @@ class Link:
     # -- the sweep ----------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
-        return any(due() for due in self._due)
+        for due in self._due:  # noqa: SIM110  # no generator: it is asked in each sweep
+            if due():
+                return True
+        return False
 
     def _sweep(self, wait_seconds: float = 0.0) -> None:
         ready = self.poller.ready(SWEEP_CONNECTIONS_MAX, wait_seconds)
@@ -474,10 +477,10 @@ class Link:
             self.complaints.count_up()
             for overdue in self._accepting.overdue(self.now):
                 self.drop(overdue, "refused")
-            for connection, reason in self._silence.found(self.now):
+            for connection, reason in self._silence.expired(self.now):
                 self.drop(connection, reason)
             present = self._connections.values()
-            for connection, reason in list(self._stalls.found(present, self.now)):
+            for connection, reason in list(self._stalls.stalled(present, self.now)):
                 connection.complain("holding memory", f"closed: it {reason}")
                 self.drop(connection, reason)
             self.outgoing.look_again()

@@ -137,9 +137,10 @@ class Outgoing:
     @property
     def may_relieve(self) -> bool:
         """Somebody waits for whom there is room."""
-        return any(
-            waiting and self.share(reads=reads) > 0 for reads, waiting in self._waiting.items()
-        )
+        for reads, waiting in self._waiting.items():  # no generator: it is asked twice a sweep
+            if waiting and self.share(reads=reads) > 0:
+                return True
+        return False
 
     def relieve(self) -> None:
         """Tell the first of those who wait, as many as there is room for their shares."""

@@ -60,7 +60,7 @@ class Stalls:
         self._sending = Watched()
         self._receiving = Watched()
 
-    def found(
+    def stalled(
         self, connections: Iterable[Connection], now: float
     ) -> Iterator[tuple[Connection, str]]:
         """Who is to be closed, and why."""

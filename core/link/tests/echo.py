@@ -77,8 +77,8 @@ class EchoSession:
 
     silence_seconds_allowed = 0.0
 
-    def __init__(self, connection: Connection, wire: LineWire, told: list[str]) -> None:
-        self.connection, self.wire, self.told = connection, wire, told
+    def __init__(self, connection: Connection, wire: LineWire, events: list[str]) -> None:
+        self.connection, self.wire, self.events = connection, wire, events
 
     def handle(self, event: Any) -> None:
         if self.connection.refusal:
@@ -92,15 +92,15 @@ class EchoSession:
         self.wire.outgoing.append(event + b"\n")
 
     def relieved(self) -> None:
-        self.told.append("relieved")
+        self.events.append("relieved")
 
     def quiet(self) -> None:
-        self.told.append("quiet")
+        self.events.append("quiet")
         self.wire.outgoing.append(b"ping\n")
         self.connection.touch()
 
     def closed(self, reason: str) -> None:
-        self.told.append(reason)
+        self.events.append(reason)
 
 
 class NotedBackend(NoBackend):
@@ -138,7 +138,7 @@ class Bench:
         self.link = Link(SystemClock(), limits)
         self.backend = NotedBackend()
         self.link.serve(self.backend, self.backend)
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.connections: list[Connection] = []
         sock = socket.socket()
         sock.bind(("127.0.0.1", 0))
@@ -147,7 +147,7 @@ class Bench:
         def protocol(connection: Connection) -> tuple[Any, Any]:
             spoken = wire()
             self.connections.append(connection)
-            return spoken, EchoSession(connection, spoken, self.told)
+            return spoken, EchoSession(connection, spoken, self.events)
 
         self.link.listen(Listener(Door("lines", sock, tls), protocol, refusal))
 

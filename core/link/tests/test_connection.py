@@ -37,9 +37,9 @@ async def test_a_peer_that_never_reads_is_not_read_either() -> None:
         # one receive's worth may come on top of the mark
         assert connection.outbox_bytes <= limits.outbox_high_bytes + 600_000
         assert connection.congested
-        before = bench.told.count("relieved")
+        before = bench.events.count("relieved")
         echoed = await receive_exactly(stream, sent // 2)
-        assert bench.told.count("relieved") > before, "whoever held back may go on"
+        assert bench.events.count("relieved") > before, "whoever held back may go on"
         assert set(echoed.split(b"\n")[:-1]) == {line[:-1]}
 
 
@@ -52,7 +52,7 @@ async def test_what_is_packed_counts_before_it_is_flushed() -> None:
         assert connection.congested
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert not connection.congested
-        assert "relieved" in bench.told  # whoever held back is told to go on
+        assert "relieved" in bench.events  # whoever held back is told to go on
 
 
 async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> None:
@@ -64,12 +64,12 @@ async def test_who_is_passed_by_for_others_is_told_when_it_has_taken_all() -> No
         connection.packed(60)
         assert connection.congested, "others hold all but what is kept"
         await trio.testing.wait_all_tasks_blocked(0.05)
-        assert bench.told.count("relieved") == 1
+        assert bench.events.count("relieved") == 1
         assert connection.congested, "it has not shown that it reads"
         outgoing.remove(others)
         connection.link.soon()
         await trio.testing.wait_all_tasks_blocked(0.05)
-        assert bench.told.count("relieved") == 2
+        assert bench.events.count("relieved") == 2
         assert not connection.congested
 
 
@@ -83,7 +83,7 @@ async def test_who_takes_too_little_is_read_no_more_the_sooner_the_less_is_left(
         assert connection.takes_too_little
         await trio.testing.wait_all_tasks_blocked(0.05)
         assert not connection.takes_too_little
-        assert bench.told.count("relieved") == 1, "it may have answers again"
+        assert bench.events.count("relieved") == 1, "it may have answers again"
         connection.packed(SMALL_BYTES)
         assert not connection.takes_too_little, "a little is always taken"
         outgoing.remove(outgoing.limit)

@@ -37,7 +37,7 @@ def end_of(peer: Any, each_second: Any = lambda now: None) -> tuple[float, str]:
     silence.enter(peer, 0.0)
     for now in range(3600):
         each_second(now)
-        for found, reason in silence.found(now):
+        for found, reason in silence.expired(now):
             silence.leave(found)
             return now, reason
     return math.inf, ""

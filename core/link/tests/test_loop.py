@@ -42,7 +42,7 @@ async def test_a_forbidden_line_gets_a_last_word_and_the_end() -> None:
     async with running() as bench, await bench.dial() as stream:
         await stream.send_all(b"one\n!\ntwo\n")
         assert await receive_end(stream) == b"forbidden\none\n"
-        assert bench.told == ["a forbidden line"]
+        assert bench.events == ["a forbidden line"]
 
 
 async def test_our_own_mistake_costs_one_connection_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -51,7 +51,7 @@ async def test_our_own_mistake_costs_one_connection_only(caplog: pytest.LogCaptu
         assert await receive_end(bad) == b""
         await good.send_all(b"still here\n")
         assert await receive_exactly(good, 11) == b"still here\n"
-        assert bench.told == ["this server failed"]
+        assert bench.events == ["this server failed"]
     assert "a mistake of ours" in caplog.text
 
 
@@ -77,7 +77,7 @@ async def test_a_mistake_in_a_wire_costs_one_connection_only(
         assert await receive_end(bad) == b""
         await good.send_all(b"still here\n")
         assert await receive_exactly(good, 11) == b"still here\n"
-        assert bench.told == ["this server failed"]
+        assert bench.events == ["this server failed"]
     assert "a mistake of ours" in caplog.text
 
 
@@ -95,7 +95,7 @@ async def test_the_last_word_reaches_a_peer_that_does_not_stop_talking() -> None
     async with running() as bench, await bench.dial() as stream, trio.open_nursery() as nursery:
         nursery.start_soon(stream.send_all, b"end\n" + MUCH)
         assert await receive_end(stream) == b"end\n"
-        assert bench.told == ["asked to"], "the session does not wait for that"
+        assert bench.events == ["asked to"], "the session does not wait for that"
         assert bench.link.statistics().connections == 0
 
 
@@ -153,7 +153,7 @@ async def test_a_stop_lets_everybody_hear_what_is_packed() -> None:
             await quiet.aclose()
             await sent.wait()
             await talker.aclose()
-        assert bench.told == ["quiet", "quiet", "the server stops", "the server stops"]
+        assert bench.events == ["quiet", "quiet", "the server stops", "the server stops"]
 
 
 async def test_a_stop_of_nobody_is_over_at_once() -> None:
@@ -174,7 +174,7 @@ async def test_a_stop_waits_for_nobody_for_ever(
         before = trio.current_time()
         await bench.link.stop()
         assert trio.current_time() - before == LINGER_SECONDS
-        assert bench.told == ["the server stops"], "the deaf one is cut when the loop ends"
+        assert bench.events == ["the server stops"], "the deaf one is cut when the loop ends"
         assert bench.connections[0].open
 
 
@@ -204,7 +204,7 @@ async def test_a_paused_connection_whose_peer_resets_is_dropped_at_once() -> Non
         stream.socket.close()
         while connection.open:
             await trio.lowlevel.checkpoint()
-        assert len(bench.told) == 1
+        assert len(bench.events) == 1
 
 
 async def test_what_is_on_its_way_to_storage_holds_writers_until_half_of_it_is_stored() -> None:
@@ -276,8 +276,8 @@ async def test_a_silent_peer_is_asked_and_then_closed() -> None:
     async with running(LinkLimits(silence_seconds=0.2)) as bench, await bench.dial() as stream:
         await stream.send_all(b"a\n")
         assert await receive_end(stream) == b"a\nping\n"
-        assert bench.told[0] == "quiet"
-        assert "silent" in bench.told[1]
+        assert bench.events[0] == "quiet"
+        assert "silent" in bench.events[1]
 
 
 async def test_a_session_may_allow_more_silence() -> None:
@@ -293,8 +293,8 @@ async def test_a_session_may_allow_more_silence() -> None:
                 pass  # pinged, then closed: meanwhile the first has been silent for longer
         await patient.send_all(b"a\n")
         assert await receive_exactly(patient, 2) == b"a\n"
-        assert bench.told == ["quiet", bench.told[1]]
-        assert "silent" in bench.told[1]
+        assert bench.events == ["quiet", bench.events[1]]
+        assert "silent" in bench.events[1]
 
 
 async def test_tls_carries_the_same_protocol(
@@ -330,7 +330,7 @@ async def test_an_end_before_the_handshake_is_done(
         await trio.testing.wait_all_tasks_blocked(0.01)
         bench.connections[0].end("enough")
         assert await receive_end(stream) == b""
-        assert bench.told == ["enough"]
+        assert bench.events == ["enough"]
 
 
 async def test_plain_bytes_on_a_tls_listener_close_it(
@@ -339,7 +339,7 @@ async def test_plain_bytes_on_a_tls_listener_close_it(
     async with running(tls=tls_contexts[0]) as bench, await bench.dial() as stream:
         await stream.send_all(b"GET / HTTP/1.0\n\n")
         await receive_end(stream)
-        assert "TLS" in bench.told[0]
+        assert "TLS" in bench.events[0]
 
 
 async def test_a_watched_descriptor_brings_work_to_a_sweep() -> None:

@@ -113,7 +113,7 @@ async def test_who_stops_in_the_middle_does_not_keep_others_from_coming_through(
             for stream in stalled:
                 nursery.start_soon(sent_in_part, stream, frame(300 * KIB)[: 250 * KIB])
             await echoed(await bench.dial(), 300 * KIB)
-        assert any("while others wait" in reason for reason in bench.told)
+        assert any("while others wait" in reason for reason in bench.events)
         assert all(one.partial.held <= TIGHT.partial_bytes_max for one in bench.connections)
 
 

@@ -1,4 +1,4 @@
-"""Shares of what is left, and who is told when there is more."""
+"""Shares of what is left, and who is relieved when there is more."""
 
 import pytest
 
@@ -10,10 +10,10 @@ MIB = 1024 * 1024
 class Somebody:
     def __init__(self, *, reads: bool = False) -> None:
         self.reads = reads
-        self.told = 0
+        self.relieved_times = 0
 
     def relieved(self) -> None:
-        self.told += 1
+        self.relieved_times += 1
 
 
 @pytest.fixture
@@ -69,11 +69,11 @@ def test_who_waits_is_told_in_order_as_there_is_room(outgoing: Outgoing) -> None
     outgoing.remove(16 * MIB + 2 * SHARE_BYTES_MIN)
     assert outgoing.may_relieve
     outgoing.relieve()
-    assert [one.told for one in everybody] == [1, 1, 0, 0, 0]
+    assert [one.relieved_times for one in everybody] == [1, 1, 0, 0, 0]
     outgoing.forget(everybody[2])
     outgoing.remove(10 * MIB)
     outgoing.relieve()
-    assert [one.told for one in everybody] == [1, 1, 0, 1, 1]
+    assert [one.relieved_times for one in everybody] == [1, 1, 0, 1, 1]
     assert not outgoing.short
 
 
@@ -82,11 +82,11 @@ def test_no_more_are_told_than_find_a_share(outgoing: Outgoing) -> None:
     for one in everybody:
         outgoing.wait(one)
     outgoing.relieve()
-    told = [one for one in everybody if one.told]
-    assert 10 < len(told) < 20
-    for _ in told:
+    relieved = [one for one in everybody if one.relieved_times]
+    assert 10 < len(relieved) < 20
+    for _ in relieved:
         share = outgoing.share(reads=False)
-        assert share, "who was told finds nothing"
+        assert share, "who was relieved finds nothing"
         outgoing.add(share)
 
 
@@ -98,12 +98,12 @@ def test_those_that_read_go_first_and_need_less(outgoing: Outgoing) -> None:
     outgoing.remove(2 * SHARE_BYTES_MIN)
     assert outgoing.may_relieve
     outgoing.relieve()
-    assert (others.told, reading.told) == (0, 1)
+    assert (others.relieved_times, reading.relieved_times) == (0, 1)
     assert not outgoing.may_relieve
     others.reads = True
     outgoing.look_again()
     outgoing.relieve()
-    assert others.told == 1
+    assert others.relieved_times == 1
     assert not outgoing.short
 
 

@@ -27,7 +27,7 @@ def test_nobody_is_closed_while_nobody_waits() -> None:
     idle: Any = Peer()
     idle.outbox, idle.held = [b"x"], 1
     for now in range(10):
-        assert not list(stalls.found([idle], now))
+        assert not list(stalls.stalled([idle], now))
 
 
 def test_who_takes_nothing_is_closed_while_others_wait() -> None:
@@ -41,7 +41,7 @@ def test_who_takes_nothing_is_closed_while_others_wait() -> None:
     outgoing.wait(empty)
     found = []
     for now in range(4):
-        found += [one for one, _ in stalls.found([reader, stalled, empty], now)]
+        found += [one for one, _ in stalls.stalled([reader, stalled, empty], now)]
         reader.taken_bytes += 2 * RATE_BYTES_MIN
         stalled.taken_bytes += 1
     assert found == [stalled, stalled]
@@ -52,14 +52,14 @@ def test_time_counts_from_when_others_wait() -> None:
     stalls = Stalls(Incoming(100, 0), outgoing, 2.0)
     peer: Any = Peer()
     peer.outbox = [b"x"]
-    assert not list(stalls.found([peer], 0))
+    assert not list(stalls.stalled([peer], 0))
     outgoing.wait(peer)
-    assert not list(stalls.found([peer], 100))
+    assert not list(stalls.stalled([peer], 100))
     outgoing.forget(peer)
-    assert not list(stalls.found([peer], 101))
+    assert not list(stalls.stalled([peer], 101))
     outgoing.wait(peer)
-    assert not list(stalls.found([peer], 200))
-    assert [one for one, _ in stalls.found([peer], 202)] == [peer]
+    assert not list(stalls.stalled([peer], 200))
+    assert [one for one, _ in stalls.stalled([peer], 202)] == [peer]
 
 
 def test_who_sends_no_more_of_its_frame_is_closed_unless_we_asked_it_to_wait() -> None:
@@ -73,7 +73,7 @@ def test_who_sends_no_more_of_its_frame_is_closed_unless_we_asked_it_to_wait() -
         incoming.ask(one, 90, 90)
     assert not incoming.ask(small, 10, 10)
     waits.paused = 1
-    found = [one for now in range(3) for one, _ in stalls.found([stalled, waits, small], now)]
+    found = [one for now in range(3) for one, _ in stalls.stalled([stalled, waits, small], now)]
     assert found == [stalled]
 
 
@@ -88,5 +88,5 @@ def test_who_sends_small_frames_all_the_time_is_not_taken_for_one_who_stops() ->
     third: Any = Peer()
     assert not incoming.ask(third, 90, 90)
     for now in range(6):
-        assert busy not in [one for one, _ in stalls.found([busy], now)]
+        assert busy not in [one for one, _ in stalls.stalled([busy], now)]
         busy.received_bytes += 2 * RATE_BYTES_MIN

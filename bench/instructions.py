@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Instructions a message, counted by valgrind: what a change costs, where clocks are too noisy.
+
+    .venv/bin/python bench/instructions.py                      every load, this checkout
+    .venv/bin/python bench/instructions.py --load both k16      some of them
+    .venv/bin/python bench/instructions.py --tree ../before     beside another checkout, with ratios
+
+Each load runs twice, short and long; the difference is that of the messages alone, without the
+start. Two runs of one tree differ by 1 or 2 %, as a sweep meets more or fewer messages. Time spent
+in the kernel, caches and branches is not counted: `run.py` says what they come to. Needs valgrind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.drive import generator
+from bench.drive.server import wait_until_ready
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+TOTAL: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
+
+
+class Load(NamedTuple):
+    """What one generator does, with few messages and with many."""
+
+    program: str
+    listener: str
+    arguments: str
+    few: int
+    many: int
+
+
+LOADS: Final = {
+    "publish": Load("pulsarload", "pulsar", "--mode publish --depth 1000", 5_000, 45_000),
+    "both": Load("pulsarload", "pulsar", "--mode both --depth 1000", 5_000, 45_000),
+    "batches": Load("pulsarload", "pulsar", "--mode both --batch 1000 --depth 100 --permits 20000",
+                    50_000, 1_050_000),
+    "connections": Load("pulsarload", "pulsar", "--mode publish --connections 100 --depth 1",
+                        2_000, 22_000),
+    "depth-1": Load("pulsarload", "pulsar", "--mode publish --depth 1", 200, 2_200),
+    "kafka-connections": Load("kafkaraw", "kafka", "--mode publish --connections 100 --depth 1",
+                              2_000, 22_000),
+    "kafka-16k": Load("kafkaload", "kafka",
+                      "--mode publish --bytes 1024 --depth 2000 --batch-bytes 16384",
+                      5_000, 65_000),
+}  # fmt: skip
+
+
+class Count(NamedTuple):
+    """What was counted in one server's life."""
+
+    instructions: int
+    messages: int
+
+
+def total(report: str) -> int:
+    """The sum in valgrind's report; `ValueError` without one."""
+    match = TOTAL.search(report)
+    if match is None:
+        raise ValueError(f"valgrind reported no sum:\n{report[-1000:]}")
+    return int(match[1].replace(",", ""))
+
+
+def per_message(few: Count, many: Count) -> float:
+    return (many.instructions - few.instructions) / (many.messages - few.messages)
+
+
+def count(tree: Path, load: Load, messages: int) -> Count:
+    """One server, one load; the server counts until it has stopped."""
+    with tempfile.TemporaryDirectory(prefix="instructions") as folder:
+        here = Path(folder)
+        ready, log = here / "ready.json", here / "log"
+        command = [
+            "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
+            str(tree / ".venv/bin/python"), "-m", "magnetar", "standalone",
+            "--data-dir", str(here / "data"), "--ready-file", str(ready),
+            "--pulsar-port", "0", "--kafka-port", "0", "--http-port", "0",
+        ]  # fmt: skip
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        with log.open("w", encoding="utf-8") as out:
+            child = subprocess.Popen(command, cwd=tree, stdout=out, stderr=out, env=environment)
+        try:
+            wait_until_ready(child, ready.exists, log, 0.1)
+            address = msgspec.json.decode(ready.read_bytes(), type=dict[str, object])[load.listener]
+            arguments = [*load.arguments.split(), "--topic", "load", "--stall", "120"]
+            line = generator.run(
+                load.program,
+                int(str(address).rpartition(":")[2]),
+                [*arguments, "--messages", str(messages)],
+            )
+            if not line.ok:
+                raise generator.GeneratorError(f"the load failed: {line.trouble}")
+        finally:
+            child.send_signal(signal.SIGTERM)
+            child.wait()
+        return Count(total(log.read_text(errors="replace")), messages)
+
+
+def measure(tree: Path, load: Load) -> float:
+    return per_message(count(tree, load, load.few), count(tree, load, load.many))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Instructions a message, counted by valgrind.")
+    parser.add_argument("--load", nargs="+", choices=LOADS, default=list(LOADS))
+    parser.add_argument("--tree", type=Path, help="another checkout, with a .venv of its own")
+    chosen = parser.parse_args(arguments)
+    if shutil.which("valgrind") is None:
+        print("valgrind is needed: apt-get install valgrind", file=sys.stderr)
+        return 2
+    trees = [ROOT] if chosen.tree is None else [ROOT, chosen.tree.resolve()]
+    generator.build({LOADS[name].program for name in chosen.load})
+    for tree in trees:  # else each start would compile what changed, and count that
+        packages = [
+            name for name in ("core", "wire", "bookie", "magnetar") if (tree / name).is_dir()
+        ]
+        compiling = [tree / ".venv/bin/python", "-m", "compileall", "-q", *packages]
+        subprocess.run(compiling, cwd=tree, check=True)
+    for name in chosen.load:
+        here, *there = [measure(tree, LOADS[name]) for tree in trees]
+        beside = f"  there {there[0]:>9,.0f}  ratio {here / there[0]:.3f}" if there else ""
+        print(f"{name:18} {here:>9,.0f} instructions a message{beside}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
