@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import magnetar
@@ -24,6 +25,7 @@ def test_the_ready_file_and_the_first_lines_of_the_log() -> None:
     lines = [VARYING.sub("*", line) for line in _block("", "\nready\n").splitlines()]
     with magnetar.standalone() as server:
         ready = json.loads((server.data_dir.parent / "ready.json").read_text())
+        urllib.request.urlopen(f"{server.http_url}/healthz").close()  # behind the last line
         said = [line.split(": ", 1)[1] for line in server.logs().splitlines()]
     assert ready.keys() == shown.keys()
     said = [line for line in said if not line.startswith("configuration: ")]
