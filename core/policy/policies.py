@@ -58,32 +58,32 @@ class Effective(Struct, frozen=True, kw_only=True):
     """Policies without an effect, which have no value here."""
 
     message_ttl_seconds: Annotated[int, Policy(
-        "Older messages that are not acknowledged count as such.",
+        "Older messages count as acknowledged.",
         Scope("messageTTLInSeconds", "messageTTL", negative="Invalid value for message TTL"),
         Scope("message_ttl_in_seconds", "messageTTL",
               negative="Invalid value for message TTL, message TTL must >= 0"),
         "ttl_duration_default_seconds",
     )] = 0
     retention: Annotated[Retention, Policy(
-        "Acknowledged messages stay for a time, up to a size.",
+        "Acknowledged messages are retained for a time, up to a size.",
         Scope("retentionPolicies", "retention"), Scope("retention_policies", "retention"),
         "default_retention_time_minutes default_retention_size_mb", Retention,
     )] = Retention()
     backlog_quotas: Annotated[dict[QuotaType, BacklogQuota], Policy(
-        "Limits what waits to be acknowledged, by size and by age.",
+        "Limits the unacknowledged backlog, by size and by age.",
         Scope("backLogQuotaMap", None, {}),  # its paths: backlogQuota and backlogQuotaMap
         Scope("backlog_quota_map", None, {}),
         "backlog_quota_default_limit_bytes backlog_quota_default_limit_seconds "
         "backlog_quota_default_retention_policy", BacklogQuota.by_type, merged=True,
     )] = {}
     auto_topic_creation: Annotated[AutoTopicCreation, Policy(
-        "A topic is created when a client names it.",
+        "Creates a topic when a client names it.",
         None, Scope("autoTopicCreationOverride", "autoTopicCreation"),
         "allow_auto_topic_creation allow_auto_topic_creation_type default_num_partitions",
         AutoTopicCreation.of_type,
     )] = AutoTopicCreation()
     auto_subscription_creation: Annotated[bool, Policy(
-        "A subscription is created when a client names it.",
+        "Creates a subscription when a client names it.",
         Scope("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
         Scope("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
         "allow_auto_subscription_creation",
@@ -92,27 +92,27 @@ class Effective(Struct, frozen=True, kw_only=True):
         show=AutoSubscriptionCreation,
     )] = True
     inactive_topics: Annotated[InactiveTopics, Policy(
-        "Topics that nobody uses are deleted.",
+        "Deletes unused topics.",
         Scope("inactiveTopicPolicies"), Scope("inactive_topic_policies", "inactiveTopicPolicies"),
         "delete_inactive_topics_mode delete_inactive_topics_max_inactive_duration_seconds "
         "delete_inactive_topics_enabled", InactiveTopics,
     )] = InactiveTopics()
     delayed_delivery: Annotated[DelayedDelivery, Policy(
-        "Messages may be delivered later, up to a longest delay.",
+        "Allows delayed delivery, up to a maximum delay.",
         Scope("delayedDeliveryPolicies", "delayedDelivery"),
         Scope("delayed_delivery_policies", "delayedDelivery"),
     )] = DelayedDelivery()
     deduplication: Annotated[bool, Policy(
-        "A message that a producer sends again is stored once.",
+        "Stores a message that a producer sends again only once.",
         Scope("deduplicationEnabled", "deduplicationEnabled deduplication"),
         Scope("deduplicationEnabled", "deduplication"), "deduplication_enabled",
     )] = False
     deduplication_inactivity_minutes: Annotated[int, Policy(
-        "A producer away for so long is forgotten; 0 for never.",
+        "Forgets a producer absent for this long; 0 for never.",
         settings="deduplication_producer_inactivity_timeout_minutes",
     )] = 360
     encryption_required: Annotated[bool, Policy(
-        "Producers that do not encrypt are refused.",
+        "Refuses producers that do not encrypt.",
         None, Scope("encryption_required", "encryptionRequired", initial=False),
     )] = False
     max_producers_per_topic: Annotated[int, Policy(
@@ -144,29 +144,29 @@ class Effective(Struct, frozen=True, kw_only=True):
         "max_topics_per_namespace",
     )] = 0
     max_unacked_per_consumer: Annotated[int, Policy(
-        "With so many unacknowledged messages, a consumer waits.",
+        "Delivery to a consumer pauses at this many unacknowledged messages.",
         Scope("maxUnackedMessagesOnConsumer", negative=UNACKED),
         Scope("max_unacked_messages_per_consumer", "maxUnackedMessagesPerConsumer"),
         "max_unacked_messages_per_consumer",
     )] = 50_000
     max_unacked_per_subscription: Annotated[int, Policy(
-        "With so many unacknowledged messages, a subscription waits.",
+        "Delivery of a subscription pauses at this many unacknowledged messages.",
         Scope("maxUnackedMessagesOnSubscription", negative=UNACKED),
         Scope("max_unacked_messages_per_subscription", "maxUnackedMessagesPerSubscription"),
         "max_unacked_messages_per_subscription",
     )] = 200_000
     max_delayed_per_subscription: Annotated[int, Policy(
-        "With so many delayed entries, a subscription reads no further.",
+        "A subscription with this many delayed entries reads no further.",
         settings="max_delayed_messages_per_subscription",
     )] = 500_000
     subscription_expiration_minutes: Annotated[int, Policy(
-        "Subscriptions unused for so long are deleted; 0 for never.",
+        "Deletes subscriptions unused for this long; 0 for never.",
         None, Scope("subscription_expiration_time_minutes", "subscriptionExpirationTime",
                     negative="Invalid value for subscription expiration time"),
         "subscription_expiration_time_minutes",
     )] = 0
     subscription_types: Annotated[tuple[str, ...], Policy(
-        "Other types of subscription are refused.",
+        "Refuses other subscription types.",
         Scope("subscriptionTypesEnabled"),
         Scope("subscription_types_enabled", "subscriptionTypesEnabled", initial=[]),
         "subscription_types_enabled",
@@ -179,7 +179,7 @@ class Effective(Struct, frozen=True, kw_only=True):
         reason="topics are not compacted yet", wide=True,
     )] = 0
     max_message_size: Annotated[int, Policy(
-        "Larger messages are refused, in bytes; 0 for the limit of the protocol alone.",
+        "Refuses larger messages, in bytes; 0 for the protocol's limit only.",
         Scope("maxMessageSize", negative=TOO_LARGE), default_shown=False,
     )] = 0
     publish_rate: Annotated[RateLimit, rate(
@@ -192,7 +192,7 @@ class Effective(Struct, frozen=True, kw_only=True):
     )] = UNLIMITED
     dispatch_rate: Annotated[RateLimit, rate(
         rates.DispatchRate,
-        effect="Slows delivery from a topic, all subscriptions together.",
+        effect="Slows delivery from a topic to all subscriptions together.",
         topic=Scope("dispatchRate"),
         namespace=Scope("topicDispatchRate", "dispatchRate"),
         settings="dispatch_throttling_rate_per_topic_in_msg "
@@ -219,11 +219,11 @@ class Effective(Struct, frozen=True, kw_only=True):
         read=rates.subscribe_rate, show=rates.show_subscribe_rate,
     )] = RateLimit(period_seconds=30)
     log_limits: Annotated[LogLimits | None, Policy(
-        "Limits what a log keeps, acknowledged or not (`retention.ms`, `retention.bytes`).",
+        "Limits age and size of a log, read or not (`retention.ms`, `retention.bytes`).",
         Scope("logLimits", None),
     )] = None
     ledger_limits: Annotated[LedgerLimits | None, Policy(
-        "When the next ledger of a log begins (`segment.ms`, `segment.bytes`).",
+        "Decides when a log begins a new ledger (`segment.ms`, `segment.bytes`).",
         Scope("ledgerLimits", None),
     )] = None
     compaction: Annotated[Compaction | None, Policy(
@@ -231,7 +231,7 @@ class Effective(Struct, frozen=True, kw_only=True):
         Scope("compaction", None),
     )] = None
     configs: Annotated[dict[str, str], Policy(
-        "What tools of a front's protocol configure of a topic, by that protocol's names.",
+        "Topic configs set by another protocol's tools, under that protocol's names.",
         Scope("configs", None, {}),
     )] = {}
     # fmt: on

@@ -9,7 +9,7 @@ from magnetar.core.policy.declaration import Policy, Scope
 from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
 from magnetar.core.policy.values import Persistence
 
-SCHEMAS: Final = "schemas are not kept yet"
+SCHEMAS: Final = "schemas are not stored yet"
 LEDGERS: Final = "ledgers stay on this server's disk"
 CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
 OWN_CLUSTER: Final = "own cluster"
@@ -40,7 +40,7 @@ STORED: Final = (
     ),
     stored(
         "persistence",
-        "storage is inside this server and has one copy: there are no quorums to choose",
+        "storage is inside this server and has one copy, so there are no quorums",
         dict[str, Any],
         topic=Scope("persistence"), namespace=Scope("persistence"),
         shape=Persistence, default=Persistence(1, 1, 1, 1.0),
@@ -72,11 +72,11 @@ STORED: Final = (
     stored("offload_deletion_lag_ms", LEDGERS, int, signed=True,
            namespace=Scope("offload_deletion_lag_ms", "offloadDeletionLagMs")),
     stored("subscription_auth_mode",
-           "there is no authentication yet, and so nobody to be refused", str,
+           "there is no authentication yet", str,
            namespace=Scope("subscription_auth_mode", "subscriptionAuthMode", unset="None")),
     stored(
         "deduplication_snapshot_interval",
-        "snapshots are taken by a rule of this server's own", int,
+        "this server chooses itself when to take snapshots", int,
         topic=Scope("deduplicationSnapshotInterval", negative="interval must be 0 or more"),
         namespace=Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
                         negative="interval must be greater than or equal to 0"),

@@ -1,11 +1,11 @@
-"""Everything an operator may decide, as one frozen, typed value.
+"""All settings of the server, as one frozen, typed value.
 
-Sections are Structs (`server.py`, `storage.py`, `broker.py`); `load` joins the defaults, one TOML
-file, the environment and the command line's flags, later ones over earlier ones. Nobody else reads
-the environment or a configuration file.
+Sections are Structs (`server.py`, `storage.py`, `broker.py`, `kafka.py`); `load` merges the
+defaults, one TOML file, the environment and the command line's flags; later ones win. No other
+code reads the environment or a configuration file.
 
-Invariant: a `Settings` that exists has passed every check; each setting carries its own one-line
-description, from which `magnetar config show` and docs/configuration.md are written.
+Invariant: a `Settings` that exists has passed every check. Each setting has a one-line
+description, which `magnetar config show` and docs/configuration.md print.
 """
 
 from magnetar.settings.load import Loaded, load

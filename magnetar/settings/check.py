@@ -1,4 +1,4 @@
-"""What must hold between settings, beyond the type of each. Pure."""
+"""Checks of settings against each other, beyond the type of each. Pure."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,11 @@ from magnetar.settings.registry import SETTINGS, Settings
 from magnetar.settings.server import PORT_MAX, PORTS, TLS_PORTS
 
 PARTS = ("magnetar", "core", "bookie", "wire", "hypercorn")
-"""First words of the names that log lines carry."""
+"""First components of logger names."""
 
 
 def check(settings: Settings, origins: Mapping[str, str]) -> None:
-    """`OperatorError` for the first contradiction; `origins` tells who said it."""
+    """Raise `OperatorError` for the first contradiction; `origins` has each setting's source."""
     _check_tls(settings, origins)
     _check_client_auth(settings, origins)
     _check_ports(settings)
@@ -34,19 +34,19 @@ def _check_tls(settings: Settings, origins: Mapping[str, str]) -> None:
         section, _, key = path.partition(".")
         origin = origins.get(path, "")
         changed = getattr(getattr(settings, section), key) != SETTINGS[path].default
-        # a file may hold the defaults, as `config show` prints them; who types one wants TLS
+        # a file may hold the defaults, as `config show` prints them; a typed flag asks for TLS
         if changed or origin.startswith("--"):
-            raise OperatorError(f"{origin}: {path} needs a tls.certificate beside it")
+            raise OperatorError(f"{origin}: {path} needs tls.certificate to be set")
 
 
 def _check_client_auth(settings: Settings, origins: Mapping[str, str]) -> None:
-    """Nobody could be held to what is demanded without a `client_ca`."""
+    """Without a `client_ca` no client certificate could be verified."""
     if settings.tls.client_ca:
         return
     for door in ("pulsar", "kafka", "https"):
         path = f"tls.{door}_client_auth"
         if getattr(settings.tls, f"{door}_client_auth") in ("requested", "required"):
-            raise OperatorError(f"{origins.get(path, '')}: {path} needs a tls.client_ca beside it")
+            raise OperatorError(f"{origins.get(path, '')}: {path} needs tls.client_ca to be set")
 
 
 def _check_ports(settings: Settings) -> None:
@@ -63,7 +63,7 @@ def _check_advertised(settings: Settings, origins: Mapping[str, str]) -> None:
     for name, where in settings.kafka.advertised_listeners.items():
         setting = f"{origin}: kafka.advertised_listeners"
         if name not in ("kafka", "kafka_tls"):
-            raise OperatorError(f"{setting}: there is no listener {name}, but kafka and kafka_tls")
+            raise OperatorError(f"{setting}: there is no listener {name}, only kafka and kafka_tls")
         host, _, port = where.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
             raise OperatorError(f"{setting}: {name} is {where!r}, not host:port")
@@ -80,7 +80,7 @@ def _check_order(settings: Settings) -> None:
 
 
 MESSAGES_IN_BUDGET = 4
-"""So many of the largest messages must fit into the memory that all clients share."""
+"""How many of the largest messages must fit into the memory that all clients share."""
 
 
 def _check_memory(settings: Settings) -> None:

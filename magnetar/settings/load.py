@@ -1,7 +1,7 @@
-"""Join the sources of settings: defaults, a TOML file, the environment, flags. Later ones win.
+"""Merges the sources of settings: defaults, a TOML file, the environment, flags. Later ones win.
 
-Pure: it is given texts and mappings, and reads neither files nor the environment itself. Whatever
-is wrong is one `OperatorError` that names its source, the path of the setting, and what is right.
+Pure: it takes texts and mappings, and reads neither files nor the environment itself. Any mistake
+is one `OperatorError` that names its source, the path of the setting, and what is expected.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,28 +19,28 @@ PREFIX: Final = "MAGNETAR_"
 NOT_SETTINGS: Final = ("MAGNETAR_CONFIG", "MAGNETAR_APT", "MAGNETAR_PURE", "MAGNETAR_EXPLORE")
 """Read by the command line, by scripts/, by `core.native` and by property tests, not here."""
 FOREIGN_PREFIXES: Final = ("MAGNETAR_SERVICE_", "MAGNETAR_PORT")
-"""Kubernetes puts these into every container beside a service named `magnetar`."""
+"""Kubernetes sets these in every container of a namespace with a service named `magnetar`."""
 
 ORIGIN_DEFAULT: Final = "default"
 NUMBER_MAX: Final = 1e9
-"""Of seconds thirty years: beyond it a number with a point is a mistake, such as `inf`."""
+"""Thirty years in seconds: a larger float is a mistake, such as `inf`."""
 
 
 class Loaded(Struct, frozen=True):
-    """The settings in force, and where each one that is no default came from."""
+    """The settings in force, and the source of each one that is not a default."""
 
     settings: Settings
     origins: Mapping[str, str]
 
 
 class _Given(Struct, frozen=True):
-    """One setting as one source gives it."""
+    """One setting from one source."""
 
     setting: Setting
     value: Any
     origin: str
     spelled: bool = False
-    """The value is text to be read as the setting's type."""
+    """Whether the value is text to be parsed as the setting's type."""
 
 
 def load(
@@ -49,7 +49,7 @@ def load(
     environment: Mapping[str, str] = MappingProxyType({}),
     flags: Mapping[str, str] = MappingProxyType({}),
 ) -> Loaded:
-    """The effective settings; `flags` maps `--data-dir` and its like to what was typed there."""
+    """The effective settings; `flags` maps flags such as `--data-dir` to their typed values."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     origins: dict[str, str] = {}
     sources = (_from_toml(toml, toml_name), _from_environment(environment), _from_flags(flags))
@@ -80,14 +80,14 @@ def _convert(given: _Given) -> Any:
 
 
 def _beyond_use(value: Any) -> str:
-    """What no setting can take, though its type would: no timer, no name in the system."""
+    """Why no setting can use a value that its type allows: too large for a timer, or a NUL."""
     if isinstance(value, float) and not abs(value) < NUMBER_MAX:
         return f", below {NUMBER_MAX:,.0f}"
     return " without NUL" if isinstance(value, str) and "\0" in value else ""
 
 
 def _unspell(setting: Setting, text: str) -> Any:
-    """Lists and tables are spelled `a, b` and `a=x, b=y`; msgspec reads the rest."""
+    """Parse lists and tables, written `a, b` and `a=x, b=y`; msgspec reads the rest."""
     origin = get_origin(setting.bare_type)
     if origin not in (tuple, dict):
         return text
@@ -122,7 +122,7 @@ def _from_toml(text: str, name: str) -> Iterator[_Given]:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """`wire.pulsar = "debug"` without quotes is a table in a table: mean what was meant."""
+    """TOML reads `wire.pulsar = "debug"` without quotes as nested tables: flatten them."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
@@ -148,11 +148,11 @@ def _from_flags(flags: Mapping[str, str]) -> Iterator[_Given]:
         yield _Given(SETTINGS[FLAGS[flag]], value, flag, spelled=True)
 
 
-# -- the nearest right one --------------------------------------------------------------------
+# -- suggestions ------------------------------------------------------------------------------
 
 
 def _paths_ending_in(key: str) -> list[str]:
-    """The right key in the wrong section is the likeliest mistake."""
+    """Settings with this key: the right key in the wrong section is the likeliest mistake."""
     return [path for path, setting in SETTINGS.items() if setting.key == key.replace("-", "_")]
 
 

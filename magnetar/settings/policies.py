@@ -12,7 +12,7 @@ HEAD = (
 
 
 def policy_table() -> str:
-    """Those with an effect, then those without."""
+    """A row for each policy: those with an effect first."""
     policies = sorted(levels_of(Effective).policies, key=lambda policy: not policy.effect)
     return "\n".join([*HEAD, *map(_row, policies), "", ""])
 

@@ -1,6 +1,6 @@
 """The reference of all settings, and the generated parts of the pages in docs.
 
-`make docs` writes them; tests fail while a page differs from what it is generated from.
+`make docs` writes them; tests fail while a page is out of date.
 """
 
 import sys
@@ -16,7 +16,7 @@ END: Final = "<!-- written by `make docs`: end -->\n"
 
 
 def reference() -> str:
-    """One table for each section."""
+    """All settings: one table for each section."""
     lines = []
     for section, kind in SECTIONS.items():
         summary = (kind.__doc__ or "").splitlines()[0]

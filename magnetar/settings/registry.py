@@ -1,7 +1,7 @@
-"""The list of all settings, read off the section Structs. Pure.
+"""The list of all settings, derived from the section Structs. Pure.
 
-A setting's path is `section.key`, its variable in the environment `MAGNETAR_SECTION_KEY`. Nothing
-is registered by hand but the command line's flags, which are few.
+A setting's path is `section.key`, its environment variable `MAGNETAR_SECTION_KEY`. Only the few
+flags of the command line are registered by hand.
 """
 
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from magnetar.settings.storage import Ledgers, Storage
 
 
 class Settings(Struct, frozen=True):
-    """Everything an operator may decide."""
+    """All settings, by section."""
 
     listen: Listen = Listen()
     tls: Tls = Tls()
@@ -53,7 +53,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def expected(self) -> str:
-        """The words for what this setting takes: "a whole number from 0 to 65535"."""
+        """The values that this setting takes, in words: "a whole number from 0 to 65535"."""
         return _words(self.bare_type) + _range(self.limits)
 
 
@@ -125,4 +125,4 @@ FLAGS: Final = MappingProxyType(
         "--log-format": "log.format",
     }
 )
-"""The flags of the command line and the settings they stand for."""
+"""The flags of the command line and the settings that they set."""

@@ -1,4 +1,4 @@
-"""Settings of the process itself: its doors, their locks, its limits and its log."""
+"""Settings of the process itself: its listeners, TLS, limits and log."""
 
 from typing import Annotated, Final, Literal
 
@@ -7,10 +7,10 @@ from msgspec import Meta, Struct
 PORT_MAX = 65_535
 PORTS: Final = ("pulsar_port", "kafka_port", "http_port")
 TLS_PORTS: Final = ("pulsar_tls_port", "kafka_tls_port", "https_port")
-"""These are opened where there is a certificate."""
+"""These are opened if there is a certificate."""
 
 ClientAuth = Literal["", "none", "requested", "required"]
-"""Kafka's words for it; Pulsar's `tlsRequireTrustedClientCertOnConnect` knows the last two."""
+"""Kafka's values; Pulsar's `tlsRequireTrustedClientCertOnConnect` has only the last two."""
 Level = Literal["debug", "info", "warning", "error"]
 
 
@@ -40,23 +40,23 @@ class Listen(Struct, frozen=True):
     ] = 8443
     advertised_host: Annotated[
         str,
-        Meta(description="Name that clients are told; empty: the address they came by."),
+        Meta(description="Host name given to clients; empty: the address they connected to."),
     ] = ""
     http_allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(
-            description="Names by which HTTP may be asked for, besides addresses, localhost, this "
-            "machine's own name and advertised_host: no web page can then reach it under a name of "
-            "its own. `.example.org` for all below that; `*` for any."
+            description="Host names that HTTP serves besides addresses, localhost, this machine's "
+            "own name and advertised_host; refusing others stops web pages that point their own "
+            "name here. `.example.org` allows all names below it; `*` any name."
         ),
     ] = ()
     ready_file: Annotated[
-        str, Meta(description="File that gets the listeners' addresses as JSON; empty: none.")
+        str, Meta(description="File to write the listeners' addresses to, as JSON; empty: none.")
     ] = ""
 
 
 class Tls(Struct, frozen=True):
-    """Certificates, as PEM files. Without one nothing listens with TLS."""
+    """Certificates, as PEM files. Without a server certificate there is no TLS listener."""
 
     certificate: Annotated[
         str, Meta(description="The server's certificate, with its chain; empty: no TLS.")
@@ -66,79 +66,106 @@ class Tls(Struct, frozen=True):
     ] = ""
     client_ca: Annotated[
         str,
-        Meta(description="Certificates that sign those of clients; empty: clients show none."),
+        Meta(
+            description="CA certificates that verify client certificates; empty: clients need none."
+        ),
     ] = ""
     pulsar_client_auth: Annotated[
         ClientAuth,
         Meta(
-            description="Whether Pulsar's clients show a certificate that client_ca has signed: "
-            "none is asked for, or one is checked where it is shown, or who shows none is refused; "
-            "empty: required where there is a client_ca, else none."
+            description="Whether Pulsar clients present a certificate signed by client_ca: not "
+            "requested, verified if presented, or required; empty: required if there is a "
+            "client_ca, otherwise none."
         ),
     ] = ""
     kafka_client_auth: Annotated[
-        ClientAuth, Meta(description="The same of Kafka's clients (`ssl.client.auth`).")
+        ClientAuth, Meta(description="The same for Kafka clients (`ssl.client.auth`).")
     ] = ""
-    https_client_auth: Annotated[
-        ClientAuth, Meta(description="The same of whoever asks over HTTPS.")
-    ] = ""
+    https_client_auth: Annotated[ClientAuth, Meta(description="The same for HTTPS clients.")] = ""
 
 
 class Limits(Struct, frozen=True):
-    """What one process takes upon itself, and what it does beyond."""
+    """Limits of the process, and what happens beyond them."""
 
     connections: Annotated[
-        int, Meta(description="Connections in all; more are refused.", ge=1, le=1_000_000)
+        int,
+        Meta(
+            description="Maximum number of connections in total; more are refused.",
+            ge=1,
+            le=1_000_000,
+        ),
     ] = 10_000
     connections_per_address: Annotated[
-        int, Meta(description="Connections from one address; 0 for no limit.", ge=0)
+        int,
+        Meta(description="Maximum number of connections from one address; 0 for no limit.", ge=0),
     ] = 0
     keep_alive_seconds: Annotated[
         float,
-        Meta(description="A peer silent for so long is pinged, for twice as long closed.", gt=0),
+        Meta(
+            description="A peer silent for this long is pinged; after twice that it is closed.",
+            gt=0,
+        ),
     ] = 30.0
     outbox_high_water_bytes: Annotated[
-        int, Meta(description="Waiting for one peer: beyond it that peer is not read.", ge=1024)
+        int,
+        Meta(
+            description="Unsent bytes for one peer; beyond this, the server stops reading from it.",
+            ge=1024,
+        ),
     ] = 1024 * 1024
     unread_seconds: Annotated[
-        float, Meta(description="A peer that takes nothing of what waits for it is closed.", gt=0)
+        float,
+        Meta(
+            description="A peer that has read nothing of its pending output for this long is "
+            "closed.",
+            gt=0,
+        ),
     ] = 120.0
     memory_budget_mb: Annotated[
         int,
         Meta(
-            description="What all clients together may have in memory: received and not stored yet,"
-            " to be sent, being asked. Beyond it they wait for each other.",
+            description="Memory for all clients together: data not stored yet, output not sent "
+            "yet, requests in progress. When it is used up, clients wait for each other.",
             ge=16,
         ),
     ] = 256
     pending_messages_per_connection: Annotated[
-        int, Meta(description="Publishes waiting for storage: beyond it reading pauses.", ge=1)
+        int,
+        Meta(
+            description="Publishes of one connection waiting for storage; beyond this, "
+            "reading pauses.",
+            ge=1,
+        ),
     ] = 10_000
     pending_bytes_per_connection: Annotated[
         int, Meta(description="The same in bytes.", ge=1024)
     ] = 16 * 1024 * 1024
     max_concurrent_lookup_request: Annotated[
-        int, Meta(description="Lookups under way; more are refused (TooManyRequests).", ge=1)
+        int, Meta(description="Concurrent lookups; more are refused (TooManyRequests).", ge=1)
     ] = 50_000
     http_connections: Annotated[
-        int, Meta(description="HTTP connections; more get 503, or over TLS no answer.", ge=1)
+        int,
+        Meta(
+            description="Maximum number of HTTP connections; more get 503, or nothing over TLS.",
+            ge=1,
+        ),
     ] = 1_000
     http_body_bytes: Annotated[
-        int, Meta(description="Body of one HTTP request; larger ones get 413.", ge=1024)
+        int, Meta(description="Largest body of an HTTP request; larger ones get 413.", ge=1024)
     ] = 16 * 1024 * 1024
     drain_seconds: Annotated[
-        float, Meta(description="After SIGTERM: time to finish what is under way.", gt=0, le=3600)
+        float, Meta(description="Time after SIGTERM to finish work in progress.", gt=0, le=3600)
     ] = 8.0
 
 
 class Log(Struct, frozen=True):
-    """One line per event of note on standard error; nothing per message."""
+    """The log on standard error: one line per notable event, nothing per message."""
 
-    level: Annotated[Level, Meta(description="Least level that is written.")] = "info"
+    level: Annotated[Level, Meta(description="Lowest level that is logged.")] = "info"
     format: Annotated[
-        Literal["text", "json"], Meta(description="Lines for people, or one JSON object each.")
+        Literal["text", "json"], Meta(description="Text lines, or one JSON object per line.")
     ] = "text"
     levels: Annotated[
         dict[str, Level],
-        Meta(description='Levels of single parts, such as {"wire.pulsar" = "debug"}.'),
+        Meta(description='Levels of individual parts, such as {"wire.pulsar" = "debug"}.'),
     ] = {}

@@ -1,7 +1,7 @@
-"""Write settings as TOML: the effective configuration with its comments and origins. Pure.
+"""Writes settings as TOML: the effective configuration with comments and origins. Pure.
 
-Only what settings can be: text, numbers, truth, lists and tables of text. What is written loads
-again to the same settings.
+It writes only the types that settings have: text, numbers, booleans, lists and tables of text.
+Loading the output gives the same settings.
 """
 
 import json
@@ -33,7 +33,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # JSON's escapes are TOML's, but for DEL, which TOML wants escaped
+        # JSON's escapes are TOML's, except that TOML requires DEL to be escaped
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, tuple | list):
         return "[" + ", ".join(map(toml_value, value)) + "]"
@@ -44,7 +44,7 @@ def toml_value(value: Any) -> str:
 
 
 def write_tables(tables: dict[str, dict[str, Any]]) -> str:
-    """Plain TOML of some settings, for a process that is started with them."""
+    """Plain TOML of some settings, to start a process with."""
     lines = []
     for section, values in tables.items():
         lines.append(f"[{section}]")

@@ -9,15 +9,15 @@ from magnetar.settings import load
 @pytest.mark.parametrize(
     ("toml", "sentence"),
     [
-        ("[tls]\nkey = 'k.pem'", "m.toml: tls.key needs a tls.certificate beside it"),
-        ("[tls]\nclient_ca = 'c.pem'", "m.toml: tls.client_ca needs a tls.certificate beside it"),
+        ("[tls]\nkey = 'k.pem'", "m.toml: tls.key needs tls.certificate to be set"),
+        ("[tls]\nclient_ca = 'c.pem'", "m.toml: tls.client_ca needs tls.certificate to be set"),
         (
             "[tls]\ncertificate = 'c.pem'\nhttps_client_auth = 'requested'",
-            "m.toml: tls.https_client_auth needs a tls.client_ca beside it",
+            "m.toml: tls.https_client_auth needs tls.client_ca to be set",
         ),
         (
             "[listen]\npulsar_tls_port = 1",
-            "m.toml: listen.pulsar_tls_port needs a tls.certificate beside it",
+            "m.toml: listen.pulsar_tls_port needs tls.certificate to be set",
         ),
         (
             "[listen]\npulsar_port = 7\nhttp_port = 7",
@@ -29,12 +29,12 @@ from magnetar.settings import load
         ),
         (
             "[listen]\nkafka_tls_port = 1",
-            "m.toml: listen.kafka_tls_port needs a tls.certificate beside it",
+            "m.toml: listen.kafka_tls_port needs tls.certificate to be set",
         ),
         (
             "[kafka.advertised_listeners]\nplain = 'h:1'",
             "m.toml: kafka.advertised_listeners: there is no listener plain, "
-            "but kafka and kafka_tls",
+            "only kafka and kafka_tls",
         ),
         (
             "[kafka.advertised_listeners]\nkafka = 'h'",
@@ -66,19 +66,19 @@ def test_a_contradiction_is_one_sentence(toml: str, sentence: str) -> None:
 
 
 def test_a_tls_port_that_is_typed_needs_a_certificate_whatever_its_number() -> None:
-    sentence = "^--https-port: listen.https_port needs a tls.certificate beside it$"
+    sentence = "^--https-port: listen.https_port needs tls.certificate to be set$"
     with pytest.raises(OperatorError, match=sentence):
         load(flags={"--https-port": "8443"})
     load("[listen]\nhttps_port = 8443")
 
 
 def test_who_wants_certificates_of_clients_says_whose_they_are() -> None:
-    """None would be asked for, and nobody would know."""
+    """Otherwise no certificate would be requested, and nobody would notice."""
     wanted = {"MAGNETAR_TLS_KAFKA_CLIENT_AUTH": "required"}
-    sentence = "^MAGNETAR_.*_AUTH: tls.kafka_client_auth needs a tls.client_ca beside it$"
+    sentence = "^MAGNETAR_.*_AUTH: tls.kafka_client_auth needs tls.client_ca to be set$"
     with pytest.raises(OperatorError, match=sentence):
         load("[tls]\ncertificate = 'c.pem'", environment=wanted)
-    sentence = "^m.toml: tls.kafka_client_auth needs a tls.client_ca beside it$"
+    sentence = "^m.toml: tls.kafka_client_auth needs tls.client_ca to be set$"
     with pytest.raises(OperatorError, match=sentence):
         load("[tls]\ncertificate = 'c.pem'\nkafka_client_auth = 'required'", "m.toml")
     load("[tls]\ncertificate = 'c.pem'\nclient_ca = 'ca.pem'", environment=wanted)

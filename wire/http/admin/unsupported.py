@@ -35,7 +35,7 @@ async def all_bookies(_ask: AdminRequest) -> dict[str, Any]:
 
 SCHEMAS: Final[Table] = (
     ("GET", "/{rest:path}", no_schema),
-    ("PUT POST DELETE", "/{rest:path}", NotHere("schemas are not kept by this server yet")),
+    ("PUT POST DELETE", "/{rest:path}", NotHere("this server does not store schemas yet")),
 )
 BOOKIES: Final[Table] = (("GET", "/racks-info", no_bookies), ("GET", "/all", all_bookies))
 OLD: Final = _refuses("paths of the first version, with a cluster in their names, are not served")
