@@ -5,7 +5,7 @@
     with magnetar.standalone() as server:
         client = pulsar.Client(server.pulsar_url)
 
-Invariant: importing this package costs nothing; what it offers is imported when it is first used.
+Invariant: importing this package costs nothing; its contents are imported on first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -3,16 +3,16 @@
     with magnetar.standalone(broker={"max_message_size": 1_000_000}) as server:
         client = pulsar.Client(server.pulsar_url)
 
-The server is the one that users run, in its own process, with its own disk. Its standard input is a
-pipe that this process holds: when this process dies, however it dies, the server reads the end of
-it and stops (`--stop-at-eof`).
+It is the same server that users run, in its own process, with its own data. Its standard input is a
+pipe from this process: when this process dies, for whatever reason, the server reads the end of
+file and stops (`--stop-at-eof`).
 
 Ports are chosen outside the range from which the system takes ports for outgoing connections.
-Inside it, while a killed server is away, any client could be given the server's port, or even
-connect to itself, and the restart would fail.
+Inside that range, while a killed server is down, any client could be given the server's port, or
+even connect to itself, and the restart would fail.
 
-Invariant: outside the block no process and no temporary directory is left; of a process that was
-killed inside it, the next one takes the directory away (`folders.py`).
+Invariant: after the block no process and no temporary directory is left. If this process is killed
+inside the block, the next one that uses `standalone()` removes the directory (`folders.py`).
 """
 
 import json
@@ -32,38 +32,38 @@ from magnetar.settings.server import PORTS, TLS_PORTS
 from magnetar.settings.toml import write_tables
 
 START_SECONDS: Final = 30.0
-"""For a server that recovers a large data directory on a busy machine."""
+"""Enough for a server that recovers a large data directory on a busy machine."""
 STOP_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 0.005
-"""Between looks at the ready file."""
+"""Time between checks for the ready file."""
 PORT_ATTEMPTS: Final = 5
 """Another process may take a port between our choice and the server's start."""
 PORT_FIRST: Final = 10_000
 EPHEMERAL_FIRST: Final = 32_768
-"""Where Linux begins, unless it says otherwise."""
+"""The start of Linux's default range, if the system does not say."""
 
 LAST_WORDS_MAX: Final = 100_000
-"""Characters of the log that are kept when the server is gone."""
+"""Characters of the log that stay available after the server has ended."""
 
 
 class StartError(Exception):
-    """The server did not come up; the text says why and holds its log."""
+    """The server did not start; the message gives the reason and its log."""
 
 
 def standalone(data_dir: str | os.PathLike[str] | None = None, **settings: Any) -> "Standalone":
-    """A server on free ports, in a temporary directory or in `data_dir`, to be used by `with`.
+    """A server on free ports, in a temporary directory or in `data_dir`, for a `with` statement.
 
-    Settings are given by section (`broker={"max_message_size": 1000}`) or, where the command line
-    has a flag for one, by that name (`log_level="debug"`, `sync=False`).
+    Pass settings by section (`broker={"max_message_size": 1000}`) or, if the command line
+    has a flag for one, by the flag's name (`log_level="debug"`, `sync=False`).
     """
     return Standalone(_tables(settings), Path(data_dir) if data_dir is not None else None)
 
 
 class Standalone:
-    """One server, which may be killed, stopped and started again on the same ports and data."""
+    """One server, which can be killed, stopped and started again on the same ports and data."""
 
     def __init__(self, tables: dict[str, dict[str, Any]], data_dir: Path | None) -> None:
-        load(write_tables(tables), "magnetar.standalone()")  # a mistake shows before any start
+        load(write_tables(tables), "magnetar.standalone()")  # report mistakes before any start
         self._tables = tables
         self._given_data_dir = data_dir
         self._folder: Folder | None = None
@@ -100,7 +100,7 @@ class Standalone:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What Kafka's clients call it."""
+        """The server's address for Kafka clients, under the name of their option."""
         return str(self._ready["kafka"])
 
     @property
@@ -109,7 +109,7 @@ class Standalone:
 
     @property
     def pulsar_tls_url(self) -> str:
-        """There is one if the settings name a certificate."""
+        """The URL for TLS; requires a certificate in the settings."""
         return f"pulsar+ssl://{self._ready['pulsar_tls']}"
 
     @property
@@ -133,8 +133,8 @@ class Standalone:
         return self._process is not None and self._process.poll() is None
 
     def logs(self) -> str:
-        """All that the server has written so far, over all its starts; behind the block the end of
-        it, which a failed test is to show that is over.
+        """The server's log over all its starts. After the block only its end is left, for the
+        report of a failed test.
         """
         if self._folder is None:
             return self._last_words
@@ -160,7 +160,7 @@ class Standalone:
                 return
 
     def stop(self) -> None:
-        """End it in order, as SIGTERM does; kills it if that takes too long."""
+        """Stop it normally, with SIGTERM; kill it if that takes too long."""
         if self._process is None:
             return
         self._process.terminate()
@@ -172,14 +172,14 @@ class Standalone:
         self._forget_process()
 
     def wait(self) -> int:
-        """Wait until it ends by itself; its exit code, negative if a signal ended it."""
+        """Wait until it ends; returns its exit code, negative if a signal ended it."""
         assert self._process is not None, "the server is not running"
         code = self._process.wait(STOP_SECONDS)
         self._forget_process()
         return code
 
     def kill(self) -> None:
-        """End it without a chance to do anything more (SIGKILL)."""
+        """Kill it at once (SIGKILL)."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -191,23 +191,23 @@ class Standalone:
         self.start()
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send it a signal, such as SIGSTOP and SIGCONT for a server that hangs."""
+        """Send it a signal, such as SIGSTOP and SIGCONT to simulate a hanging server."""
         assert self._process is not None, "the server is not running"
         self._process.send_signal(number)
 
     # -- how ----------------------------------------------------------------------------------
 
     def _path(self, name: str) -> Path:
-        assert self._folder is not None, "magnetar.standalone() is used by `with`"
+        assert self._folder is not None, "use magnetar.standalone() in a `with` statement"
         return self._folder.path / name
 
     def _port_settings(self) -> list[str]:
-        """The ports to choose: those that are open and not given."""
+        """The ports to choose: those that the server opens and the caller did not set."""
         secure = TLS_PORTS if self._tables.get("tls", {}).get("certificate") else ()
         return [key for key in (*PORTS, *secure) if not self._tables.get("listen", {}).get(key)]
 
     def _lost_a_port(self) -> bool:
-        """Whether the server's last words are that a port which we chose is taken."""
+        """Whether the server's last line says that a port chosen by us is in use."""
         last = self.logs().rstrip().rpartition("\n")[2]
         ours = any(f"port {port} for" in last for port in self._ports.values())
         return ours and "the port is in use" in last
@@ -220,7 +220,7 @@ class Standalone:
         config = self._path("magnetar.toml")
         config.write_text(write_tables(tables), encoding="utf-8")
         self._path("ready.json").unlink(missing_ok=True)
-        # -P: a folder `core` or `wire` where the tests run must not be taken for ours
+        # -P: a folder `core` or `wire` in the tests' directory must not be imported as ours
         command = [sys.executable, "-P", "-m", "magnetar", "standalone", "--stop-at-eof"]
         assert self._folder is not None
         with self._path("server.log").open("ab") as log:
@@ -230,9 +230,9 @@ class Standalone:
                 stdout=log,
                 stderr=log,
                 env=_environment(),
-                # Ctrl-C is for the tests; they stop the server when they have seen what it did
+                # Ctrl-C must reach the tests only; they stop the server when they end
                 start_new_session=True,
-                pass_fds=(self._folder.lock,),  # held until the server, too, has gone
+                pass_fds=(self._folder.lock,),  # held until the server, too, has ended
             )
 
     def _wait_until_ready(self) -> None:
@@ -266,7 +266,7 @@ class Standalone:
 
 
 def _tables(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Sections as they are; names of flags into their sections."""
+    """Tables of settings by section; settings named by a flag go into its section."""
     by_flag = {_python_name(flag): path for flag, path in FLAGS.items()}
     tables: dict[str, dict[str, Any]] = {}
     for name, value in settings.items():
@@ -290,13 +290,13 @@ def _plain(value: Any) -> Any:
 
 
 def _environment() -> dict[str, str]:
-    """What this process has, without settings: a test must not depend on who runs it."""
+    """The process environment without settings: a test must not depend on who runs it."""
     settings = {setting.variable for setting in SETTINGS.values()} | {"MAGNETAR_CONFIG"}
     return {name: value for name, value in os.environ.items() if name not in settings}
 
 
 def _free_ports(keys: list[str]) -> dict[str, int]:
-    """Ports below the ephemeral range that nobody listens on right now, spread by process."""
+    """Unused ports below the ephemeral range, from a random start so that processes differ."""
     first_taken = _ephemeral_first()
     candidates = range(PORT_FIRST, first_taken)
     start = int.from_bytes(os.urandom(4), "big") % len(candidates)

@@ -1,17 +1,15 @@
-"""The composition root: the only place that joins fronts, core and storage. Read this first.
+"""The composition root: the only place that connects fronts, core and storage. Read this first.
 
     doors (sockets) -> link -> fronts -> broker -> managed ledgers   -> embedded bookie
                                                 -> catalog, cursors  -> metadata
 
-Nothing is decided here but who knows whom, in which order things start, and that they stop in the
-opposite one: doors close and nobody is read any more, topics are unloaded (what is in flight is
-stored and answered, cursors are saved), every peer hears its answers, storage closes. A
-storage that fails for good ends the process: what it acknowledged is safe, and what it would
-acknowledge from then on might not be.
+This module decides only which parts know each other and in which order they start. They stop in
+reverse order: doors close and reading ends, topics are unloaded (messages in flight are stored and
+answered, cursors are saved), every peer receives its answers, storage closes. A permanent storage
+failure ends the process: everything acknowledged is safe, but later acknowledgements might not be.
 
-The link is made first: storage reports its writes to it, and the broker its work. It gets
-both by one call (`Link.serve`), before any front is opened. Which fronts there are is in
-`fronts.py`.
+The link is made first, because storage reports its writes to it and the broker its work. One call
+(`Link.serve`) gives it both, before any front is opened. `fronts.py` lists the fronts.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ BOOKIE = "bookie"
 
 
 async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: trio.Event) -> None:
-    """Open the doors, serve, and leave in good order once `stop` is set."""
+    """Open the doors, serve, and shut down in order once `stop` is set."""
     doors = open_doors(DOORS, settings, server_contexts(DOORS, settings.tls))
     http = HttpAddress(settings.listen.advertised_host, doors["http"].socket.getsockname()[1])
     clock = SystemClock()
@@ -60,8 +58,8 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
         parts = Parts(settings, doors, link, store, broker, SpareFiles().lent)
         with ExitStack() as closed:
             async with trio.open_nursery() as nursery:
-                # First of all: the journal reports its writes to it, and a front that starts may
-                # write.
+                # First, because the journal reports its writes to the link, and a front that
+                # starts may write.
                 await nursery.start(link.run)
                 await nursery.start(broker.run)
                 fronts = make_fronts(parts)
@@ -85,7 +83,7 @@ async def serve(settings: Settings, ready: Callable[[ReadyReport], None], stop: 
 async def _storage(
     settings: Settings, link: Link
 ) -> AsyncIterator[tuple[EmbeddedStore, EmbeddedMetadata]]:
-    """Metadata, and the bookie whose ledgers it names. What cannot be opened is a sentence."""
+    """Metadata, and the bookie whose ledgers it names. Failures to open are `OperatorError`s."""
     folder = Path(settings.storage.data_dir)
     async with trio.open_nursery() as nursery:
 
@@ -106,18 +104,17 @@ async def _storage(
                 )
             except Corrupted as error:
                 raise OperatorError(damaged(folder, part, error)) from error
-            except (BrokerError, OSError) as error:  # foreign, in use, not to be read or written
+            except (BrokerError, OSError) as error:  # foreign, in use, not readable or writable
                 raise OperatorError(f"cannot use the data in {folder}: {error}") from error
             yield store, metadata
         nursery.cancel_scope.cancel()
 
 
 def damaged(folder: Path, part: str, error: Corrupted) -> str:
-    """What is wrong, and the ways out."""
+    """The message for damaged data: what is wrong, and what the operator can do."""
     return (
-        f"cannot use the data in {folder}: {error}. Restore the directory "
-        f"from a backup, or see with `magnetar {part} repair --data-dir {folder}` what can be had "
-        "without one"
+        f"cannot use the data in {folder}: {error}. Restore the directory from a backup, or run "
+        f"`magnetar {part} repair --data-dir {folder}` to see what can be recovered without one"
     )
 
 

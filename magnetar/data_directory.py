@@ -1,9 +1,9 @@
-"""The data directory's front door: is it ours, of a format we know, and in nobody else's hands?
+"""The data directory: checks that it is ours, of a known format, and not in use.
 
-What is stored inside is the storage tier's business. Two files stand at the door: `magnetar.json`
-says that this is a data directory and of which format, `lock` is held while a process uses it.
+The storage tier manages its contents. This module owns two files: `magnetar.json` marks a data
+directory and states its format; a process holds `lock` while it uses the directory.
 
-Invariant: nothing is written into a directory that is not ours, or while another process holds it.
+Invariant: nothing is written into a directory that is not ours, or that another process holds.
 """
 
 import fcntl
@@ -17,8 +17,8 @@ from typing import Final
 from magnetar.operator_error import OperatorError
 
 FORMAT: Final = 2
-"""Raised when an older version could no longer read what a newer one wrote. 2: the metadata is a
-history of its own (docs/decisions/0014), of which an older version would see nothing at all.
+"""Incremented when older versions cannot read what a newer one writes. 2: the metadata is a
+history of its own (docs/decisions/0014), which an older version would not see at all.
 """
 MARKER: Final = "magnetar.json"
 LOCK: Final = "lock"
@@ -27,13 +27,13 @@ NOT_FOREIGN: Final = frozenset({MARKER, MARKER + ".new", LOCK, "lost+found"})
 
 @contextmanager
 def opened(name: str) -> Iterator[Path]:
-    """The directory `name`, made if need be, and held by this process to the end of the block."""
+    """The directory `name`, created if missing, and locked by this process during the block."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(path)
         lock = _hold(path)
-        if _format(path) != FORMAT:  # before anything of it is changed: no older version comes in
+        if _format(path) != FORMAT:  # before any other change, to keep older versions out
             _write_marker(path)
     except FileExistsError:
         raise OperatorError(f"cannot use the data directory {path}: it is a file") from None
@@ -42,12 +42,12 @@ def opened(name: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        os.close(lock)  # and with it the lock goes
+        os.close(lock)  # releases the lock
 
 
 @contextmanager
 def existing(name: str) -> Iterator[Path]:
-    """Likewise, but only a directory that is one already: for commands that look after it."""
+    """Like `opened`, but only for an existing data directory: for maintenance commands."""
     if not (Path(name) / MARKER).exists():
         raise OperatorError(f"there is no data directory at {name}: it has no {MARKER}")
     with opened(name) as path:
@@ -64,19 +64,19 @@ def _refuse_foreign(path: Path) -> None:
             )
         if others:
             raise OperatorError(
-                f"the data directory {path} is not one: it holds other things and no {MARKER}"
+                f"{path} is not a data directory: it has other files and no {MARKER}"
             )
         return
     found = _format(path)
     if found > FORMAT:
         raise OperatorError(
-            f"the data directory {path} is of format {found}, this version knows up to {FORMAT}: "
-            "a newer version of Magnetar wrote it"
+            f"the data directory {path} has format {found}, but this version knows only up to "
+            f"{FORMAT}: a newer version of Magnetar wrote it"
         )
 
 
 def _format(path: Path) -> int:
-    """0 if nothing says so."""
+    """The directory's format; 0 without a marker file."""
     marker = path / MARKER
     try:
         found = json.loads(marker.read_bytes())["format"]
@@ -86,7 +86,7 @@ def _format(path: Path) -> int:
         found = None
     if not isinstance(found, int):
         raise OperatorError(
-            f"{marker} is damaged: it does not say which format this is; restore it, or write "
+            f"{marker} is damaged: it does not state the format; restore it, or write "
             f"{json.dumps({'format': FORMAT})} into it"
         )
     return found
@@ -108,7 +108,9 @@ def _hold(path: Path) -> int:
 
 
 def _write_marker(path: Path) -> None:
-    """Durable before anything else is written: no crash leaves a directory that looks foreign."""
+    """Write the marker durably, before anything else: a crash must not leave a directory that
+    looks foreign.
+    """
     new = path / (MARKER + ".new")
     with new.open("w") as file:
         json.dump({"format": FORMAT}, file)

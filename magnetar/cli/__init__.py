@@ -1,7 +1,7 @@
 """The command line: `magnetar standalone | config | metadata | bookie | version`.
 
-Invariant: a mistake of the operator ends in one sentence on standard error and exit code 2, never
-in a traceback. Commands import what they need when they run, so that the server starts fast.
+Invariant: an operator's mistake gives one sentence on standard error and exit code 2, never
+a traceback. Commands import what they need when they run, so that the server starts fast.
 """
 
 
@@ -9,7 +9,7 @@ def main() -> None:
     import gc
     import sys
 
-    gc.disable()  # imports make no garbage; looking for it all the same costs 15 ms of a start
+    gc.disable()  # imports make no garbage, and looking for some costs 15 ms of a start
     import click
 
     from magnetar.cli.root import root
@@ -32,5 +32,5 @@ def main() -> None:
 
 
 def _sentence(message: str) -> str:
-    """The same voice as all other troubles: no capital after the colon, no full stop."""
+    """The message in the style of our others: no capital after the colon, no full stop."""
     return message[:1].lower() + message[1:].removesuffix(".")

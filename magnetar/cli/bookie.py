@@ -1,4 +1,4 @@
-"""`magnetar bookie rebuild-index | repair`: indexes made anew, a damaged journal left behind."""
+"""`magnetar bookie rebuild-index | repair`: rebuild the indexes, drop a damaged journal."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,12 +16,12 @@ from magnetar.settings import Settings
 
 @click.group()
 def bookie() -> None:
-    """Look after the bookie: entries, their index, the journal. The server must be stopped."""
+    """Maintain the bookie: entries, their index, the journal. The server must be stopped."""
 
 
 @contextmanager
 def _stopped(settings: Settings) -> Iterator[Path]:
-    """The data directory, used by no other process; what is wrong with it is a sentence."""
+    """The data directory of a stopped server; errors become an `OperatorError`."""
     from magnetar import logs
     from magnetar.compose import BOOKIE
     from magnetar.core.kernel.errors import BrokerError
@@ -49,13 +49,13 @@ def _rebuild_index(config: str | None, **options: Any) -> None:
     with _stopped(settings) as folder:
         # The claim fails while a bookie runs: its indexes are left alone.
         with claim(SystemDisk(), str(folder / BOOKIE)) as directories:
-            note_wear(directories, "the index {} is to be rebuilt by hand")
+            note_wear(directories, "an operator asked to rebuild the index {}")
         trio.run(_opened_once, folder, settings)
     click.echo("rebuilt")
 
 
 async def _opened_once(folder: Path, settings: Settings) -> None:
-    """A start and a stop of the bookie: a start is what rebuilds."""
+    """Start and stop the bookie: the start rebuilds the indexes."""
     from magnetar import part_settings
     from magnetar.bookie.embedded import open_embedded
     from magnetar.compose import BOOKIE, METADATA, damaged
@@ -69,7 +69,7 @@ async def _opened_once(folder: Path, settings: Settings) -> None:
             part = BOOKIE
             async with open_embedded(folder / BOOKIE, metadata, bookie, on_fatal=failed):
                 pass
-    except Corrupted as error:  # of something else, which comes first
+    except Corrupted as error:  # something that is opened before the indexes is damaged
         raise OperatorError(damaged(folder, part, error)) from error
 
 
@@ -87,18 +87,18 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
         claim(SystemDisk(), str(folder / BOOKIE)) as directories,
     ):
         found = repair.examine(directories)
-        for trouble in found.troubles or ["the journal is whole"]:
+        for trouble in found.troubles or ["the journal is intact"]:
             click.echo(trouble)
         if found.troubles and not accept_loss:
             raise OperatorError(
-                f"nothing was changed; {ACCEPT} goes on without what cannot be read: messages "
+                f"nothing was changed; {ACCEPT} drops what cannot be read: messages "
                 "since the last checkpoint, a few seconds of them, may be lost"
             )
         if found.troubles:
             count = repair.accept(directories, found, MASTER_KEY, SystemClock().wall_ms())
             click.echo(
                 f"repaired: {count} entries were found in damaged journals, which are kept as "
-                "*.damaged; the next start rebuilds the index and says what is lost"
+                "*.damaged; the next start rebuilds the index and reports what is lost"
             )
 
 
@@ -110,15 +110,15 @@ def _command(name: str, callback: Callable[..., None], text: str, *more: click.P
 _command(
     "rebuild-index",
     _rebuild_index,
-    "Make the indexes anew from the entry logs and the journal.",
+    "Rebuild the indexes from the entry logs and the journal.",
 )
 _command(
     "repair",
     _repair,
-    "Say what is damaged in the journal, and go on without it if told to.",
+    "Report damage in the journal; with --accept-loss, drop what is damaged.",
     click.Option(
         [ACCEPT],
         is_flag=True,
-        help="Go on without what cannot be read. Without it nothing is changed.",
+        help="Drop what cannot be read. Without this flag nothing is changed.",
     ),
 )

@@ -27,7 +27,7 @@ config.add_command(
         "show",
         callback=_show,
         params=setting_options(),
-        help="Print the settings in force as TOML, each with its meaning and where it comes from.",
+        help="Print the settings in force as TOML, each with its meaning and its source.",
     )
 )
 config.add_command(
@@ -35,6 +35,6 @@ config.add_command(
         "check",
         callback=_check,
         params=setting_options(),
-        help="Say ok, or in one sentence what is wrong with the configuration.",
+        help="Print ok, or one sentence that says what is wrong with the configuration.",
     )
 )

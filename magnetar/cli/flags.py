@@ -1,6 +1,6 @@
-"""The flags that stand for settings, and the one way from a command line to settings.
+"""Flags that set settings, and the conversion of a command line to settings.
 
-Invariant: flags, their types and their help come from the settings' own list (`settings.FLAGS`).
+Invariant: flags, their types and their help come from the list of settings (`settings.FLAGS`).
 """
 
 import os
@@ -15,10 +15,10 @@ from magnetar.settings import FLAGS, SETTINGS, Loaded, load
 
 CONFIG_VARIABLE = "MAGNETAR_CONFIG"
 SWITCHES = {
-    "--no-sync": "Acknowledge messages before the disk has them: a killed server still loses "
+    "--no-sync": "Acknowledge messages before they are on disk: a killed server still loses "
     "nothing, but a power cut or a crash of the machine loses what was not written yet.",
 }
-"""What those flags do that turn a setting off: its description says what it does when it is on."""
+"""Help of the flags that turn a setting off, since its description says what it does when on."""
 
 
 def setting_options() -> list[click.Parameter]:
@@ -46,7 +46,7 @@ def _metavar(kind: Any) -> str:
 
 
 def load_settings(config: str | None, options: Mapping[str, Any]) -> Loaded:
-    """Read the file, the environment and the options of one command."""
+    """The settings of one command, from the file, the environment and its options."""
     flags = {}
     for flag in FLAGS:
         value = options[flag.removeprefix("--").replace("-", "_")]

@@ -1,4 +1,4 @@
-"""`magnetar metadata repair`: what is left of damaged metadata, and going on with that."""
+"""`magnetar metadata repair`: report damaged metadata, and continue with what is intact."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ ACCEPT = "--accept-loss"
 
 @click.group()
 def metadata() -> None:
-    """Look after the metadata: the catalog, cursors, policies, the list of ledgers."""
+    """Maintain the metadata: the catalog, cursors, policies, the list of ledgers."""
 
 
 def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
@@ -28,7 +28,7 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     with data_directory(settings.storage.data_dir) as folder:
         path: Path = folder / METADATA
         try:
-            with os.fdopen(hold(Names(path))):  # a server may have come by another way
+            with os.fdopen(hold(Names(path))):  # a server may use it under another path
                 found = repair.examine(path)
                 repair.report(found, click.echo)
                 if found.damage and accept_loss:
@@ -37,7 +37,7 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
         except (BrokerError, OSError) as error:
             raise OperatorError(str(error)) from error
     if found.damage and not accept_loss:
-        raise OperatorError(f"nothing was changed; {ACCEPT} goes on with what can be had")
+        raise OperatorError(f"nothing was changed; {ACCEPT} continues with what is intact")
 
 
 metadata.add_command(
@@ -49,10 +49,9 @@ metadata.add_command(
             click.Option(
                 [ACCEPT],
                 is_flag=True,
-                help="Go on with what can be had. Without it nothing is changed.",
+                help="Continue with what is intact. Without this flag nothing is changed.",
             ),
         ],
-        help="Say what is damaged in the metadata and what of it can be had; the server must be "
-        "stopped.",
+        help="Report damage in the metadata and what can be recovered; the server must be stopped.",
     )
 )

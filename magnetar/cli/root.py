@@ -21,7 +21,7 @@ def _show_version(context: click.Context, _option: click.Parameter, requested: b
     is_eager=True,
     expose_value=False,
     callback=_show_version,
-    help="As the command `version`.",
+    help="Same as the command `version`.",
 )
 def root() -> None:
     """One light server that stock Pulsar and Kafka clients connect to unmodified."""
@@ -47,7 +47,7 @@ def _print_version() -> None:
         "magnetar.core.entry.header",
         "magnetar.wire.pulsar.hot",
     ):
-        import_module(user)  # which settles what it takes
+        import_module(user)  # importing decides between compiled and pure
     click.echo(f"codec: {native.described()}")
 
 

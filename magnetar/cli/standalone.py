@@ -11,14 +11,14 @@ from magnetar.cli.flags import load_settings, setting_options
 
 
 def _standalone(config: str | None, stop_at_eof: bool, **options: Any) -> None:
-    gc.disable()  # as while the commands were imported; `server.run` has it enabled again
+    gc.disable()  # as during the imports of the commands; `server.run` enables it again
     loaded = load_settings(config, options)
     from magnetar import server
 
     code = server.run(loaded.settings, config=config or "", stop_at_eof=stop_at_eof)
     logging.shutdown()
-    # All is stored and closed. To take the objects of ten thousand topics apart, as the
-    # interpreter would now, takes a second or more, and the drain has a deadline.
+    # All is stored and closed. The interpreter would now destroy the objects of ten thousand
+    # topics, which takes a second or more, and the drain has a deadline.
     os._exit(code)
 
 
@@ -30,9 +30,9 @@ standalone = click.Command(
         click.Option(
             ["--stop-at-eof"],
             is_flag=True,
-            help="Stop when standard input ends, so as not to outlive whoever holds its other end.",
+            help="Stop when standard input ends, so as not to outlive the process that feeds it.",
         ),
     ],
-    help="Run the whole server in this process, for clients of Pulsar and Kafka and over HTTP, "
-    "until SIGTERM or SIGINT.",
+    help="Run the whole server in this process, for Pulsar, Kafka and HTTP clients, until SIGTERM "
+    "or SIGINT.",
 )

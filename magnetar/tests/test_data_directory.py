@@ -48,7 +48,7 @@ def test_a_fresh_file_system_is_empty(tmp_path: Path) -> None:
 
 def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(OperatorError, match=r"is not one: it holds other things"):
+    with pytest.raises(OperatorError, match=r"is not a data directory: it has other files"):
         opened(str(tmp_path)).__enter__()
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
@@ -58,7 +58,7 @@ def test_a_newer_format(tmp_path: Path) -> None:
     with pytest.raises(OperatorError) as caught:
         opened(str(tmp_path)).__enter__()
     assert str(caught.value) == (
-        f"the data directory {tmp_path} is of format {FORMAT + 1}, this version knows up to "
+        f"the data directory {tmp_path} has format {FORMAT + 1}, but this version knows only up to "
         f"{FORMAT}: a newer version of Magnetar wrote it"
     )
 
@@ -66,7 +66,7 @@ def test_a_newer_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '"x"'])
 def test_a_damaged_marker(tmp_path: Path, content: str) -> None:
     (tmp_path / MARKER).write_text(content)
-    with pytest.raises(OperatorError, match="is damaged: it does not say which format"):
+    with pytest.raises(OperatorError, match="is damaged: it does not state the format"):
         opened(str(tmp_path)).__enter__()
 
 

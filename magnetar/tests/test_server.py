@@ -135,7 +135,9 @@ def test_too_many_for_the_system_are_refused_in_order(start: Start, tmp_path: Pa
     run = limited + "runpy.run_module('magnetar', run_name='__main__')"
     process = start("-c", run, "standalone", *ports)
     lines = wait_for(process, " ready")
-    assert any("allows 400 open files: no more than 174 connections" in line for line in lines)
+    assert any(
+        "allows 400 open files: the server accepts only 174 connections" in line for line in lines
+    )
     ready = json.loads((tmp_path / "ready.json").read_text())
     pulsar, http = (
         (host, int(port))
@@ -349,7 +351,7 @@ def test_a_busy_port(standalone: Start) -> None:
 
 
 def test_a_foreign_directory(standalone: Start, tmp_path: Path) -> None:
-    assert "is not one" in refusal(standalone("--data-dir", tmp_path.parent))
+    assert "is not a data directory" in refusal(standalone("--data-dir", tmp_path.parent))
 
 
 def test_an_unwritable_directory(standalone: Start) -> None:

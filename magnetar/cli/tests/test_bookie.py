@@ -35,7 +35,7 @@ def test_the_index_is_rebuilt_by_hand(used: Path) -> None:
 
 
 def test_a_journal_is_repaired(used: Path) -> None:
-    assert _run("repair", used).output == "the journal is whole\n"
+    assert _run("repair", used).output == "the journal is intact\n"
     for path in (used / "bookie/journal/current").glob("*.txn"):
         path.unlink()
     result = _run("repair", used)
