@@ -1,10 +1,10 @@
-"""Temporary folders of `magnetar.standalone()` that do not outlive their owners for long.
+"""Temporary folders of `magnetar.standalone()`, cleaned up even after their owners are killed.
 
-A process that is killed removes nothing. So the maker of such a folder holds a lock on a file in
-it, and so does the server in it, which inherits the lock; when both are gone, however they went,
-the system has let go of it, and the next owner on this machine sweeps the folder away.
+A killed process removes nothing. So the process that makes such a folder holds a lock on a file in
+it, and its server inherits the lock. When both have ended, for whatever reason, the system releases
+the lock, and the next process on this machine that makes such a folder removes the old one.
 
-Invariant: a folder whose lock somebody holds, or in which there is none, is never touched.
+Invariant: a folder whose lock is held, or that has none, is never touched.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ LOCK: Final = "owner"
 
 
 class Folder:
-    """One folder with its lock; `remove` ends both."""
+    """One folder with its lock; `remove` removes both."""
 
     def __init__(self) -> None:
         _sweep_once()
@@ -29,27 +29,27 @@ class Folder:
         new = self.path / (LOCK + ".new")
         self.lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self.lock, fcntl.LOCK_EX)
-        new.replace(self.path / LOCK)  # who finds it under this name finds it held
+        new.replace(self.path / LOCK)  # under this name the lock is always held
 
     def remove(self) -> None:
-        """Take the folder away, then let go of it."""
+        """Remove the folder, then release the lock."""
         shutil.rmtree(self.path)
         os.close(self.lock)
 
 
 @cache
 def _sweep_once() -> None:
-    """A test suite starts many servers; what others left behind is looked for once."""
+    """Remove abandoned folders, once per process: a test suite starts many servers."""
     sweep(Path(tempfile.gettempdir()))
 
 
 def sweep(parent: Path) -> list[Path]:
-    """Remove the folders in `parent` that nobody holds any more, and return them."""
+    """Remove the folders in `parent` whose locks nobody holds, and return them."""
     return [found for found in parent.glob(f"{PREFIX}*/{LOCK}") if _abandoned(found)]
 
 
 def _abandoned(lock: Path) -> bool:
-    """Whether nobody held it; then its folder is gone."""
+    """Whether nobody held the lock; if so, its folder has been removed."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:  # another user's, or just removed by its owner

@@ -1,8 +1,8 @@
-"""Every protocol that this server speaks, in one list. One more is one more entry.
+"""The list of all protocols that this server speaks, one entry each.
 
-An entry has the front's doors, with the settings that decide about them, and makes the front from
-the parts of the server. `part_settings.py` makes its options of the settings; `core/link/front.py`
-says what a front is.
+An entry names the front's doors, with the settings that they depend on, and makes the front from
+the parts of the server. `part_settings.py` derives its options from the settings;
+`core/link/front.py` defines a front.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Parts(Struct, frozen=True):
 
     settings: Settings
     doors: Mapping[str, Door]
-    """All that are open, by name."""
+    """All open doors, by name."""
     link: Link
     store: EmbeddedStore
     broker: Broker
     lend: Lend
-    """Room for what is imported late."""
+    """Spare file descriptors for late imports."""
 
     def addresses(self) -> dict[str, str]:
         """`host:port` of each door."""
@@ -48,7 +48,7 @@ class Parts(Struct, frozen=True):
 
 
 class FrontPlan(NamedTuple):
-    """One front: its doors, and how it is made with those of them that are open."""
+    """One front: its doors, and a function that makes it with those of them that are open."""
 
     doors: tuple[DoorPlan, ...]
     make: Callable[[Parts, Sequence[Door]], Front]
@@ -66,10 +66,10 @@ def _kafka(parts: Parts, doors: Sequence[Door]) -> Front:
 
 
 def _room(settings: Settings) -> tuple[int, int]:
-    """Bytes of the disk with the data, and how many of them are free."""
+    """Bytes of the data's disk: in total, and free."""
     try:
         usage = shutil.disk_usage(settings.storage.data_dir)
-    except OSError:  # tools hear that it is not known
+    except OSError:  # tools get "unknown"
         return -1, -1
     return usage.total, usage.free
 
@@ -121,7 +121,7 @@ DOORS: Final = tuple(door for front in FRONTS for door in front.doors)
 
 
 def make_fronts(parts: Parts) -> list[Front]:
-    """All of them, each with its open doors."""
+    """All fronts, each with its open doors."""
     doors = parts.doors
     return [
         front.make(parts, [doors[plan.name] for plan in front.doors if plan.name in doors])

@@ -1,7 +1,7 @@
-"""The lines of the log by which a server introduces itself: what runs, with what, and for whom.
+"""The first lines of the log: the versions, the configuration, and who may connect.
 
-They come before whatever is logged first. A server that has nothing to say but what its operator
-got wrong says that one sentence, which is no line of the log, and does not introduce itself.
+They precede the first line that is logged. A server that ends with an operator's error before it
+logs anything prints only that sentence, and not these lines.
 """
 
 import logging
@@ -19,13 +19,13 @@ from magnetar.settings import Settings
 log = logging.getLogger(__name__)
 
 EVERYBODY: Final = (
-    "everybody who reaches %s may read, write and delete everything: there is no authentication; "
-    "let a firewall decide who does, or listen on 127.0.0.1"
+    "everybody who reaches %s can read, write and delete everything, since there is no "
+    "authentication; restrict access with a firewall, or listen on 127.0.0.1"
 )
 
 
 class _BeforeTheFirst(logging.Filter):
-    """Has something said before a handler's first line."""
+    """Calls `introduce` before a handler's first line."""
 
     def __init__(self, introduce: Callable[[], None]) -> None:
         super().__init__()
@@ -34,19 +34,19 @@ class _BeforeTheFirst(logging.Filter):
 
     def filter(self, _record: logging.LogRecord) -> bool:
         if not self._introduced:
-            self._introduced = True  # first of all: what is said comes through here, too
+            self._introduced = True  # set it first: the lines of `introduce` pass here, too
             self._introduce()
         return True
 
 
 def introduce_first(settings: Settings, config: str) -> None:
-    """Have `introduce` called before anything else is logged."""
+    """Make every handler call `introduce` before it logs anything else."""
     for handler in logging.getLogger().handlers:
         handler.addFilter(_BeforeTheFirst(partial(introduce, settings, config)))
 
 
 def introduce(settings: Settings, config: str) -> None:
-    """What runs here, and with what: `config` is the file that settings were read from."""
+    """Log versions, configuration and data directory; `config` is the file of the settings."""
     python, storage = platform.python_version(), settings.storage
     log.info("Magnetar %s, Python %s, codec %s", __version__, python, native.described())
     log.info("configuration: %s", Path(config).absolute() if config else "no file")
@@ -57,6 +57,6 @@ def introduce(settings: Settings, config: str) -> None:
 def say_who_may_connect(listeners: Mapping[str, str]) -> None:
     hosts = {address.rpartition(":")[0].strip("[]") for address in listeners.values()}
     if all(ip_address(host.partition("%")[0]).is_loopback for host in hosts):
-        log.info("only this machine may connect, and everybody on it")
+        log.info("only clients on this machine can connect, without authentication")
     else:
         log.warning(EVERYBODY, ", ".join(sorted(hosts)))

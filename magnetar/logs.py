@@ -1,8 +1,8 @@
 """Log lines: text for people or JSON for machines, on standard error, with a level for each part.
 
 A part is a logger's name: its module's path in the repository (`wire.pulsar.session`,
-`bookie.server`, ...), without the package that the repository is installed as.
-Fields beside the message come through `extra={"topic": name}` and are kept apart in both forms.
+`bookie.server`, ...), without the prefix `magnetar.` of the installed package.
+Fields besides the message come from `extra={"topic": name}` and stay separate in both formats.
 Nothing is logged per message.
 """
 
@@ -15,13 +15,13 @@ from typing import Any, Final, TextIO
 from magnetar.settings.server import Log
 
 STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-"""What every record has; anything else came through `extra`."""
+"""Attributes that every record has; all others come from `extra`."""
 ROOMS: Final = ("bookie", "core", "wire")
 """Folders of the repository that are packages in `magnetar`."""
 
 
 def configure(log: Log, stream: TextIO | None = None) -> None:
-    """Send all log lines of the process to `stream` (standard error) as `log` says."""
+    """Send all log lines of the process to `stream` (standard error), in the format of `log`."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log.format == "json" else TextLines())
     root = logging.getLogger()
@@ -33,7 +33,7 @@ def configure(log: Log, stream: TextIO | None = None) -> None:
 
 
 def _logger(part: str) -> str:
-    """The logger of that part; loggers of other packages (`hypercorn`) are parts as they are."""
+    """The name of a part's logger; loggers of other packages (`hypercorn`) need no prefix."""
     return f"magnetar.{part}" if part.partition(".")[0] in ROOMS else part
 
 
@@ -65,7 +65,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object a line; what JSON does not know is written as text."""
+    """One object per line; values that JSON does not have are written as text."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

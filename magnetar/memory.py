@@ -1,14 +1,14 @@
-"""What the C library does with memory that was freed: it keeps some, and gives the rest back.
+"""How the C library treats freed memory: it retains some and returns the rest to the system.
 
-Left to itself it gives the top of its heap back to the system whenever a megabyte of it is free,
-and takes large blocks from the system one by one. Under a batched load that is thousands of times a
-second, and each page that comes back is a fault, cold, and (in a virtual machine that gives its
-host back what is free) perhaps the host's to find: the same load cost 0.14 or 0.20 us a message,
-as memory happened to lie. With the limits below it stays where it is: 0.13 us each time.
+By default glibc returns the top of its heap to the system whenever a megabyte of it is free,
+and takes large blocks from the system one by one. Under a batched load that happens thousands of
+times a second, and each page that comes back costs a fault, is cold, and (in a virtual machine that
+returns free memory to its host) may have to be allocated by the host. The same load cost 0.14 or
+0.20 us a message, depending on the heap's layout. With the limits below it always costs 0.13 us.
 
-But what lies below something that is still used stays, too, however much it is: after a flood that
-was most of it. So it is looked now and then how much has been free for a while, and where that is
-more than is kept, all of its pages go back to the system (`malloc_trim`).
+But glibc also retains everything below a block that is still in use, however much that is: after a
+flood, most of the heap. So the server checks regularly how much has been free for a while, and if
+that exceeds the retained amount, it returns all free pages to the system (`malloc_trim`).
 
 glibc only; elsewhere nothing is changed.
 """
@@ -25,15 +25,15 @@ import trio
 
 TRIM_THRESHOLD: Final = -1
 MMAP_THRESHOLD: Final = -3
-"""Numbers of `mallopt`."""
+"""Option numbers of `mallopt`."""
 KEPT_BYTES: Final = 64 * 1024 * 1024
-"""At most so much is kept though nobody uses it."""
+"""The most free memory that is retained."""
 BLOCK_BYTES: Final = 16 * 1024 * 1024
-"""Larger blocks still come from the system, and go back there."""
+"""Larger blocks are still taken from the system and returned to it."""
 
 
 def keep_what_is_freed() -> bool:
-    """Returns whether the C library has taken the setting."""
+    """Make the C library retain freed memory; returns whether it accepted the settings."""
     if sys.platform != "linux":
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -44,7 +44,7 @@ def keep_what_is_freed() -> bool:
 
 LOOK_SECONDS: Final = 5.0
 LOOKS: Final = 4
-"""What was free at so many in a row is not needed."""
+"""Memory that was free in this many checks in a row is not needed."""
 
 
 class _Counts(ctypes.Structure):
@@ -58,7 +58,7 @@ class _Counts(ctypes.Structure):
 
 
 def free_counter() -> Callable[[], int] | None:
-    """Asks the C library how many bytes it has that nobody uses; None where it cannot say."""
+    """A function that returns the C library's free bytes; None if the library has none."""
     if sys.platform != "linux":
         return None
     count = getattr(ctypes.CDLL(None), "mallinfo2", None)
@@ -69,12 +69,12 @@ def free_counter() -> Callable[[], int] | None:
 
 
 def give_back() -> None:
-    """Let the system have the pages that nobody uses. To be called in a thread."""
+    """Return unused pages to the system. Call it in a thread."""
     ctypes.CDLL(None).malloc_trim(KEPT_BYTES)
 
 
 async def give_back_what_is_not_needed() -> None:
-    """For ever, where the C library is one that keeps it."""
+    """Return memory that stays unused, for ever; ends at once if the C library retains none."""
     counted = free_counter()
     if counted is None:
         return

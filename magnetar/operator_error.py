@@ -1,9 +1,10 @@
-"""Trouble that the operator can mend: one clear sentence, exit code 2, no traceback.
+"""An error that the operator can fix: one clear sentence, exit code 2, no traceback.
 
-Not for what peers do wrong (`core.errors.WireError`), nor for our own mistakes (`assert`). Code
-below the composition root does not know this class: `magnetar` translates at the seam.
+It is not for errors of peers (`core.kernel.errors.WireError`), nor for our own bugs (`assert`).
+Code below the composition root does not know this class: `magnetar` translates errors at that
+boundary.
 """
 
 
 class OperatorError(Exception):
-    """Its text is the whole sentence, which is printed alone."""
+    """The message is the whole sentence, which is printed alone."""

@@ -1,7 +1,7 @@
-"""Each part's share of the settings, in the part's own words and units.
+"""Each part's share of the settings, in the part's own terms and units.
 
-Parts do not know `magnetar.settings`: they are given small Structs that they define themselves.
-Here, and only here, one is made from the other. Pure.
+Parts do not know `magnetar.settings`: they take small Structs that they define themselves.
+Only this module converts settings into them. Pure.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,17 +37,16 @@ MINUTE_MS: Final = 60_000
 
 RECEIVE_BYTES: Final = 512 * 1024
 RECEIVE_BYTES_PURE: Final = 256 * 1024
-"""So much of the smallest messages takes the loop 5 ms: the pure codec needs twice as long."""
+"""The loop needs 5 ms for this many bytes of the smallest messages; pure code is half as fast."""
 
 
 SENDING_PART: Final = 4
 PARTIAL_PART: Final = 8
 STORING_PART: Final = 8
 HTTP_PART: Final = 16
-"""Of the memory budget: a quarter for what is to be sent, an eighth each for frames that have come
-in part and for what is on its way to storage, a sixteenth each for HTTP's bodies and answers. The
-rest is for what is in caches besides, for what is allocated around all that, and for what is being
-worked on."""
+"""Shares of the memory budget: a quarter for output, an eighth each for partly received frames and
+for data on its way to storage, a sixteenth each for HTTP's bodies and answers. The rest is for
+caches, for the allocator's overhead, and for requests in progress."""
 
 
 def link_limits(settings: Settings) -> LinkLimits:
@@ -68,7 +67,7 @@ def link_limits(settings: Settings) -> LinkLimits:
 
 
 def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> PulsarOptions:
-    """`listeners` are the open doors: name and `host:port`."""
+    """The Pulsar front's options; `listeners` maps each open door to its `host:port`."""
     return PulsarOptions(
         server_version=f"Magnetar {__version__}",
         address=Address(
@@ -117,7 +116,9 @@ def http_options(
     hosts: HostNames,
     readiness: Callable[[], str | None],
 ) -> HttpOptions:
-    """`hosts` are the server's names; `readiness` says why it cannot take writes now, if so."""
+    """The HTTP front's options; `hosts` are the server's names, and `readiness` returns why it
+    cannot accept writes now, or None.
+    """
     return HttpOptions(
         version=f"Magnetar {__version__}",
         broker_url=_advertised("pulsar://", settings, listeners.get("pulsar")),
@@ -143,7 +144,7 @@ def http_options(
 
 
 def _advertised(scheme: str, settings: Settings, address: str | None) -> str:
-    """The address for clients: by name, if there is one."""
+    """The address for clients, with the advertised host if there is one."""
     if address is None:
         return ""
     host, _, port = address.rpartition(":")
@@ -209,6 +210,6 @@ def broker_settings(settings: Settings) -> BrokerSettings:
 
 
 def broker_defaults(broker: Broker) -> Effective:
-    """What holds where nobody decides: each policy names the settings that change its default."""
+    """Defaults of the policies: each policy names the settings that determine its default."""
     policies = levels_of(Effective).effective
     return Effective(**{one.name: one.configured(broker) for one in policies if one.settings})

@@ -1,15 +1,15 @@
-"""Fixtures for tests of applications: a real server, started on demand.
+"""Pytest fixtures for applications' tests: a real server, started on demand.
 
     def test_orders(magnetar):
         client = pulsar.Client(magnetar.pulsar_url)
 
 `magnetar` lives for the whole run, `magnetar_module` for one file, `magnetar_function` for a test.
-Settings for all of them: the ini option `magnetar_settings`, lines of `section.key = value` in
-TOML's spelling, and after them `--magnetar-setting section.key=value`. A failed test shows the end
-of the log of its server.
+Settings for all of them come from the ini option `magnetar_settings`, lines of `section.key =
+value` in TOML, and then from `--magnetar-setting section.key=value`. The report of a failed test
+shows the end of its server's log.
 
-Invariant: this module is loaded in every run of pytest, so it imports nothing but pytest; the
-server's code is imported by the first test that asks for a server.
+Invariant: every run of pytest loads this module, so it imports only pytest; the first test that
+uses a server imports the server's code.
 """
 
 from collections.abc import Generator, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FIXTURES: Final = ("magnetar", "magnetar_module", "magnetar_function")
 LOG_LINES_MAX: Final = 100
-"""Of the server's log, shown with a failed test."""
+"""Lines of the server's log in the report of a failed test."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="SECTION.KEY=VALUE",
-        help="A setting of the magnetar fixtures, as in TOML; may be given again.",
+        help="A setting of the magnetar fixtures, as in TOML; can be repeated.",
     )
 
 
@@ -54,7 +54,7 @@ def magnetar_module(request: pytest.FixtureRequest) -> "Iterator[Standalone]":
 
 @pytest.fixture
 def magnetar_function(request: pytest.FixtureRequest) -> "Iterator[Standalone]":
-    """A server for one test, which may kill and restart it."""
+    """A server for one test, which can kill and restart it."""
     yield from _serve(request.config)
 
 

@@ -1,6 +1,7 @@
-"""What a server says when it is ready, in its log and in the ready file.
+"""The report of a ready server, for its log and the ready file.
 
-Invariant: the file holds a whole report or does not exist; it exists only while the server listens.
+Invariant: the file has a complete report or does not exist; it exists only while the server
+listens.
 """
 
 import json
@@ -20,7 +21,7 @@ class ReadyReport(Struct, frozen=True):
 
 
 def write_ready_file(path: str, report: ReadyReport) -> None:
-    """Write beside, then rename: a reader sees nothing or everything."""
+    """Write a temporary file and rename it: a reader sees nothing or the whole report."""
     beside = Path(f"{path}.{os.getpid()}")
     try:
         beside.write_text(json.dumps({**report.listeners, "pid": os.getpid()}) + "\n")
@@ -30,12 +31,12 @@ def write_ready_file(path: str, report: ReadyReport) -> None:
 
 
 def remove_ready_file(path: str) -> None:
-    """Take it away, if there is one."""
+    """Remove the ready file, if there is one."""
     if not path:
         return
     try:
         os.unlink(path)
     except (FileNotFoundError, NotADirectoryError):
-        pass  # where it could not be written, `write_ready_file` says so
+        pass  # `write_ready_file` reports a path that cannot be written
     except OSError as error:
         raise OperatorError(f"cannot remove the ready file {path}: {error.strerror}") from None

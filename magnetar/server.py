@@ -1,13 +1,13 @@
-"""The life of the process: tune, hold the data directory, serve, stop.
+"""The server process: tune it, lock the data directory, serve, stop.
 
     start -> `compose.serve` -> ready (log, ready file) -> a signal -> drain -> exit 0
 
-Exit codes: 0 stopped by a signal, and drained; 1 our own failure, with a traceback; 2 the
-operator's, with a sentence; 128 + n when signal n came a second time. What is served is
-`compose`'s.
+Exit codes: 0 after a signal and a complete drain; 1 for our own failure, with a traceback; 2 for
+the operator's error, with a sentence; 128 + n when signal n came a second time. `compose` decides
+what is served.
 
-Invariant: from the first signal on the process ends within `limits.drain_seconds` and a little
-more, whatever hangs: if need be the kernel's alarm kills it.
+Invariant: after the first signal the process ends within `limits.drain_seconds` and a little
+more, whatever hangs: if necessary the kernel's alarm kills it.
 """
 
 import gc
@@ -35,19 +35,19 @@ from magnetar.settings import Settings
 log = logging.getLogger(__name__)
 
 SWITCH_INTERVAL_SECONDS: Final = 0.0001
-"""The loop and the journal's thread take turns. With the interpreter's 5 ms a thread that computes
-keeps the other waiting ten times as long as a sync takes."""
+"""The loop and the journal's thread alternate. With the interpreter's default of 5 ms a thread that
+computes delays the other by ten times the length of a sync."""
 GC_THRESHOLDS: Final = (50_000, 20, 100)
-"""The data path makes no cycles; the defaults would walk all topics every few thousand messages."""
+"""The data path makes no cycles; the defaults would scan all topics every few thousand messages."""
 GRACE_SECONDS: Final = 1.0
-"""After the drain has been cancelled: time to unwind before SIGALRM, which nobody handles."""
+"""Time to unwind after the drain is cancelled, before the unhandled SIGALRM kills the process."""
 STDIN: Final = 0
 NO_SYNC: Final = (
-    "not syncing: messages are acknowledged before the disk has them, and a power cut or a crash "
+    "not syncing: messages are acknowledged before they are on disk, and a power cut or a crash "
     "of the machine loses what was not written yet"
 )
 Serve = Callable[[Settings, Callable[[ReadyReport], None], trio.Event], Awaitable[None]]
-"""Opens the doors, calls back when they are open, and returns when the event has been answered."""
+"""Opens the doors, calls back when they are open, and shuts down when the event is set."""
 
 
 def run(
@@ -57,7 +57,7 @@ def run(
     stop_at_eof: bool = False,
     serve: Serve = compose.serve,
 ) -> int:
-    """Serve until a signal; returns the exit code. `OperatorError` for what the operator can mend.
+    """Serve until a signal; return the exit code. Raises `OperatorError` for operator errors.
 
     `config` is the file that settings were read from, for the log.
     """
@@ -74,12 +74,12 @@ def run(
         with data_directory.opened(settings.storage.data_dir):
             if not settings.storage.sync:
                 log.warning(NO_SYNC)
-            remove_ready_file(ready_file)  # only now is it certain that nobody else keeps it
+            remove_ready_file(ready_file)  # only now is it certain that no other server uses it
             try:
                 trio.run(_serve, settings, stopping, serve)
             finally:
                 remove_ready_file(ready_file)
-    except BaseException as error:  # the top: it is logged here or nowhere
+    except BaseException as error:  # the top level: the last place to log it
         fault = _operators_fault(error)
         if fault is not None:
             raise fault from None
@@ -90,7 +90,7 @@ def run(
 
 
 class Stopping:
-    """Turns the first request to stop into an event, and insists on the second."""
+    """Turns the first request to stop into an event, and ends the process at the second."""
 
     def __init__(self, drain_seconds: float, ready_file: str) -> None:
         self.drain_seconds = drain_seconds
@@ -107,13 +107,13 @@ class Stopping:
             signal.signal(signal.SIGHUP, self._on_hangup if has_terminal() else _stay)
 
     def watch_stdin(self) -> None:
-        """In a thread of its own: ask to stop when standard input ends."""
+        """Request a stop when standard input ends. Runs in its own thread."""
         while os.read(STDIN, 4096):
             pass
         self.ask()
 
     def attach(self, stop: trio.Event) -> None:
-        """From now on there is a loop to stop; a signal may already have come."""
+        """Connect the running loop's stop event; a signal may already have come."""
         self._stop = stop
         self._token = trio.lowlevel.current_trio_token()
         if self.stopping:
@@ -121,17 +121,17 @@ class Stopping:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.stopping:
-            with suppress(OperatorError):  # it stays, then; this goes
+            with suppress(OperatorError):  # a file that cannot be removed must not keep us here
                 remove_ready_file(self.ready_file)
             os._exit(128 + number)
         self.ask()
 
     def _on_hangup(self, _number: int, _frame: FrameType | None) -> None:
-        """The terminal is gone, and may say so more than once: no reason to be in a hurry."""
+        """The terminal is gone. It may signal that more than once, which is no second request."""
         self.ask()
 
     def ask(self) -> None:
-        """Called from a signal handler or a thread."""
+        """Request a stop; called from a signal handler or a thread."""
         self.stopping = True
         signal.setitimer(signal.ITIMER_REAL, self.drain_seconds + GRACE_SECONDS)
         if self._token is not None and self._stop is not None:
@@ -142,7 +142,7 @@ class Stopping:
 
 
 def has_terminal() -> bool:
-    """Whether this process belongs to a terminal, whose end is this server's."""
+    """Whether this process has a controlling terminal, with which the server ends."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:
@@ -151,10 +151,10 @@ def has_terminal() -> bool:
 
 
 def _stay(_number: int, _frame: FrameType | None) -> None:
-    """SIGHUP has daemons read their configuration again; this one has nothing to read again,
-    and the default, to die at once, is not what anybody means.
+    """Ignore SIGHUP, which tells daemons to reload their configuration. This server reloads
+    nothing, and the default action, to die at once, is not what anybody wants.
     """
-    log.warning("SIGHUP: nothing is read again while this server runs; it goes on")
+    log.warning("SIGHUP ignored: this server reloads nothing while it runs")
 
 
 async def _serve(settings: Settings, stopping: Stopping, serve: Serve) -> None:
@@ -170,18 +170,18 @@ async def _limit_drain(stop: trio.Event, seconds: float, scope: trio.CancelScope
     await stop.wait()
     log.info("stopping")
     await trio.sleep(seconds)
-    log.warning("not drained within %g s: connections are cut", seconds)
+    log.warning("not drained within %g s: closing the remaining connections", seconds)
     scope.cancel()
 
 
 def _ready(settings: Settings, report: ReadyReport) -> None:
-    # what was made so far stays: the collector need not look at it again and again
+    # objects made so far stay alive: the collector need not scan them again
     gc.collect()
     gc.freeze()
     for name, where in report.listeners.items():
         log.info("%s listens on %s", name, where)
     introduction.say_who_may_connect(report.listeners)
-    # before the last line: who reads that may read the file
+    # before the last line: whoever sees that line may read the file
     if settings.listen.ready_file:
         write_ready_file(settings.listen.ready_file, report)
     log.info("ready")
@@ -195,7 +195,7 @@ def _tune() -> None:
 
 
 def _with_room(settings: Settings) -> Settings:
-    """Of connections, as many as this process may have open files for."""
+    """The settings, with as many connections as the limit of open files allows."""
     files = raise_limit()
     load_all_if(files)
     room = connections_within(files, settings.limits.connections)
@@ -203,7 +203,7 @@ def _with_room(settings: Settings) -> Settings:
 
 
 def _operators_fault(error: BaseException) -> OperatorError | None:
-    """The operator's trouble inside whatever nurseries wrapped around it."""
+    """The operator error inside the groups that nurseries wrapped around it, if any."""
     if isinstance(error, OperatorError):
         return error
     if isinstance(error, BaseExceptionGroup):

@@ -1,1 +1,1 @@
-"""Where clients come in: listening sockets, and the certificates of those with TLS."""
+"""The doors: listening sockets, and certificates for those with TLS."""

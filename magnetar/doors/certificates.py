@@ -1,4 +1,4 @@
-"""From the files that `[tls]` names to TLS contexts, with a sentence for each thing amiss."""
+"""TLS contexts from the files that `[tls]` names, with a sentence for each error."""
 
 import ssl
 from collections.abc import Iterable, Mapping
@@ -14,12 +14,12 @@ VERIFY: Final[Mapping[ClientAuth, ssl.VerifyMode]] = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-"""Where there is a `client_ca`."""
+"""How each value verifies client certificates, if there is a `client_ca`."""
 
 
 def server_contexts(plans: Iterable[DoorPlan], tls: Tls) -> dict[str, ssl.SSLContext]:
-    """By the name of the door; none without a certificate. Doors differ in what they ask of their
-    clients, and agree on all else.
+    """TLS contexts by the name of the door; none without a certificate. Doors differ only in how
+    they verify client certificates.
     """
     if not tls.certificate:
         return {}
@@ -36,13 +36,13 @@ def _context(tls: Tls, verify: ssl.VerifyMode) -> ssl.SSLContext:
 
     def no_passphrase() -> str:
         """Called by OpenSSL, which would otherwise prompt at the terminal."""
-        raise OperatorError(f"{tls.key or tls.certificate} is locked with a passphrase; unlock it")
+        raise OperatorError(f"{tls.key or tls.certificate} has a passphrase; remove it")
 
     try:
         context.load_cert_chain(tls.certificate, tls.key or None, no_passphrase)
     except ssl.SSLError as error:
         raise OperatorError(
-            f"tls.certificate {tls.certificate} and its key do not fit or are no PEM files: "
+            f"tls.certificate {tls.certificate} and its key do not match or are not PEM files: "
             f"{error.reason or error}"
         ) from None
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The listening sockets, opened before anything else is built: a busy port is reported at once.
+"""The listening sockets, opened before anything else, so that a busy port is reported at once.
 
 Invariant: either all doors are open or none is.
 """
@@ -21,18 +21,18 @@ LISTEN_BACKLOG: Final = 1024
 
 
 class DoorPlan(NamedTuple):
-    """A door that is to be opened, and the settings that decide about it."""
+    """A door to open, and the settings that it depends on."""
 
     name: str
     port: Callable[[Listen], int]
     client_auth: Callable[[Tls], ClientAuth] | None = None
-    """Of a door for TLS, which is opened if there is a certificate."""
+    """Set for a TLS door, which is opened only if there is a certificate."""
 
 
 def open_doors(
     plans: Iterable[DoorPlan], settings: Settings, contexts: Mapping[str, ssl.SSLContext]
 ) -> dict[str, Door]:
-    """Bound, listening, non-blocking sockets by name: the plain ones, and those with a context."""
+    """Bound, listening, non-blocking sockets by name: plain doors, and TLS doors with a context."""
     listen = settings.listen
     doors = {}
     with ExitStack() as opened:
@@ -56,13 +56,13 @@ def address(sock: socket.socket) -> str:
 
 
 def on_loopback(sock: socket.socket) -> bool:
-    """Whether only this machine reaches it."""
+    """Whether only this machine can reach the socket."""
     return ip_address(sock.getsockname()[0].partition("%")[0]).is_loopback
 
 
 def host_names(listen: Listen, door: socket.socket) -> HostNames:
-    """The host names that HTTP requests may have. Beyond loopback that is any name without a dot as
-    well: what the network of a container or of a pod calls it, it does not know itself.
+    """The host names that HTTP requests may use. Beyond loopback they include any name without a
+    dot, because a container or pod does not know the name that its network gives it.
     """
     own = (listen.host, listen.advertised_host, socket.gethostname())
     names = (*filter(None, own), *listen.http_allowed_hosts)
@@ -73,7 +73,7 @@ def _open(name: str, host: str, port: int) -> socket.socket:
     family, where = _resolve(host, port)
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # a server that comes back at once must get its port although old connections linger
+        # a server that restarts at once must get its port although old connections linger
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setblocking(False)
         sock.bind(where)
@@ -90,8 +90,8 @@ def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
         )
     except (socket.gaierror, UnicodeError):
-        raise OperatorError(f"listen.host: {host!r} is no address of this machine") from None
-    # `localhost` may mean both; clients that know only the old one outnumber the others
+        raise OperatorError(f"listen.host: {host!r} is not an address of this machine") from None
+    # `localhost` may be both; clients that know only IPv4 outnumber those that know only IPv6
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     family, _, _, _, where = found[0]
     return family, where  # type: ignore[return-value]  # an address of either family begins so
@@ -105,5 +105,5 @@ def _sentence(name: str, host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{failed}: this machine does not have that address"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"{failed}: not permitted; ports below 1024 need a privilege, choose another {flag}"
+        return f"{failed}: not permitted; ports below 1024 need a privilege, choose one with {flag}"
     return f"{failed}: {error.strerror}"

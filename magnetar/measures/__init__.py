@@ -1,1 +1,1 @@
-"""What this process and its parts count, for `/metrics`."""
+"""Metrics of the process, the link and the storage tier, for `/metrics`."""

@@ -1,4 +1,4 @@
-"""What the link and the storage tier count, as families of metrics: HTTP knows neither of them."""
+"""Counts of the link and the storage tier as metric families, since HTTP knows neither of them."""
 
 from magnetar.bookie.server.statistics import BookieStatistics, Histogram
 from magnetar.core.link.loop import LinkStatistics
@@ -7,7 +7,7 @@ from magnetar.wire.http.metrics.exposition import Family, counter, gauge, histog
 
 
 def families(link: LinkStatistics, store: BookieStatistics) -> list[Family]:
-    """Everything that is not about topics."""
+    """All metrics that are not about topics."""
     return [*process.families(), *_of_link(link), *_of_journal(store), *_of_shelves(store)]
 
 
@@ -22,7 +22,7 @@ def _of_link(link: LinkStatistics) -> list[Family]:
         ),
         counter("magnetar_connections_refused_total", "Connections over a limit", link.refused),
         counter("magnetar_received_bytes_total", "Bytes received", link.bytes_received),
-        counter("magnetar_loop_sweeps_total", "Turns of the loop with news", link.sweeps),
+        counter("magnetar_loop_sweeps_total", "Sweeps of the loop that had work", link.sweeps),
         gauge(
             "magnetar_loop_pause_seconds_max",
             "The longest sweep of the link over its connections since the start",
@@ -35,19 +35,19 @@ def _of_journal(store: BookieStatistics) -> list[Family]:
     return [
         _seconds(
             "bookie_journal_JOURNAL_SYNC_seconds",
-            "A group written and synced",
+            "Time to write and sync a commit group",
             store.journal_sync_seconds,
         ),
         counter("bookie_journal_JOURNAL_WRITE_BYTES", "Bytes written", store.journal_bytes),
-        counter("magnetar_journal_groups_total", "Groups written", store.journal_groups),
+        counter("magnetar_journal_groups_total", "Commit groups written", store.journal_groups),
         gauge("magnetar_journal_queue_bytes", "Waiting for a sync", store.journal_queue_bytes),
-        gauge("magnetar_journal_direct", "1 if written past the cache", store.journal_direct),
+        gauge("magnetar_journal_direct", "1 if writes bypass the page cache", store.journal_direct),
     ]
 
 
 def _of_shelves(store: BookieStatistics) -> list[Family]:
     return [
-        gauge("bookie_SERVER_STATUS", "1 while writes are taken", store.writable),
+        gauge("bookie_SERVER_STATUS", "1 while writes are accepted", store.writable),
         counter("bookie_WRITE_BYTES", "Bytes of entries added", store.bytes_added),
         counter("bookie_READ_BYTES", "Bytes of entries read", store.bytes_read),
         counter("bookkeeper_server_ADD_ENTRY_count", "Entries added", store.entries_added),
@@ -55,30 +55,36 @@ def _of_shelves(store: BookieStatistics) -> list[Family]:
         gauge("magnetar_storage_congested", "1 while writers have to wait", store.congested),
         *_of_reads(store),
         gauge("magnetar_write_cache_bytes", "Not in an entry log yet", store.write_cache_bytes),
-        gauge("magnetar_read_cache_bytes", "Read and kept", store.read_cache_bytes),
-        _seconds("magnetar_checkpoint_seconds", "A checkpoint", store.checkpoint_seconds),
+        gauge("magnetar_read_cache_bytes", "Bytes in the read cache", store.read_cache_bytes),
+        _seconds("magnetar_checkpoint_seconds", "Time of a checkpoint", store.checkpoint_seconds),
         gauge("magnetar_entry_logs", "Entry logs", store.entry_logs),
-        gauge("magnetar_entry_log_bytes", "Bytes in them", store.entry_log_bytes),
-        gauge("magnetar_entry_log_live_bytes", "Not deleted", store.entry_log_live_bytes),
-        counter("magnetar_entry_logs_deleted_total", "Gone", store.entry_logs_unlinked),
+        gauge("magnetar_entry_log_bytes", "Bytes in entry logs", store.entry_log_bytes),
+        gauge("magnetar_entry_log_live_bytes", "Those not deleted", store.entry_log_live_bytes),
+        counter("magnetar_entry_logs_deleted_total", "Logs deleted", store.entry_logs_unlinked),
         counter("magnetar_compacted_bytes_total", "Copied to newer logs", store.bytes_compacted),
-        counter("magnetar_scrubbed_bytes_total", "Looked through for rot", store.scrubbed_bytes),
-        counter("magnetar_rotten_ranges_total", "Of entries, found so", store.damaged_ranges),
+        counter("magnetar_scrubbed_bytes_total", "Bytes checked for rot", store.scrubbed_bytes),
+        counter("magnetar_rotten_ranges_total", "Rotten ranges found", store.damaged_ranges),
         counter("magnetar_rotten_entries_total", "Entries in those", store.damaged_entries),
         counter("magnetar_ledgers_deleted_total", "Ledgers deleted", store.ledgers_deleted),
-        gauge("magnetar_disk_used_ratio", "Part of the disk that is used", store.disk_used_part),
-        gauge("magnetar_disk_free_bytes", "What is left of it", store.disk_free_bytes),
+        gauge("magnetar_disk_used_ratio", "Used fraction of the disk", store.disk_used_part),
+        gauge("magnetar_disk_free_bytes", "Free bytes of the disk", store.disk_free_bytes),
     ]
 
 
 def _of_reads(store: BookieStatistics) -> list[Family]:
-    """Where entries were found that were read."""
+    """Reads of entries, by where the entries were found."""
     return [
         counter(
-            "magnetar_reads_write_cache_total", "Still in memory", store.reads_from_write_cache
+            "magnetar_reads_write_cache_total",
+            "Entries read from the write cache",
+            store.reads_from_write_cache,
         ),
-        counter("magnetar_reads_read_cache_total", "Read ahead", store.reads_from_read_cache),
-        counter("magnetar_reads_disk_total", "In an entry log", store.reads_from_disk),
+        counter(
+            "magnetar_reads_read_cache_total",
+            "Entries read from the read cache",
+            store.reads_from_read_cache,
+        ),
+        counter("magnetar_reads_disk_total", "Read from an entry log", store.reads_from_disk),
     ]
 
 

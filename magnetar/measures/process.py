@@ -1,7 +1,7 @@
-"""What the system says of this process: the `process_*` figures that every dashboard has.
+"""The system's figures for this process: the `process_*` metrics that every dashboard has.
 
-Names and meaning are those of Prometheus' client libraries. Read when asked for, from `/proc`;
-where there is none (macOS), what `getrusage` knows.
+Names and meaning are those of Prometheus' client libraries. They are read on demand from `/proc`;
+without `/proc` (macOS), from `getrusage`.
 """
 
 import os
@@ -15,11 +15,11 @@ from magnetar.wire.http.metrics.exposition import Family, counter, gauge
 
 PROC: Final = Path("/proc")
 STARTED: Final = time.time()
-"""This module is imported by the start."""
+"""When the process started: the start imports this module."""
 
 
 def families() -> list[Family]:
-    """All that is known here."""
+    """All figures that this system provides."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return [
@@ -27,7 +27,7 @@ def families() -> list[Family]:
             "process_cpu_seconds_total", "User and system time", usage.ru_utime + usage.ru_stime
         ),
         gauge("process_start_time_seconds", "Seconds since 1970", STARTED),
-        gauge("process_max_fds", "Files it may open", files),
+        gauge("process_max_fds", "Limit of open files", files),
         *(_of_proc() if PROC.is_dir() else _of_usage(usage)),
     ]
 
@@ -38,11 +38,11 @@ def _of_proc() -> list[Family]:
     return [
         gauge("process_virtual_memory_bytes", "Address space", int(pages[0]) * size),
         gauge("process_resident_memory_bytes", "Memory in use", int(pages[1]) * size),
-        gauge("process_open_fds", "Files that are open", len(os.listdir(PROC / "self/fd"))),
+        gauge("process_open_fds", "Open files", len(os.listdir(PROC / "self/fd"))),
     ]
 
 
 def _of_usage(usage: resource.struct_rusage) -> list[Family]:
-    """The most it ever was, which is all that is known: bytes there, kibibytes elsewhere."""
+    """The peak memory, which is all that `getrusage` knows: bytes on macOS, else kibibytes."""
     unit = 1 if sys.platform == "darwin" else 1024
-    return [gauge("process_resident_memory_bytes", "The most so far", usage.ru_maxrss * unit)]
+    return [gauge("process_resident_memory_bytes", "Peak so far", usage.ru_maxrss * unit)]

@@ -173,7 +173,7 @@ def test_the_first_lines_say_what_runs_with_what(standalone: Start, tmp_path: Pa
     assert "codec compiled" in lines[0] or "pure (" in lines[0]
     assert lines[1].endswith(f"configuration: {config}")
     assert f"data: {tmp_path / 'data'}, messages are synced" in lines[2]
-    assert lines[-2].endswith("only this machine may connect, and everybody on it")
+    assert lines[-2].endswith("only clients on this machine can connect, without authentication")
 
 
 def test_a_server_that_all_may_reach_warns(standalone: Start) -> None:
@@ -190,7 +190,7 @@ def test_without_a_terminal_a_hangup_changes_nothing(tmp_path: Path) -> None:
     try:
         wait_for(process, " ready")
         process.send_signal(signal.SIGHUP)
-        wait_for(process, "it goes on")
+        wait_for(process, "reloads nothing while it runs")
         process.terminate()
         wait_for(process, " stopped")
         assert process.wait() == 0
@@ -278,7 +278,7 @@ def test_a_drain_has_an_end(start: Start, tmp_path: Path) -> None:
     process = start("-c", HANGING, "never_drains", tmp_path / "data")
     wait_for(process, " ready")
     process.terminate()
-    wait_for(process, "not drained within 0.1 s: connections are cut")
+    wait_for(process, "not drained within 0.1 s: closing the remaining connections")
     assert process.wait() == 0
 
 

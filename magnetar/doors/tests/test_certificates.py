@@ -80,16 +80,16 @@ def test_a_locked_key(certificate: Pair, tmp_path: Path) -> None:
             serialization.BestAvailableEncryption(b"secret"),
         )
     )
-    with pytest.raises(OperatorError, match=r"locked\.pem is locked with a passphrase; unlock it"):
+    with pytest.raises(OperatorError, match=r"locked\.pem has a passphrase; remove it"):
         _context(certificate[0], locked)
 
 
 def test_files_that_are_something_else(certificate: Pair, tmp_path: Path) -> None:
     text = tmp_path / "text.pem"
     text.write_text("hello")
-    with pytest.raises(OperatorError, match="do not fit or are no PEM files"):
+    with pytest.raises(OperatorError, match="do not match or are not PEM files"):
         _context(text, certificate[1])
-    with pytest.raises(OperatorError, match="do not fit or are no PEM files"):
+    with pytest.raises(OperatorError, match="do not match or are not PEM files"):
         _context(certificate[0])  # the key is not in this file
     with pytest.raises(OperatorError, match="holds no certificates"):
         _context(*certificate, text)

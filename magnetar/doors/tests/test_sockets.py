@@ -87,12 +87,12 @@ def test_somebody_elses_address() -> None:
         (
             errno.EACCES,
             "http",
-            "not permitted; ports below 1024 need a privilege, choose another --http-port",
+            "not permitted; ports below 1024 need a privilege, choose one with --http-port",
         ),
         (
             errno.EPERM,
             "pulsar_tls",
-            "not permitted; ports below 1024 need a privilege, choose another --pulsar-tls-port",
+            "not permitted; ports below 1024 need a privilege, choose one with --pulsar-tls-port",
         ),
         (errno.ENOBUFS, "https", os.strerror(errno.ENOBUFS)),
     ],
@@ -104,7 +104,7 @@ def test_what_this_machine_may_refuse(number: int, name: str, sentence: str) -> 
 
 @pytest.mark.parametrize("host", ["no such host", "x" * 300])
 def test_no_address_at_all(host: str) -> None:
-    with pytest.raises(OperatorError, match="is no address of this machine"):
+    with pytest.raises(OperatorError, match="is not an address of this machine"):
         open_doors(DOORS, _settings(host=host), NO_TLS)
 
 
