@@ -1,8 +1,8 @@
-"""The addresses that a client is given: those it can reach.
+"""The addresses given to a client: those that it can reach.
 
-A server that listens on all addresses of its machine, and has no name to tell (`advertised_host`),
-knows none that is right for everybody. A request has come by one that is right for its client: the
-host of the request, or else the address of ours that it came to. Pure.
+A server that listens on all addresses of its machine, and has no `advertised_host`, has no single
+address that suits every client. But each request reveals one that suits its client: the host of
+the request, or else the local address at which it arrived. Pure.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _URLS: Final = (
     *("kafka_address", "kafka_address_tls"),
 )
 _ALL: Final = re.compile(r"(://|^)(?:0\.0\.0\.0|\[::\])(:[0-9]+)$")
-"""In a URL, the host that means all addresses."""
+"""A URL whose host means all addresses."""
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::[0-9]{0,5})?", re.I)
-"""In a request: a name or an address, and perhaps a port, which is that of HTTP."""
+"""A request's host: a name or an address, optionally with a port, which is that of HTTP."""
 
 
 def as_reached(options: HttpOptions, request: Request) -> HttpOptions:
@@ -39,7 +39,7 @@ def as_reached(options: HttpOptions, request: Request) -> HttpOptions:
 
 
 def _hosts(request: Request) -> Iterator[str]:
-    """By what the client may have come, best first."""
+    """Hosts at which the client may have reached the server, best first."""
     named = _HOST.fullmatch(request.headers.get("host", ""))
     if named:
         yield from _sensible(named[1])
@@ -49,7 +49,7 @@ def _hosts(request: Request) -> Iterator[str]:
 
 
 def _sensible(host: str) -> Iterator[str]:
-    """A host that others may be sent to; nothing if it is none."""
+    """The host, if clients can be sent to it; otherwise nothing."""
     found = next(_address(host.strip("[]")), None)
     if found is None and not host.startswith("["):
         yield host
@@ -58,7 +58,7 @@ def _sensible(host: str) -> Iterator[str]:
 
 
 def _address(text: str) -> Iterator[str]:
-    """As it stands in a URL; nothing if it is none."""
+    """The address as written in a URL; nothing if the text is not an address."""
     try:
         address = ip_address(text)
     except ValueError:

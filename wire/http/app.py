@@ -1,16 +1,16 @@
-"""HTTP's door: waits, almost weightless, until somebody knocks.
+"""The entry point of HTTP: waits for the first connection, then loads the web stack.
 
 The web stack (Starlette, Hypercorn, h11, h2) costs 0.12 to 0.18 s and 7 MB to import, which is
-half of what this server may take to start and much of what it may weigh while it idles; and many
-servers are never asked anything over HTTP. So the sockets listen from the start, and this module
-imports nothing of it: it waits until one of them has a connection, which meanwhile stands in the
-kernel's queue, then imports the stack in a thread and serves.
+half of the server's budget for its start and much of its idle memory; and many
+servers never get an HTTP request. So the sockets listen from the start, but this module
+imports none of the stack: it waits until a connection is in the kernel's queue of one of them,
+then imports the stack in a thread and serves.
 
 Why in a thread: importing, and compiling some hundred routes, is one long computation. On the loop
-it stops everybody for 120 ms; in a thread it gives the loop its turn every switch interval (0.5 ms
-in the server) and the longest pause measured was 4 ms, for 0.08 s more until the first answer.
+it blocks everything for 120 ms; in a thread it yields to the loop every switch interval (0.5 ms
+in the server). The longest pause measured was 4 ms, and the first answer takes 0.08 s longer.
 
-Invariant: nothing imported here imports Starlette or Hypercorn (a test asks a fresh interpreter).
+Invariant: nothing imported here imports Starlette or Hypercorn (a test checks a fresh interpreter).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ LATE: Final = (
 
 
 async def serve_http(front: HttpFront, doors: Sequence[Door], lend: Lend) -> None:
-    """Serve on bound, listening sockets until cancelled. Clients may connect before this runs:
-    they wait.
+    """Serve on bound, listening sockets until cancelled. Clients that connect before this runs
+    wait.
     """
     await _first_connection([door.socket for door in doors])
     log.info("the first HTTP connection: loading the web server")
@@ -52,8 +52,8 @@ async def serve_http(front: HttpFront, doors: Sequence[Door], lend: Lend) -> Non
 
 
 async def _loaded(front: HttpFront, lend: Lend) -> Server:
-    """The web server. Where no file can be opened to load it from, not even with those that were
-    held in reserve, new connections wait in the kernel's queue.
+    """The web server. While its files cannot be opened, not even with the descriptors held in
+    reserve, new connections wait in the kernel's queue.
     """
     response = False
     while True:
@@ -64,7 +64,7 @@ async def _loaded(front: HttpFront, lend: Lend) -> Server:
             if error.errno not in EXHAUSTED:
                 raise
             if not response:
-                log.warning("cannot load the web server, and tries again every second: %s", error)
+                log.warning("cannot load the web server, trying again every second: %s", error)
             response = True
             await trio.sleep(RETRY_SECONDS)
 
@@ -73,7 +73,7 @@ def _load(front: HttpFront) -> Server:
     """In a thread: import the stack and build the application, compiling some hundred routes."""
     from magnetar.wire.http import stack
 
-    # what those import in their turn with the first request that needs it
+    # modules that the stack would import only with the first request that needs them
     for name in LATE:
         import_module(name)
 

@@ -1,13 +1,13 @@
-"""How many HTTP connections are served at a time, and what those beyond hear.
+"""The limit of HTTP connections served at a time, and the refusal of those beyond it.
 
-A connection too many is answered 503 and closed at once, so that its client (a monitor, a load
-balancer) knows what is the matter and is not left in a queue behind silent ones. It is not read
-from, so a refusal costs next to nothing; over TLS a word would cost a handshake, so there the
-connection is just closed, and so is everyone while very many are being refused.
+A connection beyond the limit gets a 503 and is closed at once, so that its client (a monitor, a
+load balancer) knows the reason and does not wait in a queue behind silent ones. The request is not
+read, so a refusal costs next to nothing. Over TLS an answer would cost a handshake, so there the
+connection is just closed; so are all connections while very many are being refused.
 
-Who runs the server reads of it in the log: of the first one at once, of more once in a while.
+The log reports the first refusal at once, and further ones at intervals.
 
-Invariant: at most so many connections are served, and at most so many are being refused.
+Invariant: the numbers of connections being served, and being refused, are limited.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ log = logging.getLogger(__name__)
 
 REASON: Final = "this server has as many HTTP connections as it may: try again"
 REFUSING_MAX: Final = 100
-"""Being refused at the same time."""
+"""Connections being refused at the same time."""
 REFUSAL_SECONDS: Final = 2.0
-"""For a client to take its refusal."""
+"""Time for a client to read its refusal."""
 REFUSAL_BYTES_MAX: Final = 64 * 1024
-"""Of what it has sent that are thrown away: closed over unread bytes, a socket takes the refusal
-back."""
+"""How much of a request is read and discarded: closing a socket with unread bytes resets the
+connection, and the client may lose the refusal."""
 
 LOG_SECONDS: Final = 10.0
-"""Between two lines of the log about it."""
+"""Time between two log lines about refusals."""
 
 _BODY: Final = msgspec.json.encode({"reason": REASON})
 REFUSAL: Final = (
@@ -42,22 +42,22 @@ REFUSAL: Final = (
 
 
 class ConnectionLimit:
-    """For so many connections. See the module's docstring."""
+    """A limit of `count_max` connections. See the module's docstring."""
 
     __slots__ = ("_count_max", "_logged", "_logged_at", "refused", "refusing", "served")
 
     def __init__(self, count_max: int = 1_000) -> None:
         self._count_max = count_max
         self.served = self.refusing = 0
-        """Just now."""
+        """Current numbers of connections."""
         self.refused = 0
-        """Since the start."""
+        """Connections refused since the start."""
         self._logged = 0
-        """Of them, when it was last logged."""
+        """The value of `refused` at the last log line."""
         self._logged_at = -inf
 
     async def admit(self, stream: Any, serve: Callable[[Any], Awaitable[None]]) -> None:
-        """Serve a connection if there is room for it; whatever happens it is closed in the end."""
+        """Serve a connection if there is room, else refuse it; in any case close it in the end."""
         if self.served < self._count_max:
             self.served += 1
             try:
@@ -80,7 +80,7 @@ class ConnectionLimit:
         if now - self._logged_at < LOG_SECONDS:
             return
         count, self._logged, self._logged_at = self.refused - self._logged, self.refused, now
-        text = "refused %d HTTP connections: there are %d, as many as there may be"
+        text = "refused %d HTTP connections: there are already %d, the maximum"
         log.warning(text, count, self._count_max)
 
 
@@ -93,4 +93,4 @@ async def _refuse(stream: trio.SocketStream) -> None:
             while left > 0 and (heard := await stream.receive_some(4096)):
                 left -= len(heard)
         except trio.BrokenResourceError:
-            pass  # it has gone by itself
+            pass  # the client has disconnected

@@ -1,8 +1,8 @@
-"""From our errors to HTTP's status codes.
+"""The HTTP status code of each of our errors.
 
-The table names every leaf of `core.errors` (a test sees to it). The codes are those that Pulsar's
-admin tools and client suites expect: 404 missing, 409 exists, 412 not in this state or not such a
-name, 405 not here at all. The body is always `{"reason": ...}`.
+The table names every leaf of `core.kernel.errors` (a test checks it). The codes are those that
+Pulsar's admin tools and client suites expect: 404 missing, 409 exists, 412 not possible in this
+state or an invalid name, 405 not supported. The body is always `{"reason": ...}`.
 """
 
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ STATUS: Final[Mapping[type[errors.BrokerError], int]] = {
     errors.Terminated: 412,
     errors.Unsupported: 405,
     errors.Unauthenticated: 401,
-    # a broker says 401 for both, and the C++ client looks for that number
+    # Apache's broker answers 401 for both, and the C++ client checks for that number
     errors.Unauthorized: 401,
     errors.IncompatibleSchema: 409,
     errors.NotReady: 503,
-    # Where the owner's address is known, a redirect (307) goes before this.
+    # If the owner's address is known, the answer is a redirect (307) instead.
     errors.NotOwned: 503,
     errors.NotCoordinator: 503,
     errors.Overloaded: 503,
@@ -50,7 +50,7 @@ STATUS: Final[Mapping[type[errors.BrokerError], int]] = {
 
 
 def status_of(error: errors.BrokerError) -> int:
-    """The status for an error of ours."""
+    """The status of an error: that of its nearest class in the table."""
     for kind in type(error).__mro__:
         if kind in STATUS:
             return STATUS[kind]

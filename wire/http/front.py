@@ -1,8 +1,8 @@
-"""The HTTP front: what all its connections share, and what an operator may turn. Light: it is
-imported at start-up, and the web stack with the first connection (`app.py`).
+"""The HTTP front: its options, and what all its connections share. Light: it is imported at
+start-up, and the web stack with the first connection (`app.py`).
 
-HTTP may not know the Pulsar wire, the link's life or the storage tier; what it must ask of them are
-the functions of `HttpOptions` and `HttpFront`.
+HTTP may not know the Pulsar wire, the link or the storage tier; what it needs from them
+comes as functions in `HttpOptions` and `HttpFront`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from magnetar.wire.http.server.guard import HostNames
 
 
 class MessageMetadata(Protocol):
-    """What a producer said about a message: the part that peeking shows."""
+    """A producer's metadata of a message: the part that peeking shows."""
 
     @property
     def producer_name(self) -> str: ...
@@ -74,7 +74,7 @@ class MessageMetadata(Protocol):
 
 
 class StoredMessage(Protocol):
-    """An entry taken apart; the payload as its producer compressed and encrypted it."""
+    """A parsed entry; its payload is still compressed and encrypted as the producer sent it."""
 
     @property
     def broker_timestamp(self) -> int | None: ...
@@ -87,56 +87,56 @@ class StoredMessage(Protocol):
 
 
 def always_ready() -> str | None:
-    """For servers whose storage cannot fail: tests."""
+    """Readiness of servers whose storage cannot fail: for tests."""
     return None
 
 
 def never_committed(_ledger: ManagedLedger, _cursor: Cursor) -> int | None:
-    """For servers without Kafka."""
+    """Committed offsets of servers without Kafka."""
     return None
 
 
 class HttpOptions(Struct, frozen=True):
-    """What an operator may turn, and what the composition root knows."""
+    """The operator's settings, and facts that the composition root knows."""
 
     version: str = "Magnetar"
     broker_url: str = ""
-    """Where Pulsar clients are sent: `pulsar://host:port`."""
+    """The address given to Pulsar clients: `pulsar://host:port`."""
     broker_url_tls: str = ""
     kafka_address: str = ""
-    """`host:port`, for people: Kafka's clients learn it by their own protocol."""
+    """`host:port`, for people: Kafka clients learn it through their own protocol."""
     kafka_address_tls: str = ""
     http_url: str = ""
     http_url_tls: str = ""
     hosts: HostNames = HostNames()
-    """Names by which requests may ask for this server, besides addresses and `localhost`."""
+    """Host names that requests may use, besides addresses and `localhost`."""
     connections_max: int = 1_000
-    """More are refused; idle ones leave after `idle_seconds`."""
+    """Connections beyond it are refused; idle ones are closed after `idle_seconds`."""
     idle_seconds: float = 75.0
-    """A connection is closed that has no further request for so long; for the first it has less."""
+    """How long a connection may wait for its next request; for its first it has less time."""
     body_bytes_max: int = 1024 * 1024
-    """A larger request is refused with 413."""
+    """A larger body is refused with 413."""
     message_bytes_max: int = 5 * 1024 * 1024
-    """What a producer may send: no topic may allow more."""
+    """The largest message that a producer may send; no topic may allow more."""
     memory_bytes_max: int = 16 * 1024 * 1024
-    """For the bodies of all requests together, and again for all answers: beyond it, 503."""
+    """Memory for the bodies of all requests, and as much for all answers; beyond it, 503."""
     configuration: Mapping[str, str] = {}
     """The settings in force, for admin tools to show."""
     readiness: Callable[[], str | None] = always_ready
-    """Why the server cannot take writes now; None while it can."""
+    """Returns why the server cannot accept writes now; None while it can."""
     read_entry: Callable[[bytes], StoredMessage] | None = None
-    """Takes a stored entry apart; without it messages are not shown."""
+    """Parses a stored entry; without it messages are not shown."""
     committed_offset: Callable[[ManagedLedger, Cursor], int | None] = never_committed
-    """Where a group of Kafka's goes on that has committed to a cursor."""
+    """The offset that a Kafka group has committed to a cursor, if any."""
 
     @property
     def broker_id(self) -> str:
-        """`host:port`, as brokers call each other."""
+        """`host:port`, the form in which brokers identify each other."""
         return (self.http_url or self.http_url_tls).partition("://")[2]
 
 
 class HttpFront:
-    """Everything a handler may use; a `Front` that accepts by itself."""
+    """Everything that handlers may use; a `Front` that accepts its own connections."""
 
     listeners: Sequence[Listener] = ()
 
@@ -152,21 +152,21 @@ class HttpFront:
         self.broker = broker
         self.options = options
         self.extra_metrics = extra_metrics
-        """Metrics of parts that HTTP does not know: the link, the storage tier."""
+        """Returns metrics of parts that HTTP does not know: the link, the storage tier."""
         self.health = health or HealthCheck()
-        """Shared by all who ask."""
+        """Shared by all requests."""
         self.room = ConnectionLimit(options.connections_max)
-        """How many are served, and refused."""
+        """Counts connections served and refused."""
         self.memory = Memory(options.memory_bytes_max)
-        """For bodies and answers."""
+        """The memory of bodies and answers."""
         self.pauses = Pauses(SystemClock())
-        """The same."""
+        """The longest pauses of the loop by requests."""
         self._doors = doors
         self._lend = lend
-        """Room for what is imported late."""
+        """Spare file descriptors for late imports."""
 
     async def open(self) -> None:
-        """Nothing is loaded before somebody connects."""
+        """Do nothing: the stack is loaded with the first connection."""
 
     async def run(self) -> None:
         await serve_http(self, self._doors, self._lend)

@@ -1,7 +1,7 @@
-"""Whether the process lives (`/healthz`), can take writes (`/readyz`), and does what it is for.
+"""Health checks: the process is alive (`/healthz`), accepts writes (`/readyz`), delivers messages.
 
-Orchestrators restart what does not live and send no work to what is not ready: a full disk is the
-second, so `/healthz` says nothing of storage. Both cost nothing. The third is Pulsar's own check,
+Orchestrators restart a process that is not alive and send no work to one that is not ready. A full
+disk is the second case, so `/healthz` ignores storage. Both cost nothing. The third is Pulsar's,
 `/admin/v2/brokers/health`: a message is stored and read back (`round_trip.py`).
 """
 
@@ -16,18 +16,18 @@ from magnetar.wire.http.routes import Table, plain_text, refusal
 
 
 async def healthz(_ask: AdminRequest) -> Response:
-    """That this is answered is the answer."""
+    """Always `ok`: any answer shows that the process is alive."""
     return plain_text("ok")
 
 
 async def readyz(request: AdminRequest) -> Response:
-    """503 with a reason while writes are refused."""
+    """`ok`; or 503 with a reason while writes are refused."""
     reason = request.options.readiness()
     return plain_text("ok") if reason is None else refusal(503, reason)
 
 
 async def health(request: AdminRequest) -> Response:
-    """500 with a reason unless a message comes back."""
+    """`ok` once a message came back from storage; otherwise 500 with a reason."""
     reason = request.options.readiness() or await request.front.health.trouble(request.broker)
     return plain_text("ok") if reason is None else refusal(500, reason)
 

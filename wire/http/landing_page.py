@@ -1,7 +1,7 @@
-"""`/`: a page for people who open the server in a browser, and the same as JSON for all others.
+"""`/`: a page for people who open the server in a browser, and the same as JSON for other clients.
 
-What it tells everybody who can connect is what they could find out by connecting: no names of
-topics, no figures. The page loads nothing from anywhere.
+It shows only what anybody who can connect could find out anyway: no topic names, no figures. The
+page loads nothing else.
 """
 
 from __future__ import annotations

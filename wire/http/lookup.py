@@ -1,6 +1,6 @@
-"""HTTP lookup: which broker serves a topic: this one, or else the question is redirected.
+"""HTTP lookup: the address of this broker if it serves a topic, else a redirect to the owner.
 
-The C++ client insists on `brokerUrlTls`, if empty; Java takes whichever fits its own scheme.
+The C++ client requires `brokerUrlTls`, even if empty; Java takes the URL that fits its own scheme.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, plain_text
 
 BUNDLE: Final = "0x00000000_0xffffffff"
-"""A namespace is not cut: all its topics are in one bundle."""
+"""Namespaces are not split: all topics of a namespace are in this bundle."""
 
 
 async def lookup(request: AdminRequest) -> dict[str, str]:
-    """Where to connect for a topic, whether or not it exists yet."""
+    """The addresses to connect to for a topic, whether or not it exists yet."""
     await _check(request)
     listener = request.text("listenerName")
     if listener:
@@ -36,13 +36,13 @@ async def lookup(request: AdminRequest) -> dict[str, str]:
 
 
 async def bundle(request: AdminRequest) -> Response:
-    """Which part of the namespace's hash space a topic falls into."""
+    """The bundle of a topic: its range of the namespace's hash space."""
     await _check(request)
     return plain_text(BUNDLE)
 
 
 def check_bundle(request: AdminRequest) -> None:
-    """404 unless it is the one that there is."""
+    """Raise 404 unless the request names the only bundle."""
     if request.part("bundle") != BUNDLE:
         raise HTTPException(404, f"there is no bundle {request.part('bundle')[:40]}, only {BUNDLE}")
 

@@ -1,12 +1,12 @@
-"""What HTTP may hold in memory for all its clients together: bodies that come, answers that leave.
+"""The memory limit of all HTTP clients together: for request bodies and for answers.
 
-HTTP is for administration: its bodies and most answers are small, and small ones are free. Larger
-ones have room while there is some; the next is answered 503, and may try again. So clients that
-stop in the middle of a body, or do not read their answers, take a bounded part of the server's
-memory and none from those who ask for little.
+HTTP is for administration: its bodies and most answers are small, and small ones are not counted.
+Larger ones are admitted while there is room; after that a request gets 503 and may try again. So
+clients that stop in the middle of a body, or do not read their answers, take a bounded part of the
+server's memory, and small requests are always served.
 
-Invariant: `bodies` and `answers` are the sums of what is counted just now; beyond the limit there
-is at most one, the only one of its kind.
+Invariant: `bodies` and `answers` are the sums of what is currently counted; only a body or answer
+that is alone in its pool may exceed the limit.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import Final
 
 FREE_BYTES: Final = 16 * 1024
-"""Of each body and each answer."""
+"""Bytes of each body and each answer that are not counted."""
 NO_ROOM: Final = "this server has no memory for so much at the moment: try again"
 
 
 class Pool:
-    """Room for so many bytes; for a larger one, too, while there is no other."""
+    """Room for `bytes_max` bytes; a single larger item fits if it is alone."""
 
     __slots__ = ("_bytes_max", "used")
 
@@ -28,7 +28,7 @@ class Pool:
         self.used = 0
 
     def take(self, more: int, had: int = 0) -> bool:
-        """Whether somebody who has so much already may have so much more; then it counts."""
+        """Take `more` bytes for an item that has `had` already; returns whether they fit."""
         if self.used + more > self._bytes_max and self.used > had:
             return False
         self.used += more

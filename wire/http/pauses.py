@@ -1,10 +1,10 @@
-"""How long the requests of HTTP kept the one loop to themselves, at the longest.
+"""The longest time that a step of an HTTP request blocked the loop.
 
-Whatever answers a request and computes without a break holds up everybody, producers and consumers
-among them. The link measures its own sweeps; here every step of a request is measured, from where
-the loop resumes it to where it lets go again.
+A request that computes without a break delays everybody, producers and consumers
+included. The link measures its own sweeps; this module measures every step of a request, from the
+moment the loop resumes it until it yields.
 
-Not measured: what the web server below does by itself (taking a request apart, sending).
+Not measured: the web server's own work (parsing a request, sending).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Pauses:
             try:
                 sent = yield requested
                 step = steps.send
-            except BaseException as error:  # noqa: BLE001  # it is the coroutine's to hear
+            except BaseException as error:  # noqa: BLE001  # passed on to the coroutine
                 step, sent = steps.throw, error
 
     async def pieces(self, pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
-        """What an async generator gives, each step on the way to it measured."""
+        """The items of an async generator; measures each of its steps."""
         while True:
             try:
                 piece = await self.of(_next(pieces))

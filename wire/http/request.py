@@ -1,7 +1,7 @@
 """One request as handlers see it: names from its path, flags from its query, a body within limits.
 
-Paths are matched while they are still URL-encoded, and decoded piece by piece here, so that a slash
-within a subscription's name is no separator.
+Paths are matched while still URL-encoded, and decoded here piece by piece, so that a slash
+in a subscription's name is not a separator.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from magnetar.wire.http.memory import FREE_BYTES, NO_ROOM
 Kind = TypeVar("Kind")
 
 DEPTH_MAX: Final = 64
-"""Objects and lists within each other, in a body."""
+"""Nesting of objects and lists in a body."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}|9223372036854775807", re.ASCII)  # the last is Java's "latest"
 BODY_SECONDS_MAX: Final = 20.0
-"""For all of a body to come: 408 beyond."""
+"""Time for a complete body to arrive; after that, 408."""
 DISCONNECTED: Final = 499
-"""Nobody will see it: the client has gone before its request was whole."""
+"""Status for a client that disconnected before its request was complete; nobody sees it."""
 
 
 class AdminRequest:
@@ -45,7 +45,7 @@ class AdminRequest:
         self.request = request
         self._body: bytes | None = None
         self._taken = 0
-        """Of the memory that is for bodies."""
+        """Bytes taken from the memory for bodies."""
 
     @property
     def broker(self) -> Broker:
@@ -53,7 +53,7 @@ class AdminRequest:
 
     @property
     def options(self) -> HttpOptions:
-        """With the addresses that the client can reach."""
+        """The front's options, with addresses that the client can reach."""
         return as_reached(self.front.options, self.request)
 
     # -- the path -----------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class AdminRequest:
 
     @property
     def domain(self) -> str:
-        """`persistent` or `non-persistent`: where the routes of topics are mounted."""
+        """`persistent` or `non-persistent`, from the path at which the routes are mounted."""
         return str(self.request.scope["root_path"].rpartition("/")[2])
 
     @property
@@ -80,7 +80,7 @@ class AdminRequest:
         return TopicName.parse(f"{self.domain}://{namespace}/{local}")
 
     async def partitioned(self) -> bool:
-        """Whether the topic is one with partitions, as a whole."""
+        """Whether the name is that of a partitioned topic, not of one of its partitions."""
         name = self.topic
         return not name.partitioned and bool(await self.broker.catalog.partitions(name))
 
@@ -94,7 +94,7 @@ class AdminRequest:
         return _number(key, self.part(key))
 
     def path_count(self, key: str) -> int:
-        """A number that is not negative; 412 for one that is."""
+        """A number from the path; 412 if it is negative."""
         number = self.path_number(key)
         if number < 0:
             raise HTTPException(412, f"{key} must be 0 or more")
@@ -103,7 +103,7 @@ class AdminRequest:
     # -- the query ----------------------------------------------------------------------------
 
     def check_query(self) -> None:
-        """Starlette would put question marks in silence."""
+        """Refuse a query that is not UTF-8, in which Starlette would silently replace bytes."""
         try:
             unquote_to_bytes(self.request.scope["query_string"]).decode()
         except UnicodeDecodeError as error:
@@ -117,7 +117,7 @@ class AdminRequest:
         return found[-1] if found else default
 
     def texts(self, key: str) -> list[str]:
-        """All values: a key may come several times."""
+        """All values of a key, which may occur several times."""
         return self.request.query_params.getlist(key)
 
     def number(self, key: str, default: int) -> int:
@@ -127,14 +127,14 @@ class AdminRequest:
     # -- the body -----------------------------------------------------------------------------
 
     async def body(self) -> bytes:
-        """All of it, or nothing is kept: 413 beyond the limit, 408 if it takes too long."""
+        """The complete body; 413 beyond the limit, 408 if it takes too long."""
         if self._body is None:
             try:
                 with trio.fail_after(BODY_SECONDS_MAX):
                     self._body = await self._received()
             except trio.TooSlowError as error:
                 seconds = f"{BODY_SECONDS_MAX:.0f} seconds"
-                raise HTTPException(408, f"a body must be here within {seconds}") from error
+                raise HTTPException(408, f"the body must arrive within {seconds}") from error
         return self._body
 
     async def _received(self) -> bytes:
@@ -153,15 +153,15 @@ class AdminRequest:
                     parts.append(part)
             return b"".join(parts)
         except ClientDisconnect as error:
-            raise HTTPException(DISCONNECTED, "the client has gone") from error
+            raise HTTPException(DISCONNECTED, "the client has disconnected") from error
 
     def over(self) -> None:
-        """It is answered: nothing of it is needed any more."""
+        """Release the body's memory, once the request is answered."""
         self.front.memory.bodies.give_back(self._taken)
         self._taken = 0
 
     async def words(self) -> str:
-        """The body as the text it is."""
+        """The body as text."""
         try:
             return (await self.body()).decode()
         except UnicodeDecodeError as error:
@@ -175,7 +175,7 @@ class AdminRequest:
         return decode(body, kind)
 
     async def value(self, kind: Any) -> Any:
-        """The body as a plain value of that kind; None when absent, empty or `null`."""
+        """The body as a plain value of type `kind`; None when absent, empty or `null`."""
         body = (await self.body()).strip()
         if not body or body == b"null":
             return None
@@ -183,18 +183,18 @@ class AdminRequest:
 
 
 def plain(body: bytes, kind: Any) -> Any:
-    """JSON as lenient as Jackson reads it: numbers and truth values may come as strings."""
+    """Read JSON as leniently as Jackson: numbers and booleans may come as strings."""
     try:
         return msgspec.convert(parsed(body), kind, strict=False)
     except msgspec.MsgspecError as error:
-        raise Invalid(f"the body makes no sense: {error}") from error
+        raise Invalid(f"the body is invalid: {error}") from error
 
 
 def parsed(body: bytes) -> Any:
-    """Any JSON that can be kept: it is read again, elsewhere and by others."""
+    """The body as JSON; `Invalid` for values that cannot be stored and read again."""
     try:
         value = msgspec.json.decode(body)
-    except UnicodeDecodeError as error:  # msgspec looks at text only when somebody wants it
+    except UnicodeDecodeError as error:  # msgspec decodes strings late, outside DecodeError
         raise Invalid("the body is not JSON: it is not UTF-8") from error
     except msgspec.DecodeError as error:
         raise Invalid(f"the body is not JSON: {error}") from error

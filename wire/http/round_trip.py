@@ -1,15 +1,14 @@
-"""The health check: a message goes to storage and comes back to a reader, or the check says why
-not.
+"""The health check: sends a message to storage and back to a reader, or reports why it failed.
 
-It takes the way of every message: a topic of its own is loaded, the message is published, synced,
-dispatched to a reader, and read again from the ledger it was written to. The topic is a system
-topic, so that no listing shows it, and goes when there was no check for a while.
+The message takes the usual path: the check loads its own topic, publishes and syncs the message,
+dispatches it to a reader, and reads it again from its ledger. The topic is a system topic, so no
+listing shows it, and it is deleted when there has been no check for a while.
 
-It runs in the broker's nursery and not in the request's, since what hangs in storage cannot be
-called off; a request waits a limited time for it.
+The check runs in the broker's nursery and not in the request's, because a hanging storage call
+cannot be cancelled; a request waits a limited time for it.
 
-Invariant: one trip is under way at a time, however many ask; a trip that hangs is every later
-check's answer, and no more is begun behind it.
+Invariant: one trip runs at a time, however many requests wait for it. While a trip hangs, every
+later check fails with it, and no new one starts.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 TOPIC: Final = TopicName.parse("persistent://pulsar/system/__healthcheck")
 SECONDS_MAX: Final = 10.0
-"""A check that has no answer after that has failed."""
+"""A check without a result after this time has failed."""
 PERMITS: Final = 1_000
-"""Messages a reader takes: its own, and those of trips before it that came late."""
+"""Messages that a reader accepts: its own, and late ones of earlier trips."""
 NAME: Final = b"healthcheck"
 
 
@@ -51,7 +50,7 @@ class HealthCheck:
         self._trips = 0
 
     async def trouble(self, broker: Broker) -> str | None:
-        """Why a message does not come back; None if it did."""
+        """Why a message did not come back; None if it did."""
         trip = self._trip
         if trip is None or trip.over.is_set():
             self._trips += 1
@@ -64,7 +63,7 @@ class HealthCheck:
 
 
 class Trip:
-    """One message, there and back. It is the reader's other side as well."""
+    """One message, there and back. It is also the reader's sink."""
 
     congested = False
 
@@ -77,10 +76,10 @@ class Trip:
         self._error: BrokerError | None = None
         self._heard = False
         self._news = trio.Event()
-        """It is stored and heard, or will never be."""
+        """Set when the message is stored and delivered, or has failed."""
 
     async def run(self, broker: Broker) -> None:
-        """Go, and say how it went."""
+        """Make the trip; `trouble` then has its error, if any."""
         try:
             await self._go(await _topic(broker), broker.clock.wall_ms())
         except BrokerError as error:
@@ -117,7 +116,7 @@ class Trip:
         if self._error is not None or (self._heard and self._position is not None):
             self._news.set()
 
-    # -- the reader's other side --------------------------------------------------------------
+    # -- the reader's sink --------------------------------------------------------------------
 
     def deliver(
         self,
@@ -125,12 +124,12 @@ class Trip:
         _redeliveries: Sequence[int] | None,
         _partial: Mapping[int, int] | None,
     ) -> None:
-        """What was read from a ledger has the broker's note before it."""
+        """Look for the message; entries read from a ledger have the broker's header before it."""
         self._heard = self._heard or any(each.endswith(self._message) for each in part.payloads)
         self._look()
 
     def activity(self, active: bool) -> None:
-        """The only reader is always served."""
+        """Do nothing: the only reader is always active."""
 
     def end_of_topic(self) -> None:
         self._error = NotAllowed(f"{TOPIC} is terminated")
@@ -142,7 +141,7 @@ class Trip:
 
 
 async def _topic(broker: Broker) -> PersistentTopic:
-    """The topic, in a namespace of the broker's own that comes with the first check."""
+    """The topic, in a namespace of the broker's own that the first check creates."""
     catalog = broker.catalog
     if not await catalog.has_namespace(TOPIC.namespace):
         tenant = Tenant(allowed_clusters=[catalog.cluster])
@@ -155,7 +154,7 @@ async def _topic(broker: Broker) -> PersistentTopic:
 
 
 def message(payload: bytes, now_ms: int) -> bytes:
-    """As a producer would send it: checksum, metadata (name, sequence, time), payload."""
+    """The message in a producer's format: checksum, metadata (name, sequence, time), payload."""
     metadata = bytes((0x0A, len(NAME))) + NAME + b"\x10\x00\x18" + varint(now_ms)
     body = struct.pack(">I", len(metadata)) + metadata + payload
     return b"\x0e\x01" + struct.pack(">I", crc32c(body)) + body

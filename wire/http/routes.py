@@ -1,14 +1,14 @@
-"""From tables of (method, path, handler) to Starlette's routes, and from results to HTTP.
+"""Starlette's routes from tables of (method, path, handler), and HTTP answers from their results.
 
-A handler is `async def name(request: AdminRequest) -> object`. None is answered as 204 without a
-body, a `Response` goes as it is, anything else is sent as JSON. An error that it raises is answered
-with `{"reason": ...}`.
+A handler is `async def name(request: AdminRequest) -> object`. None becomes 204 without a
+body, a `Response` is sent as it is, anything else is sent as JSON. An error that it raises becomes
+an answer with `{"reason": ...}`.
 
-Routes end with a slash inside, and requests are given one if they have none (`stack.py`): so a
-mount and what is mounted need not agree on who brings it, and clients may do as they like.
+Internally all routes end with a slash, and `stack.py` adds one to requests without it: so mounts
+and the paths below them always fit together, and clients may send either.
 
-Invariant: one path is one route, whatever its methods, so that a method that is not there is
-answered 405 and not 404.
+Invariant: one path is one route, whatever its methods, so that an unsupported method gets 405
+and not 404.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ JSON: Final = "application/json"
 
 
 def alone(handler: Handler) -> Handler:
-    """A handler that has the policies of its namespace to itself; first it has all of its body."""
+    """A handler with exclusive access to its namespace's policies, after it has read its body."""
 
     async def answer(request: AdminRequest) -> object:
-        await request.body()  # at its sender's pace: nobody else waits for that
+        await request.body()  # before the lock: a slow sender must not delay others
         async with request.broker.catalog.changing(request.namespace):
             return await handler(request)
 
@@ -45,7 +45,7 @@ def alone(handler: Handler) -> Handler:
 
 
 def changing(table: Table) -> Table:
-    """A table in which everything but GET is done one at a time."""
+    """The table with exclusive access for every method but GET."""
     return [
         (methods, path, handler if methods == "GET" else alone(handler))
         for methods, path, handler in table
@@ -67,7 +67,7 @@ def routes(front: HttpFront, table: Table) -> list[BaseRoute]:
 
 
 def mounted(front: HttpFront, tables: Mapping[str, Table]) -> list[BaseRoute]:
-    """Each table below its own path, longest first."""
+    """Each table mounted at its own path, longest first."""
     return [Mount(path, routes=routes(front, tables[path])) for path in sorted(tables, key=_last)]
 
 
@@ -78,7 +78,7 @@ def _last(path: str) -> tuple[int, str]:
 def endpoint(
     front: HttpFront, handlers: Mapping[str, Handler]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """What Starlette calls for one path."""
+    """The function that Starlette calls for one path."""
 
     async def respond(request: Request) -> Response:
         handler = handlers.get(request.method) or handlers["GET"]  # HEAD is a GET without a body
@@ -86,7 +86,7 @@ def endpoint(
         if reason is not None and not isinstance(handler, NotHere):
             raise HTTPException(415, reason)
         admin_request = AdminRequest(front, request)
-        admin_request.check_query()  # some read it when their answer has begun
+        admin_request.check_query()  # now, since some handlers read it after the answer has begun
         try:
             return answer(await front.pauses.of(handler(admin_request)))
         finally:
@@ -96,7 +96,7 @@ def endpoint(
 
 
 def answer(value: object) -> Response:
-    """What a handler returned, as HTTP."""
+    """A handler's result as an HTTP response."""
     if value is None:
         return Response(status_code=204)
     if isinstance(value, Response):
@@ -109,12 +109,12 @@ def plain_text(text: str) -> Response:
 
 
 def refusal(status: int, reason: str) -> Response:
-    """An error, as all clients read it."""
+    """An error in the form that all clients read."""
     return Response(msgspec.json.encode({"reason": reason}), status, media_type=JSON)
 
 
 class NotHere:
-    """A handler for what this server has not: it says so, whatever is sent."""
+    """A handler for an unsupported path: it answers 405, whatever the request."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
@@ -124,5 +124,5 @@ class NotHere:
 
 
 def not_here(what: str) -> HTTPException:
-    """405 for what exists elsewhere and not in this server."""
+    """405 for what other brokers support and this server does not."""
     return HTTPException(405, what)

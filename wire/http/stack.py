@@ -1,9 +1,9 @@
-"""The web application and the server below it. Heavy: imported with the first connection.
+"""The web application and its server. Heavy: imported with the first connection.
 
-Hypercorn's own `serve` makes its sockets itself, has no limit of connections and wants TLS as file
-names; so its connection handler (`server/http1.py`) is run here under trio's own `serve_listeners`,
-on the sockets and contexts we were given. One connection costs one task; when `connections_max` are
-there, further ones are refused (`connection_limit.py`). Idle ones are closed.
+Hypercorn's own `serve` makes its own sockets, has no limit of connections and takes TLS as file
+names. So this module runs its connection handler (`server/http1.py`) under trio's
+`serve_listeners`, with the sockets and contexts that it is given. Each connection costs one task;
+beyond `connections_max` connections are refused (`connection_limit.py`). Idle ones are closed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,13 @@ from magnetar.wire.http.server.http1 import Http1Connection
 
 log = logging.getLogger(__name__)
 
-"""A bound, listening socket, and the certificate it serves with."""
-
 READ_SECONDS_MAX: Final = 120.0
-"""Without a byte from a client, whatever it is in the middle of, its connection is closed."""
+"""A connection without a byte from its client for this long is closed, whatever it is doing."""
 HEADER_BYTES_MAX: Final = 16 * 1024
 QUEUE_MAX: Final = 4
-"""Pieces of a body, of up to 64 KiB, that have come and were not read yet. The end of a request
-and the end of its client take a place each: with fewer they would wait for each other.
+"""Received pieces of a body, up to 64 KiB each, that the application has not read yet. The end of
+the request and the disconnect of the client take a place each: with fewer places there could be a
+deadlock.
 """
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 ACCEPT_SECONDS: Final = 1.0
@@ -74,7 +73,7 @@ def application(front: HttpFront) -> ASGIApp:
 
 
 class EncodedPaths:
-    """Has paths matched as they were sent (see `request.py`), with a slash at their end."""
+    """Passes on paths still URL-encoded (see `request.py`), with a slash at their end."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -88,7 +87,7 @@ class EncodedPaths:
 
 
 class Guarded:
-    """Answers none of what a page of somebody else has a browser send (`server/guard.py`)."""
+    """Refuses requests that a foreign web page makes a browser send (`server/guard.py`)."""
 
     def __init__(self, app: ASGIApp, front: HttpFront) -> None:
         self._app = app
@@ -134,7 +133,7 @@ def _path(request: Request) -> str:
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:
-    """Our own mistake: Starlette raises it again, and the server logs it."""
+    """The answer to a bug of ours: Starlette raises the error again, and the server logs it."""
     return refusal(500, "this server failed; its log says why")
 
 
@@ -142,7 +141,7 @@ async def _failed(_request: Request, _error: Exception) -> Response:
 
 
 async def serve(front: HttpFront, application: ASGIApp, doors: Sequence[Door]) -> None:
-    """Accept and answer until cancelled. The sockets are ours from here on."""
+    """Accept and answer until cancelled. This function takes over the sockets."""
     options, room = front.options, front.room
     config = _config(options.idle_seconds)
     app: Any = application  # the two libraries spell the types of ASGI differently
@@ -177,8 +176,8 @@ def _config(idle_seconds: float) -> Config:
 
 
 class Patient(trio.abc.Listener[trio.SocketStream]):
-    """Tries again where no file is left for one more connection, and says so once. Trio's own
-    server would try ten times a second, with a traceback in the log each time.
+    """Retries when there is no file descriptor for another connection, and logs that once. Trio's
+    own server would retry ten times a second, with a traceback in the log each time.
     """
 
     def __init__(self, listener: trio.SocketListener) -> None:
@@ -193,7 +192,7 @@ class Patient(trio.abc.Listener[trio.SocketStream]):
                 if error.errno not in EXHAUSTED:
                     raise
                 if not self._troubled:
-                    text = "http: cannot accept, and tries again every second: %s"
+                    text = "http: cannot accept connections, trying again every second: %s"
                     log.warning(text, error)
                 self._troubled = True
                 await trio.sleep(ACCEPT_SECONDS)

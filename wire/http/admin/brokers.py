@@ -1,4 +1,4 @@
-"""`/admin/v2/brokers` and `/admin/v2/broker-stats`: the brokers, and what this one has loaded."""
+"""`/admin/v2/brokers` and `/admin/v2/broker-stats`: the brokers, and this one's loaded topics."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import JSON, Table, not_here, plain_text
 
 TOPICS_PER_REST: Final = 20
-"""Topics described before the loop gets its turn."""
+"""Topics described before yielding to the loop."""
 COUNTED_PER_REST: Final = 200
-"""Topics only counted before it does."""
+"""Topics counted before yielding to the loop."""
 
 
 async def listed(request: AdminRequest) -> list[str]:
@@ -45,7 +45,7 @@ async def leader(request: AdminRequest) -> dict[str, Any]:
 
 
 async def owned(request: AdminRequest) -> dict[str, Any]:
-    """Every namespace, whole."""
+    """All namespaces, each as its one bundle."""
     catalog = request.broker.catalog
     spaces: list[str] = []
     for tenant in await catalog.tenants():
@@ -59,7 +59,7 @@ async def version(request: AdminRequest) -> Response:
 
 
 async def nothing_dynamic(_ask: AdminRequest) -> list[str]:
-    """Which settings can be changed while the server runs."""
+    """The settings that can be changed while the server runs: none."""
     return []
 
 
@@ -73,7 +73,7 @@ async def runtime(request: AdminRequest) -> dict[str, str]:
 
 
 async def internal(_ask: AdminRequest) -> dict[str, Any]:
-    """Where a cluster's metadata would be; this server keeps its own."""
+    """The address of a cluster's metadata store; this server has its own inside."""
     return {
         "metadataStoreUrl": "",
         "configurationMetadataStoreUrl": "",
@@ -88,7 +88,7 @@ async def not_dynamic(_ask: AdminRequest) -> None:
 
 
 async def check_quotas(request: AdminRequest) -> None:
-    """Look at all backlog quotas now, not with the next round."""
+    """Check all backlog quotas now, not in the next round."""
     async for topic in Cooperative(list(request.broker.topics.values()), 1):
         if topic.stored is not None and not topic.fenced:
             await request.broker.housekeeping.check_quota(topic.stored)
@@ -98,7 +98,7 @@ async def check_quotas(request: AdminRequest) -> None:
 
 
 async def all_topics(request: AdminRequest) -> Response:
-    """Namespace -> bundle -> domain -> topic -> stats, of what is loaded."""
+    """Namespace -> bundle -> domain -> topic -> stats, for all loaded topics."""
     found: dict[str, dict[str, list[Topic]]] = {}
     async for topic in Cooperative(list(request.broker.topics.values()), COUNTED_PER_REST):
         domains = found.setdefault(str(topic.name.namespace), {})
@@ -109,7 +109,7 @@ async def all_topics(request: AdminRequest) -> Response:
 async def _written(
     request: AdminRequest, found: Mapping[str, Mapping[str, list[Topic]]]
 ) -> AsyncIterator[bytes]:
-    """The JSON of it, some topics at a time: with thousands it has many megabytes."""
+    """Its JSON, some topics at a time: with thousands of topics it is many megabytes."""
     yield b"{"
     for namespaces, (namespace, domains) in enumerate(found.items()):
         yield b"," * bool(namespaces) + _key(namespace) + b"{" + _key(BUNDLE) + b"{"
@@ -132,7 +132,7 @@ def _key(name: str) -> bytes:
 
 
 async def per_namespace(request: AdminRequest) -> list[dict[str, Any]]:
-    """What Pulsar's own monitoring collects: sums by namespace, and first by the whole broker."""
+    """The sums that Pulsar's own monitoring collects: for the whole broker, then by namespace."""
     sums: dict[str, Counter[str]] = {"": Counter()}
     async for topic in Cooperative(list(request.broker.topics.values()), TOPICS_PER_REST):
         figures = _figures(topic)
@@ -172,7 +172,7 @@ def _figures(topic: Topic) -> dict[str, Any]:
 
 
 async def nothing_measured(_ask: AdminRequest) -> list[Any]:
-    """Of a Java process; ours is at `/metrics`."""
+    """Metrics of a Java process, which this is not; ours are at `/metrics`."""
     return []
 
 

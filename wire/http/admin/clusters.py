@@ -1,4 +1,4 @@
-"""`/admin/v2/clusters`: where clusters answer. Data is kept as tools send it, whole."""
+"""`/admin/v2/clusters`: the addresses of clusters. Data is stored as tools send it, unchanged."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def _data(request: AdminRequest) -> dict[str, Any]:
 
 
 async def nothing_isolated(request: AdminRequest) -> dict[str, object]:
-    """One server: nothing is isolated from anything, and nothing fails by itself."""
+    """Empty: a single server has no isolation policies and no failure domains."""
     await request.broker.catalog.get_cluster(request.part("cluster"))
     return {}
 

@@ -1,4 +1,4 @@
-"""Internal stats: the ledgers of a topic and where its cursors stand, in Pulsar's JSON names."""
+"""Internal stats: a topic's ledgers and the positions of its cursors, in Pulsar's JSON names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES: Final = {
     "TERMINATED": "Terminated",
     "CLOSED": "Closed",
 }
-"""From our states of a managed ledger to those that tools know."""
+"""Our states of a managed ledger in the terms that tools know."""
 NO_LEDGER: Final = {
     "ledgerId": -1,
     "entries": -1,
@@ -47,7 +47,7 @@ async def partitioned_internal_stats(request: AdminRequest) -> Json:
 
 
 async def internal_info(request: AdminRequest) -> Json:
-    """What is stored of a topic besides its messages: ledgers and cursors."""
+    """The stored metadata of a topic: its ledgers and cursors."""
     if not await request.partitioned():
         return _info(await stored(request))
     topics = await each_stored(request)
@@ -151,12 +151,12 @@ def _cursor(topic: PersistentTopic, subscription: PersistentSubscription) -> Jso
         "readPosition": _text(subscription.statistics().read),
         "waitingReadOp": bool(subscription.consumers) and not now.backlog,
         "pendingReadOps": 0,
-        # as Pulsar has it: counted from the load on, and so below 0 while older ones wait
+        # as in Pulsar: counted from the load on, and so negative while older ones are pending
         "messagesConsumedCounter": topic.ledger.entries_added - now.backlog,
         "cursorLedger": now.ledger_id,
         "cursorLedgerLastEntry": now.ledger_last_entry,
         "individuallyDeletedMessages": f"[{holes}]",
-        # tools of both generations: the name was misspelt for years
+        # both spellings, for old and new tools: the name was misspelt for years
         "lastLedgerSwitchTimestamp": switched,
         "lastLedgerWitchTimestamp": switched,
         "state": "Open" if now.ledger_id >= 0 else "NoLedger",

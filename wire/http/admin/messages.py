@@ -1,7 +1,7 @@
-"""Looking at messages without consuming them: peek, get by id, examine; ids by time and at the end.
+"""Reading messages without consuming them: peek, get by id, examine; ids by time and at the end.
 
-The body of an answer is the payload as its producer had it before compression (a batch stays one);
-what the metadata says is in headers. What is encrypted stays so.
+The body of an answer is the uncompressed payload (a batch stays a batch); headers carry the
+metadata. Encrypted payloads stay encrypted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
-"""Positions stepped over before the loop gets its turn."""
+"""Positions skipped before yielding to the loop."""
 
 
 class LastMessageId(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,10 +49,10 @@ class LastMessageId(msgspec.Struct, frozen=True, rename="camel"):
 
 
 async def peek(request: AdminRequest) -> Response:
-    """The n-th message that a subscription has not acknowledged, from 1 on.
+    """The n-th message that a subscription has not acknowledged, counted from 1.
 
-    A subscription that is not there comes into being at the beginning of the topic, as on Apache's
-    broker (`PersistentTopicsBase.internalPeekNthMessageAsync`): tools look into a topic that way.
+    A missing subscription is created at the beginning of the topic, as by Apache's
+    broker (`PersistentTopicsBase.internalPeekNthMessageAsync`): tools inspect topics that way.
     """
     topic = await stored(request)
     name = request.subscription
@@ -69,7 +69,7 @@ async def peek(request: AdminRequest) -> Response:
 
 
 def _after(chain: Chain, position: Position) -> Iterator[Position]:
-    """The positions of the entries behind one."""
+    """The positions of the entries after a position."""
     position = chain.after(position)
     while chain.has(position):
         yield position
@@ -117,13 +117,13 @@ async def _shown(request: AdminRequest, topic: PersistentTopic, position: Positi
         payload = decompress(payload, metadata.compression, metadata.uncompressed_size)
     headers = {"X-Pulsar-Message-ID": f"{position[0]}:{position[1]}", **_headers(entry)}
     response = Response(payload, media_type="application/octet-stream")
-    # as written here: Starlette would make them small, and the Java tool looks for capitals
+    # in this spelling: Starlette would make names lower-case, but the Java tool expects capitals
     response.raw_headers += [(name.encode(), value.encode()) for name, value in headers.items()]
     return response
 
 
 def _as_message(stored: bytes) -> bytes:
-    """An entry as Pulsar's clients get it, in whatever form it is stored."""
+    """An entry as Pulsar clients receive it, converted if it is stored in another form."""
     header = read_header(stored)
     sent = stored[header.size :]
     if form_of(sent) is NATIVE:
@@ -133,7 +133,7 @@ def _as_message(stored: bytes) -> bytes:
 
 
 def _headers(entry: StoredMessage) -> dict[str, str]:
-    """What there is to say, under the names that admin tools look for."""
+    """The metadata as headers, under the names that admin tools expect."""
     found: dict[str, object] = {
         "X-Pulsar-Broker-Entry-METADATA-timestamp": iso_date(entry.broker_timestamp),
         "X-Pulsar-Broker-Entry-METADATA-index": entry.index,
@@ -177,7 +177,7 @@ def _batch_headers(about: MessageMetadata) -> dict[str, object]:
 
 
 def _safe(value: str) -> str:
-    """Headers are ASCII here, without line ends; JSON is so already."""
+    """A header value: ASCII without line breaks, as JSON already is."""
     plain = value.replace("\r", " ").replace("\n", " ")
     return plain if plain.isascii() else plain.encode("ascii", "backslashreplace").decode()
 
@@ -193,7 +193,7 @@ async def last_message_id(request: AdminRequest) -> AdminMessageId | LastMessage
     topic = await stored(request)
     last = topic.ledger.chain.confirmed
     if last[1] >= 0:
-        with suppress(Corrupted):  # lost, and the last one all the same
+        with suppress(Corrupted):  # a lost entry is still the last one
             entry = (await topic.ledger.read(last, 1, 1)).payloads[0]
             count, is_batch = message_count(entry[read_header(entry).size :])
             if is_batch:
@@ -202,13 +202,13 @@ async def last_message_id(request: AdminRequest) -> AdminMessageId | LastMessage
 
 
 async def id_by_time(request: AdminRequest) -> AdminMessageId:
-    """The first message published then or later; the end if there is none."""
+    """The first message published at that time or later; the end if there is none."""
     topic = await stored(request)
     return message_id(topic, await find_by_time(topic.ledger, request.path_number("timestamp")))
 
 
 async def backlog_bytes(request: AdminRequest) -> int:
-    """How many bytes lie behind a message, that included."""
+    """The bytes from a message to the end of the topic, the message included."""
     topic = await stored(request)
     target = await request.json(Target)
     return topic.ledger.bytes_after(mark_before(topic.ledger.chain, target.position))

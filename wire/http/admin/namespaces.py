@@ -1,7 +1,7 @@
-"""`/admin/v2/namespaces`: their life, what is in them, and who may do what there.
+"""`/admin/v2/namespaces`: creating and deleting them, their topics, bundles and permissions.
 
-What they decide is `policies/namespaces.py`'s. A namespace is one bundle here, whatever number of
-them its creator asked for.
+Their policies are in `policies/namespaces.py`. A namespace is always one bundle here, however many
+its creator requested.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MODES: Final[Mapping[str, str | tuple[str, ...]]] = {
     "NON_PERSISTENT": "non-persistent://",
     "ALL": ("persistent://", "non-persistent://"),
 }
-"""How the names of topics of that mode begin."""
+"""The prefix of topic names in each mode."""
 TOPICS_PER_REST: Final = 50
-"""Topics dealt with before the loop gets its turn."""
+"""Topics processed before yielding to the loop."""
 
 
 async def listed(request: AdminRequest) -> list[str]:
@@ -45,7 +45,7 @@ async def get(request: AdminRequest) -> dict[str, Any]:
 
 
 async def create(request: AdminRequest) -> None:
-    """The body is a list of clusters in some tools, policies in others."""
+    """Create a namespace; some tools send a list of clusters as the body, others policies."""
     body = await request.value(Any)
     if isinstance(body, list):
         body = {"replication_clusters": body}
@@ -63,7 +63,7 @@ async def delete(request: AdminRequest) -> None:
 
 
 async def topics(request: AdminRequest) -> list[str]:
-    """Full names, partitions as the topics they are."""
+    """Full names of the topics; each partition is one of them."""
     await request.broker.catalog.policies(request.namespace)
     requested = MODES.get(request.text("mode", "PERSISTENT").upper())
     if requested is None:
@@ -101,7 +101,7 @@ async def split_bundle(request: AdminRequest) -> None:
 
 
 async def clear_backlog(request: AdminRequest) -> None:
-    """Everything published so far counts as acknowledged, for one subscription or for all."""
+    """Acknowledge everything published so far, for one subscription or for all."""
     only = request.subscription if "subscription" in request.request.path_params else None
     async for topic in _persistent_topics(request):
         for name, subscription in list(topic.subscriptions.items()):
@@ -111,7 +111,7 @@ async def clear_backlog(request: AdminRequest) -> None:
 
 
 async def unsubscribe(request: AdminRequest) -> None:
-    """A subscription ends on every topic that has it."""
+    """Delete a subscription from every topic that has it."""
     found = False
     async for topic in _persistent_topics(request):
         if request.subscription in topic.subscriptions:
@@ -122,7 +122,7 @@ async def unsubscribe(request: AdminRequest) -> None:
 
 
 async def _persistent_topics(request: AdminRequest) -> AsyncIterator[PersistentTopic]:
-    """One after the other, those that are not loaded as well."""
+    """Process the topics one after the other, including those that are not loaded."""
     await request.broker.catalog.policies(request.namespace)
     async for name in Cooperative(
         await topics_of(request.broker, request.namespace), TOPICS_PER_REST
@@ -136,7 +136,7 @@ async def _persistent_topics(request: AdminRequest) -> AsyncIterator[PersistentT
                 yield topic.stored
 
 
-# -- permissions, kept for the day authorisation is switched on --------------------------------
+# -- permissions, stored until there is authorisation ------------------------------------------
 
 
 async def permissions(request: AdminRequest) -> dict[str, list[str]]:
@@ -178,7 +178,7 @@ async def revoke_subscription(request: AdminRequest) -> None:
 
 
 async def _auth(request: AdminRequest) -> AuthPolicies:
-    """A copy that is ours to change."""
+    """A copy that may be modified."""
     present = (await request.broker.catalog.policies(request.namespace)).auth_policies
     return AuthPolicies(
         dict(present.namespace_auth), dict(present.topic_auth), dict(present.subscription_auth)

@@ -1,9 +1,9 @@
-"""The stats of a partitioned topic: those of its partitions, added up. Pure.
+"""The stats of a partitioned topic, combined from those of its partitions. Pure.
 
-Counts, rates and sizes add up; an average is that of the parts; of times the last counts, or the
-first where it is about the oldest; what is attached is listed; names are the first part's.
+Counts, rates and sizes are added; averages are averaged; of times the latest is taken, or the
+earliest for the oldest message; attached clients are listed; names are the first part's.
 
-Invariant: every part is added once, and what was added is not changed.
+Invariant: every part is added once, and adding does not change the part.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ OLDEST: Final = (
     "earliestMsgPublishTimeInBacklogs",
     "topicCreationTimeStamp",
 )
-"""The lowest that is a time at all."""
+"""Of these the lowest value is taken that is a valid time."""
 HIGHEST: Final = ("oldestBacklogMessageAgeSeconds", "topicEpoch")
 LATEST: Final = ("TimeStamp", "Timestamp")
 LIMITS: Final = ("backlogQuotaLimitSize", "backlogQuotaLimitTime")
-"""Each partition's own: they stay what they are."""
+"""Limits that apply to each partition, and are not added."""
 
 
 class Sum:
-    """Parts are added one by one, so that others have their turn between thousands."""
+    """A running sum: parts are added one by one, so that the caller can yield in between."""
 
     def __init__(self) -> None:
         self.total: Json = {}
@@ -35,7 +35,7 @@ class Sum:
         self._nested: dict[str, Sum] = {}
 
     def add(self, part: Json) -> None:
-        """One more part."""
+        """Add one part."""
         self._parts += 1
         total = self.total
         for key, value in part.items():
@@ -49,7 +49,7 @@ class Sum:
                 total[key] = dict(value) if isinstance(value, dict) else value
 
     def _add_subscriptions(self, found: dict[str, Json]) -> None:
-        """By name; a partition that has not got one has nothing to add."""
+        """Add subscriptions by name; a partition without one adds nothing to it."""
         shown = self.total.setdefault("subscriptions", {})
         for name, subscription in found.items():
             nested = self._nested.setdefault(name, Sum())
@@ -77,7 +77,7 @@ class Sum:
 
 
 def summed(parts: list[Json]) -> Json:
-    """All parts at once."""
+    """The sum of all parts."""
     whole = Sum()
     for part in parts:
         whole.add(part)

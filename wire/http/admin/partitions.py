@@ -15,7 +15,7 @@ from magnetar.wire.http.routes import Table, alone
 
 
 class PartitionedTopic(Struct, frozen=True, rename="camel"):
-    """What tools know of a partitioned topic."""
+    """A partitioned topic in the form that tools read."""
 
     partitions: int
     deleted: bool = False
@@ -23,14 +23,14 @@ class PartitionedTopic(Struct, frozen=True, rename="camel"):
 
 
 async def create(request: AdminRequest) -> None:
-    """The body is a bare number, or an object that has it, and may have properties."""
+    """The number of partitions and the properties; the body may also be the bare number."""
     number, properties = await _sent(request)
     await administration.create_partitioned(request.broker, request.topic, number)
     await topic_properties.keep(request, properties)
 
 
 async def grow(request: AdminRequest) -> None:
-    """Properties stay when the number changes."""
+    """Change the number of partitions; the properties stay."""
     number, properties = await _sent(request)
     before = await topic_properties.of_partitioned(request)
     await administration.grow_partitioned(request.broker, request.topic, number)
@@ -49,8 +49,8 @@ async def _sent(request: AdminRequest) -> tuple[int, dict[str, str]]:
 
 
 async def get(request: AdminRequest) -> PartitionedTopic:
-    """How many partitions: 0 for a topic without. Asking over HTTP may create it, as in Apache's
-    broker.
+    """The number of partitions, 0 for a topic without. The request may create the topic, as in
+    Apache's broker.
     """
     create = request.flag("checkAllowAutoCreation")
     if create:

@@ -1,7 +1,7 @@
-"""What other servers do between several clusters, brokers or bookies: this one is alone.
+"""Features for several clusters, brokers or bookies, which this single server does not have.
 
-A question is answered as by a server on which nobody has set it; what would have to be
-somebody else's part is refused with a sentence, so that nobody believes it done.
+Reads are answered as if nothing were configured. Writes are refused with a reason, so that nobody
+believes they had an effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def refuses(reason: str) -> Handler:
 
 
 async def nothing(request: AdminRequest) -> None:
-    """Not set, or removed: nobody could have set it."""
+    """The answer for a value that is not set, or was removed: it can never be set."""
     if "namespace" in request.request.path_params:
         await request.broker.catalog.policies(request.namespace)
 
@@ -75,7 +75,7 @@ async def no_affinity(request: AdminRequest) -> None:
 
 
 async def hash_positions(admin_request: AdminRequest) -> dict[str, Any]:
-    """Where topics fall in the hash space of their namespace."""
+    """The positions of topics in the hash space of their namespace."""
     check_bundle(admin_request)
     await admin_request.broker.catalog.policies(admin_request.namespace)
     request = ",".join(admin_request.texts("topics")).split(",")
@@ -114,7 +114,7 @@ async def no_topics(_ask: AdminRequest) -> list[str]:
 
 
 async def replicated(request: AdminRequest) -> dict[str, bool]:
-    """By topic: whether the subscription follows its namesakes elsewhere."""
+    """By topic: whether the subscription is replicated to other clusters."""
     found = having(await each_stored(request), request.subscription)
     return {topic.name.full: subscription.replicated for topic, subscription in found}
 

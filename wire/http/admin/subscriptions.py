@@ -1,7 +1,7 @@
 """Subscriptions of a topic, and moving their cursors: skip, expire, reset.
 
-What is answered is stored. On a partitioned topic what makes sense for each partition alone is done
-on all; what counts messages in order is refused, as other brokers do.
+A change is stored before it is answered. On a partitioned topic an operation that makes sense for
+each partition applies to all; one that counts messages in order is refused, as in Apache's broker.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 ENTRIES_PER_REST: Final = 1_000
-"""Entries skipped before the loop gets its turn."""
+"""Entries skipped before yielding to the loop."""
 BATCH_MESSAGES_MAX: Final = 100_000
-"""A batch that claims to have more is begun at its first message: its bits are kept in memory."""
+"""A position inside a batch that claims more messages moves to its first one: its acknowledgement
+bits are held in memory."""
 
 
 async def listed(request: AdminRequest) -> list[str]:
-    """Of all partitions together."""
+    """The subscriptions of all partitions together."""
     return sorted({name for topic in await each(request) for name in topic.subscriptions})
 
 
 async def create(request: AdminRequest) -> None:
-    """A durable subscription; the body says where it begins, by default at the end."""
+    """Create a durable subscription; the body has its start position, by default the end."""
     target = await request.json(Target)
     topics = await each_stored(request)
     if any(request.subscription in topic.subscriptions for topic in topics):
@@ -70,7 +71,7 @@ async def _create(request: AdminRequest, target: Target, found: Topic) -> None:
 
 
 async def delete(request: AdminRequest) -> None:
-    """On every partition; unless forced, on none if a consumer is attached to one."""
+    """Delete it from every partition; unless forced, from none if any has a consumer attached."""
     topics = await each(request)
     force = request.flag("force")
     present = [topic for topic in topics if request.subscription in topic.subscriptions]
@@ -109,7 +110,7 @@ async def set_properties(request: AdminRequest) -> None:
 
 
 async def skip(request: AdminRequest) -> None:
-    """The next so many count as acknowledged."""
+    """Acknowledge the next n messages."""
     topic = await stored(request)
     subscription = subscription_of(topic, request.subscription)
     left = request.path_count("count")
@@ -127,7 +128,7 @@ async def skip_all(request: AdminRequest) -> None:
 
 
 async def expire(request: AdminRequest) -> None:
-    """What is older than so many seconds counts as acknowledged."""
+    """Acknowledge messages older than n seconds."""
     for topic, subscription in having(await each_stored(request), request.subscription):
         await _expire(request, topic, [subscription])
 
@@ -148,7 +149,7 @@ async def _expire(
 
 
 async def expire_to(request: AdminRequest) -> None:
-    """Everything up to a position counts as acknowledged; that itself, unless it is excluded."""
+    """Acknowledge everything up to a position, including it unless it is excluded."""
     target = await request.json(Target)
     topic = await stored(request)
     ledger_id, entry_id = target.position
@@ -162,14 +163,14 @@ async def expire_to(request: AdminRequest) -> None:
 
 
 async def reset_to_time(request: AdminRequest) -> None:
-    """Everything published since then is delivered again, on every partition."""
+    """Reset to a time: everything published since is delivered again, on every partition."""
     for topic, subscription in having(await each_stored(request), request.subscription):
         first = await find_by_time(topic.ledger, request.path_number("timestamp"))
         await _seek(topic, subscription, mark_before(topic.ledger.chain, first))
 
 
 async def reset_to_position(request: AdminRequest) -> None:
-    """That message is the next, or the one behind it if it is excluded."""
+    """Reset to a message: it is delivered next, or the one after it if it is excluded."""
     target = await request.json(Target)
     topic = await stored(request)
     subscription = subscription_of(topic, request.subscription)
@@ -188,19 +189,19 @@ async def _seek(
     mark: Position,
     part: PartialAck | None = None,
 ) -> None:
-    """As a consumer's own seek: stored first, then everybody is sent away, to come again."""
+    """Like a consumer's own seek: store first, then disconnect all consumers, which come back."""
     topic.keep(subscription)
     await subscription.seek(mark, part)
 
 
 async def _part_of_batch(topic: PersistentTopic, target: Target) -> PartialAck | None:
-    """What of a batch is left when reading begins inside it; None if there is no such batch."""
+    """The messages left of a batch when reading starts inside it; None if there is none."""
     if not topic.ledger.chain.has(target.position):
         return None
     try:
         entry = (await topic.ledger.read(target.position, 1, 1)).payloads[0]
     except (EntryNotFound, LedgerNotFound, Corrupted):
-        return None  # it was deleted, or is lost: what comes behind it is next
+        return None  # it was deleted, or is lost: reading starts after it
     size, is_batch = message_count(entry[read_header(entry).size :])
     if not is_batch or size > BATCH_MESSAGES_MAX:
         return None

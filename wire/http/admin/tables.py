@@ -1,4 +1,4 @@
-"""Which resource is where: every table of the admin interface by the path it is mounted at."""
+"""The tables of the admin interface, by the paths at which they are mounted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from magnetar.wire.http.routes import Table
 
 
 def tables(levels: Levels) -> dict[str, Table]:
-    """By the path each table is mounted at; the paths of policies follow their declarations."""
+    """All tables by path; the paths of policies follow from their declarations."""
     of_topics: Table = (
         *topics.TABLE,
         *partitions.TABLE,

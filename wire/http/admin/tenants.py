@@ -1,4 +1,4 @@
-"""`/admin/v2/tenants`: who administers what, and where it may live."""
+"""`/admin/v2/tenants`: tenants, with their administrators and allowed clusters."""
 
 from __future__ import annotations
 

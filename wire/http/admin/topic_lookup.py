@@ -1,4 +1,4 @@
-"""From the name in a path to the topics it stands for, loaded; or the status that says why not."""
+"""The loaded topics that a path names, or the status that says why there are none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class AdminMessageId(Struct, frozen=True, rename="camel"):
 
 
 class Target(Struct, frozen=True, rename="camel"):
-    """Where a cursor is to stand: a position as tools send it."""
+    """A position for a cursor, as tools send it."""
 
     ledger_id: int = 2**63 - 1
     entry_id: int = 2**63 - 1
@@ -44,14 +44,14 @@ def message_id(topic: Topic, position: Position) -> AdminMessageId:
 
 
 async def one(request: AdminRequest) -> Topic:
-    """The one topic of that name; 405 for a partitioned one."""
+    """The topic of that name; 405 for a partitioned one."""
     if await request.partitioned():
         raise not_here(f"{request.topic} is partitioned: ask for one of its partitions")
     return await request.broker.topic(request.topic, create=False)
 
 
 async def stored(request: AdminRequest) -> PersistentTopic:
-    """The one persistent topic of that name; 405 for any other."""
+    """The persistent topic of that name; 405 for any other."""
     return persistent(await one(request))
 
 
@@ -61,19 +61,19 @@ async def each(request: AdminRequest) -> list[Topic]:
 
 
 async def each_stored(request: AdminRequest) -> list[PersistentTopic]:
-    """All partitions, or the one topic; 405 for those that store nothing."""
+    """All partitions, or the one topic; 405 for non-persistent ones."""
     return [persistent(topic) for topic in await each(request)]
 
 
 def persistent(topic: Topic) -> PersistentTopic:
-    """405 for a topic that stores nothing."""
+    """Raise 405 for a non-persistent topic."""
     if topic.stored is None:
         raise not_here(f"{topic.name} is not persistent: it stores nothing")
     return topic.stored
 
 
 def subscription_of(topic: PersistentTopic, name: str) -> PersistentSubscription:
-    """`SubscriptionNotFound` if there is none."""
+    """The subscription of that name, or `SubscriptionNotFound`."""
     found = topic.subscriptions.get(name)
     if found is None:
         raise SubscriptionNotFound(f"Subscription {name} not found for topic {topic.name}")
@@ -83,6 +83,6 @@ def subscription_of(topic: PersistentTopic, name: str) -> PersistentSubscription
 def having(
     topics: Sequence[PersistentTopic], name: str
 ) -> list[tuple[PersistentTopic, PersistentSubscription]]:
-    """The topics that have a subscription of that name: at least one, or `SubscriptionNotFound`."""
+    """The topics with a subscription of that name: at least one, or `SubscriptionNotFound`."""
     found = [(topic, topic.subscriptions[name]) for topic in topics if name in topic.subscriptions]
     return found or [(topics[0], subscription_of(topics[0], name))]

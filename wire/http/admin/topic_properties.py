@@ -1,7 +1,7 @@
-"""Properties of topics: what users note beside them, and find again.
+"""Properties of topics: pairs of texts that users store with them.
 
-One without partitions has them in its ledger's metadata, beside the broker's own. A partitioned
-topic has them where its number of partitions stands, as Pulsar keeps them, so that its partitions
+A topic without partitions has them in its ledger's metadata, beside the broker's own. A partitioned
+topic has them in the record of its number of partitions, as in Pulsar, so that its partitions
 need not be loaded.
 """
 
@@ -19,9 +19,9 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table, not_here
 
 OURS: Final = "magnetar."
-"""Properties that begin so are the broker's own."""
+"""Properties with this prefix are the broker's own."""
 SHADOW: Final = "PULSAR.SHADOW_SOURCE"
-"""By this property a topic would be the shadow of another."""
+"""The property that would make a topic the shadow of another."""
 
 Properties = dict[str, str]
 
@@ -47,7 +47,7 @@ async def remove(request: AdminRequest) -> None:
 
 
 async def keep(request: AdminRequest, given: Properties) -> None:
-    """Add to what is there."""
+    """Add to the existing properties."""
     if not given:
         return
     if await request.partitioned():
@@ -59,7 +59,7 @@ async def keep(request: AdminRequest, given: Properties) -> None:
 
 
 def checked(body: Any) -> Properties:
-    """Nothing, or a flat object of texts, none of them the broker's own."""
+    """The body's properties: nothing, or a flat object of texts, none of them the broker's own."""
     if not isinstance(body, dict) or not all(isinstance(value, str) for value in body.values()):
         raise Invalid("properties are an object of texts")
     for key in body:
@@ -78,14 +78,14 @@ def _check_key(key: str) -> None:
 
 
 async def of_partitioned(request: AdminRequest) -> Properties:
-    """Those of the topic as a whole."""
+    """The properties of a partitioned topic."""
     found = await request.broker.metadata.get(_path(request))
     return _node(found.value).get("properties") or {} if found is not None else {}
 
 
 async def _rewrite(request: AdminRequest, change: Callable[[Properties], Properties]) -> None:
-    """Against the version that was read: of two writers at once one is refused, and none
-    overwritten.
+    """Change the record, stating the version that was read: of two concurrent writers one is
+    refused, and neither overwrites the other.
     """
     found = await request.broker.metadata.get(_path(request))
     if found is None:

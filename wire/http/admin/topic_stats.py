@@ -1,7 +1,8 @@
-"""Stats of topics, in Pulsar's JSON names: what comes in and goes out, who is attached, what waits.
+"""Stats of topics, in Pulsar's JSON names: traffic in and out, attached clients, backlogs.
 
-Counters are since the topic was loaded, rates since the sample before the last (`core.sampling`).
-A partitioned topic's figures are the sums of its partitions', subscriptions merged by name.
+Counters start when the topic is loaded; rates are between the last two samples
+(`core/broker/rate_sampler.py`). A partitioned topic's figures are the sums of its partitions', with
+subscriptions merged by name.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ Json = dict[str, Any]
 
 RANGES_SIZE: Final = "nonContiguousDeletedMessagesRangesSerializedSize"
 PARTITIONS_PER_REST: Final = 20
-"""Partitions described before the loop gets its turn."""
+"""Partitions described before yielding to the loop."""
 RANGES_MEASURED_MAX: Final = 1_000
-"""Of a cursor with more, the size is estimated from so many."""
+"""The size of a cursor with more ranges is estimated from this many."""
 DRAINING_SHOWN_MAX: Final = 1_000
-"""Hashes of one consumer that are listed."""
+"""Maximum number of draining hashes listed per consumer."""
 DELAYED_BYTES: Final = 50
-"""What an entry that waits for its time takes in memory."""
+"""Memory of a delayed entry."""
 
 
 async def stats(request: AdminRequest) -> Json:
@@ -49,7 +50,7 @@ async def stats(request: AdminRequest) -> Json:
 
 
 async def partitioned_stats(request: AdminRequest) -> Json:
-    """Sums, and with `perPartition` (the default) each partition by its full name."""
+    """The sums, and with `perPartition` (the default) each partition by its full name."""
     name = request.topic
     if name.partitioned or not await request.broker.catalog.partitions(name):
         await request.broker.topic(name, create=False)  # a missing one is 404 first
@@ -61,7 +62,7 @@ async def partitioned_stats(request: AdminRequest) -> Json:
         part = await described(request, await request.broker.topic(each, by_order=True))
         whole.add(part)
         if each_shown:
-            # written at once, so that nothing is left to do for all of them at the end
+            # encoded here, one at a time, so that no long step for all of them is left at the end
             parts[each.full] = msgspec.Raw(msgspec.json.encode(part))
     metadata = {"partitions": len(names), "deleted": False}
     return {**whole.total, "metadata": metadata, "partitions": parts}
@@ -156,13 +157,13 @@ def _nothing_stored(topic: Topic) -> Json:
 
 
 def _deduplication(topic: Topic) -> str:
-    """A topic that stores nothing keeps no notes, whatever was decided."""
+    """The deduplication status; a non-persistent topic has none, whatever its policy."""
     requested = topic.stored is not None and topic.policies.deduplication
     return "Enabled" if requested else "Disabled"
 
 
 def _oldest(subscriptions: dict[str, Json], now_ms: int) -> Json:
-    """What waits longest of all, where that was requested; else that it is not known."""
+    """The oldest message of all backlogs, if that was requested; otherwise unknown."""
     times = {name: each["earliestMsgPublishTimeInBacklog"] for name, each in subscriptions.items()}
     known = {name: time for name, time in times.items() if time > 0}
     if not known:
@@ -176,7 +177,7 @@ def _oldest(subscriptions: dict[str, Json], now_ms: int) -> Json:
 
 
 def _ranges_size(acks: AckState) -> int:
-    """Bytes that the single acknowledgements take where they are stored."""
+    """Stored size of the individual acknowledgements, in bytes."""
     count = len(acks)
     if not count:
         return 0
@@ -314,7 +315,7 @@ def _consumer(consumer: Consumer, now: SubscriptionStatistics) -> Json:
 
 
 async def _oldest_time(topic: PersistentTopic | None, name: str) -> int:
-    """When the first message before a subscription was published; -1 if there is none."""
+    """When the first message of a subscription's backlog was published; -1 if it is empty."""
     subscription = topic.subscriptions.get(name) if topic is not None else None
     if topic is None or subscription is None:
         return -1

@@ -1,4 +1,4 @@
-"""`/admin/v2/{persistent,non-persistent}`: topics come, grow and go."""
+"""`/admin/v2/{persistent,non-persistent}`: creating, listing, terminating and deleting topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from magnetar.wire.http.routes import Table, alone, not_here
 
 
 class LongWork(Struct, frozen=True, rename="camel"):
-    """How far a compaction or an offload is."""
+    """The progress of a compaction or an offload."""
 
     status: str = "NOT_RUN"
     last_error: str = ""
@@ -33,7 +33,7 @@ class LongWork(Struct, frozen=True, rename="camel"):
 
 
 async def listed(request: AdminRequest) -> list[str]:
-    """Full names, partitions as the topics they are."""
+    """Full names of the topics; each partition is one of them."""
     await request.broker.catalog.policies(request.namespace)
     begin = f"{request.domain}://"
     return [
@@ -71,7 +71,7 @@ async def unload(request: AdminRequest) -> None:
 
 
 async def terminate(request: AdminRequest) -> AdminMessageId:
-    """Nothing may be published any more; the last message is named."""
+    """Close the topic to producers for good; the answer is the last message's id."""
     topic = await stored(request)
     return message_id(topic, await topic.terminate())
 
@@ -85,7 +85,7 @@ async def terminate_partitions(request: AdminRequest) -> dict[int, AdminMessageI
 
 
 async def truncate(request: AdminRequest) -> None:
-    """All subscriptions are at the end, and everything before it is deleted, retained or not."""
+    """Move all subscriptions to the end and delete everything before it, retained or not."""
     for topic in await each_stored(request):
         for subscription in list(topic.subscriptions.values()):
             if subscription.cursor.backlog:
@@ -97,12 +97,12 @@ async def truncate(request: AdminRequest) -> None:
 
 
 async def trim(request: AdminRequest) -> None:
-    """What nobody needs any more is deleted now, not with the next round."""
+    """Delete unneeded ledgers now, not in the next round."""
     for topic in await each_stored(request):
         await request.broker.housekeeping.trim(topic)
 
 
-# -- what this server has not ------------------------------------------------------------------
+# -- not supported -----------------------------------------------------------------------------
 
 
 async def work_status(request: AdminRequest) -> LongWork:
@@ -124,7 +124,7 @@ async def offload(request: AdminRequest) -> None:
 
 
 async def permissions(request: AdminRequest) -> dict[str, list[str]]:
-    """Those of the namespace, and those of the topic itself."""
+    """The permissions of the namespace and of the topic itself."""
     auth = (await request.broker.catalog.policies(request.namespace)).auth_policies
     return {**auth.namespace_auth, **auth.topic_auth.get(request.topic.full, {})}
 

@@ -1,6 +1,6 @@
-"""What other brokers have and this server has not: answered as a broker without it would.
+"""Features that other brokers have and this server does not.
 
-A schema is not found, as no topic has one; all else is 405 with a sentence.
+A schema is not found (404), since no topic has one; everything else gets 405 with a reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ async def no_schema(_ask: AdminRequest) -> None:
 
 
 async def no_bookies(_ask: AdminRequest) -> dict[str, Any]:
-    """Storage is inside this process, not on bookies that anybody could place on racks."""
+    """No racks: storage is inside this process, not on separate bookies."""
     return {}
 
 
@@ -50,7 +50,7 @@ TABLES: Final = {
     "/admin/v2/worker-stats": FUNCTIONS,
     "/admin/v3/transactions": _refuses("Transactions are not enabled"),
     "/admin/v3/functions": FUNCTIONS,
-    # the singular is what pulsar-admin asks for, the plural what Pulsar's documentation says
+    # pulsar-admin requests the singular, Pulsar's documentation has the plural
     **{f"/admin/v3/{kind}": FUNCTIONS for kind in ("source", "sources", "sink", "sinks")},
     "/admin/v3/packages": FUNCTIONS,
     **{

@@ -1,1 +1,1 @@
-"""`/metrics`: the figures, their names, and the formats."""
+"""`/metrics`: the figures, their names, and the text format."""

@@ -1,10 +1,10 @@
-"""Metrics in Prometheus' text format: families of samples, written out. Pure.
+"""Prometheus' text format: writes families of samples. Pure.
 
-Written by hand, since it is one page and has to be done in slices: with thousands of topics a
-library that renders everything at one go would stop the loop for a second. Its parser is the oracle
-in the tests.
+Hand-written, since it is short and must work in slices: with thousands of topics a library that
+renders everything at once would block the loop for a second. The tests check the output with
+Prometheus' own parser.
 
-Invariant: the samples of a family stand together below its `# TYPE` line.
+Invariant: the samples of a family follow each other, after its `# TYPE` line.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class Family(Struct):
     """Lines, ready to be written."""
 
     def add(self, value: float, labels: str = "", suffix: str = "") -> None:
-        """`labels` as `label_text` gives them."""
+        """Add a sample; `labels` come from `label_text`."""
         self.samples.append(f"{self.name}{suffix}{labels} {number(value)}")
 
 
 def gauge(name: str, about: str, value: float | None = None) -> Family:
-    """A gauge; with a value, the only one it has."""
+    """A gauge; `value` becomes its only sample."""
     return _family(name, "gauge", about, value)
 
 
 def counter(name: str, about: str, value: float | None = None) -> Family:
-    """A counter; with a value, the only one it has."""
+    """A counter; `value` becomes its only sample."""
     return _family(name, "counter", about, value)
 
 
@@ -55,7 +55,7 @@ def _family(
 def histogram(
     name: str, about: str, bounds: Sequence[float], counts: Sequence[int], total: float
 ) -> Family:
-    """Counts per bucket, those beyond the last bound at the end of `counts`."""
+    """A histogram; the last of `counts` is for values beyond the last bound."""
     family = Family(name, "histogram", about, [])
     below = 0
     for bound, count in zip((*bounds, float("inf")), counts, strict=True):
@@ -78,7 +78,7 @@ def text(families: Iterable[Family]) -> str:
 
 
 def pieces(family: Family, samples_max: int = 1_000) -> Iterator[str]:
-    """One family, some samples at a time: with thousands of topics it has a megabyte."""
+    """One family, some samples at a time: with thousands of topics it is a megabyte."""
     samples = family.samples
     if not samples:
         return
@@ -90,7 +90,7 @@ def pieces(family: Family, samples_max: int = 1_000) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """As the format spells it: whole numbers without a point, infinity as +Inf."""
+    """A number in the format's spelling: whole numbers without a point, infinity as +Inf."""
     if value == float("inf"):
         return "+Inf"
     return str(int(value)) if value == int(value) else repr(float(value))

@@ -1,9 +1,9 @@
-"""The same figures under the names by which dashboards of Kafka look for them. Pure.
+"""The same figures under the names that Kafka's dashboards use. Pure.
 
-Kafka itself has no metrics page: boards read what Prometheus' JMX exporter makes of its beans with
-the rules that Strimzi and Confluent publish, and what `kafka_exporter` asks. Of both, what is true
-here is shown: offsets, sizes and traffic of each topic, how far groups are, and a broker that is
-alone with all of them.
+Kafka itself has no metrics page. Dashboards read the output of Prometheus' JMX exporter, with the
+rules that Strimzi and Confluent publish, and of `kafka_exporter`. This server shows the metrics of
+both that apply to it: offsets, sizes and traffic of each topic, positions of groups, and a single
+broker that leads everything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BYTES_IN: Final = "kafka_server_brokertopicmetrics_bytesin_total"
 BYTES_OUT: Final = "kafka_server_brokertopicmetrics_bytesout_total"
 OF_PARTITIONS: Final = (
     (OFFSET, "gauge", "The offset that the next message gets"),
-    (OLDEST, "gauge", "The offset of the first message that is kept"),
+    (OLDEST, "gauge", "The offset of the first message that is stored"),
     (SIZE, "gauge", "Bytes stored"),
     (MESSAGES_IN, "counter", "Messages published, by any protocol"),
     (BYTES_IN, "counter", "Bytes published, by any protocol"),
@@ -31,13 +31,13 @@ OF_PARTITIONS: Final = (
 GROUP_OFFSET: Final = "kafka_consumergroup_current_offset"
 GROUP_LAG: Final = "kafka_consumergroup_lag"
 OF_GROUPS: Final = (
-    (GROUP_OFFSET, "gauge", "The offset that the group goes on from"),
+    (GROUP_OFFSET, "gauge", "The committed offset of the group"),
     (GROUP_LAG, "gauge", "Offsets from there to the end"),
 )
 
 
 def labels_of(name: TopicName, group: str = "") -> str:
-    """As Kafka's clients call the topic and number its partitions."""
+    """Labels with the topic and partition as Kafka clients name them."""
     base = name.base
     namespace = str(base.namespace)
     called = base.local if namespace == DEFAULT_NAMESPACE else f"{namespace}/{base.local}"
@@ -61,7 +61,7 @@ def of_group(topic: PersistentTopic, offset: int) -> dict[str, float]:
 
 
 def of_broker(partitions: int) -> list[Family]:
-    """One broker that leads every partition that is loaded, and is the controller."""
+    """One broker that leads every loaded partition, and is the controller."""
     manager = "kafka_server_replicamanager"
     controller = "kafka_controller_kafkacontroller"
     return [

@@ -1,7 +1,7 @@
-"""What `/metrics` tells of topics and subscriptions: name, kind, meaning. Pure.
+"""The metrics of topics and subscriptions: name, kind, meaning. Pure.
 
-The names are Pulsar's own, so that its dashboards show this server; where Pulsar counts entries and
-calls them messages, so does the text here.
+The names are Pulsar's own, so that its dashboards work with this server; where Pulsar counts
+entries and calls them messages, so do the texts here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIZES: Final = (
 
 
 def _buckets(name: str, ends: tuple[str, ...], about: str) -> Names:
-    """Each bucket is a metric of its own, and counts what is in no smaller one."""
+    """The metrics of a histogram: each bucket is its own metric, and not cumulative."""
     return (
         *((f"{name}_{end}", "gauge", f"{about}, since the topic was loaded") for end in ends),
         (f"{name}_count", "gauge", "All of them"),

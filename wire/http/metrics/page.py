@@ -1,8 +1,8 @@
-"""`/metrics`: every figure as Prometheus reads it, under Pulsar's names where it has one.
+"""`/metrics`: all figures in Prometheus' format, under Pulsar's names where it has one.
 
-The figures are counters that parts keep anyway, and rates that the core samples; they are gathered
-when they are requested, some topics at a time, so that ten thousand topics cost no pause. Of parts
-unknown here (link, storage) the composition root hands over families ready-made.
+The figures are counters that the parts maintain anyway, and rates that the core samples. They are
+collected on request, some topics at a time, so that ten thousand topics cause no pause. For parts
+that HTTP does not know (link, storage) the composition root supplies the families.
 
 Invariant: a name is declared in `names.py` before it has a sample.
 """
@@ -39,15 +39,15 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import Table
 
 TOPICS_PER_REST: Final = 20
-"""Topics gathered before the loop gets its turn: about a millisecond."""
+"""Topics collected before yielding to the loop: about a millisecond."""
 SAMPLES_PER_REST: Final = 2_000
-"""Samples that were sent, and are given back before it does."""
+"""Sent samples that are freed before yielding to the loop."""
 
 
 class Families:
-    """The families of topics and subscriptions, by name, in a fixed order; and what they add up to.
+    """The families of topics and subscriptions, by name and in a fixed order, and their sums.
 
-    The sums are the whole broker's, under names of their own.
+    The sums are the broker's totals, under their own names.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Families:
             self.by_name[name].add(value, labels)
 
     def whole(self, cluster: str) -> list[Family]:
-        """Those of the whole broker, then those of each topic."""
+        """All families: those of the broker, then those of topics."""
         topics = gauge("pulsar_topics_count", "Topics that are loaded, by namespace")
         for namespace, count in self.topics_of.items():
             topics.add(count, _labels(cluster, namespace))
@@ -84,7 +84,7 @@ class Families:
 
 
 async def metrics(request: AdminRequest) -> Response:
-    """All of it. Never redirected: probes of many suites ask here first."""
+    """The whole page. It is never redirected: probes of many test suites use it first."""
     topics = (await _topics(request)).whole(request.broker.settings.cluster)
     families = [*_broker(request), *request.front.extra_metrics(), *topics]
     written = request.front.pauses.pieces(_written(families))
@@ -92,12 +92,12 @@ async def metrics(request: AdminRequest) -> Response:
 
 
 async def _written(families: Iterable[Family]) -> AsyncIterator[str]:
-    """Piece by piece: with thousands of topics one family is too long for one turn of the loop."""
+    """The page in pieces: with thousands of topics even one family would be a long pause."""
     for family in families:
         for piece in pieces(family):
             yield piece
             await trio.lowlevel.checkpoint()
-        while family.samples:  # giving back all of them at once would be a pause, too
+        while family.samples:  # freeing all of them at once would be a pause, too
             del family.samples[-SAMPLES_PER_REST:]
             await trio.lowlevel.checkpoint()
 
@@ -122,13 +122,11 @@ def _broker(request: AdminRequest) -> list[Family]:
             "The longest step of an HTTP request since the start",
             request.front.pauses.longest_seconds,
         ),
-        gauge("magnetar_ready", "1 while writes are taken", float(options.readiness() is None)),
-        gauge(
-            "magnetar_tail_cache_bytes", "Payload kept for close readers", broker.tail_cache.bytes
-        ),
+        gauge("magnetar_ready", "1 while writes are accepted", float(options.readiness() is None)),
+        gauge("magnetar_tail_cache_bytes", "Bytes in the tail cache", broker.tail_cache.bytes),
         gauge(
             "magnetar_tail_cache_limit_bytes",
-            "The most that is kept",
+            "Limit of the tail cache",
             broker.settings.tail_cache_bytes_max,
         ),
     ]
@@ -145,7 +143,7 @@ async def _topics(request: AdminRequest) -> Families:
 
 
 def _groups(families: Families, options: HttpOptions, topic: PersistentTopic) -> None:
-    """Of Kafka: durable subscriptions that it has committed to."""
+    """Add Kafka groups: durable subscriptions to which Kafka has committed offsets."""
     for subscription in topic.subscriptions.values():
         offset = options.committed_offset(topic.ledger, subscription.cursor)
         if offset is not None:
@@ -210,7 +208,7 @@ def _storage(topic: PersistentTopic) -> dict[str, float]:
 
 
 def _writes(writes: WriteStatistics) -> dict[str, float]:
-    """Of topics that were written to since they were loaded: most of thousands were not."""
+    """Write figures; empty for a topic not written since it was loaded, as most are not."""
     entries = writes.entries
     if not entries:
         return {}
@@ -234,7 +232,7 @@ def _counts(name: str, ends: tuple[str, ...], counts: list[int]) -> dict[str, fl
 def _subscription(
     subscription: Subscription, stored: PersistentSubscription | None
 ) -> dict[str, float]:
-    """`stored` is the same one, if its topic stores anything."""
+    """Figures of a subscription; `stored` is the same one, if its topic is persistent."""
     rates, attached = subscription.rates.per_second, subscription.consumers
     backlog = subscription.cursor.backlog
     last = subscription.last_times()

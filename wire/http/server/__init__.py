@@ -1,1 +1,1 @@
-"""What stands between a socket and the application: who may ask, and HTTP/1.1 itself."""
+"""The layers between a socket and the application: access rules, answers, and HTTP/1.1."""

@@ -1,6 +1,6 @@
-"""Large answers do not wait for memory: there is enough for one, or its client may try again (503).
+"""Memory for large answers: an answer that does not fit becomes a 503, and its client may retry.
 
-Invariant: what is counted for an answer is given back when its client has taken it, or has gone.
+Invariant: an answer's memory is released when its client has received it or has disconnected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from magnetar.wire.http.routes import refusal
 
 
 class Bounded:
-    """An application whose large answers need room."""
+    """An application whose large answers are counted against a memory limit."""
 
     def __init__(self, app: ASGIApp, memory: Memory) -> None:
         self._app = app
@@ -29,7 +29,7 @@ class Bounded:
                     refused = not self._answers.take(size)
                     taken = 0 if refused else size
             if not refused:
-                await send(message)  # until the client has taken it
+                await send(message)  # returns when the client has received it
 
         try:
             await self._app(scope, receive, counted)

@@ -1,18 +1,18 @@
-"""Turns away what a web page of somebody else can have a browser send. Light: no web framework.
+"""Refuses requests that a foreign web page can make a browser send. Light: no web framework.
 
-A browser that shows a foreign page can reach this server's port, on loopback as well, and has two
-ways to do harm:
+A browser that shows a foreign page can reach this server's port, even on loopback, and can do harm
+in two ways:
 
-- *DNS rebinding.* The page's own name is made to mean 127.0.0.1, so that the browser takes this
-  server for the page's and lets it read and write everything. The `Host` it sends still names the
-  page's host: so requests are served under known names only. An address is always fine, since no
-  attacker can have a page on an address of ours.
-- *Cross-site writes.* Without asking first (CORS), a browser sends any other site a POST that an
-  HTML form could have sent, and only keeps the answer from the page. It says so itself in `Origin`
+- *DNS rebinding.* The page's own host name is made to resolve to 127.0.0.1, so that the browser
+  takes this server for the page's and lets the page read and write everything. The `Host` header
+  still names the page's host, so requests are served under known names only. An address is always
+  fine, since no attacker can have a page on an address of ours.
+- *Cross-site writes.* Without a preflight (CORS), a browser sends any other site a POST that an
+  HTML form could have sent, and only hides the answer from the page. It reveals that in `Origin`
   and `Sec-Fetch-Site`; and such a body has one of the three types that forms have. Admin clients
   send `application/json`, or, without a body, no type at all (Java's, Go's and curl).
 
-PUT, PATCH and DELETE are only sent after a CORS preflight, which is never granted here.
+PUT, PATCH and DELETE are sent only after a CORS preflight, which this server never grants.
 
 Sources: Fetch standard, "CORS-safelisted request-header" and "append a request Origin header"; W3C
 Fetch Metadata; RFC 9110 7.2 for `Host`. Pure.
@@ -32,14 +32,14 @@ FORM_TYPES: Final = frozenset(
     ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
 )
 OWN_SITES: Final = frozenset(["same-origin", "none"])
-"""`Sec-Fetch-Site` of a page of ours, and of what was typed into the address bar. `same-site` is
+"""`Sec-Fetch-Site` of a page of ours, and of a URL typed into the address bar. `same-site` is
 not ours: to a browser all ports of a host are one site."""
 PROOF: Final = "x-requested-with"
-"""A header that no form can send, for tools whose body cannot say that it is JSON."""
+"""A header that no form can send, for tools that cannot set a JSON content type."""
 ANYONES: Final = frozenset(["/healthz", "/readyz"])
-"""Orchestrators use any host name for these, and they show nothing."""
+"""Paths served under any host name, because orchestrators use any; they reveal nothing."""
 ADMIN: Final = "/admin/"
-"""Below it a GET may change something too: peeking creates a subscription that is not there."""
+"""Below this path a GET may change something too: peeking creates a missing subscription."""
 ANY: Final = "*"
 
 
@@ -49,8 +49,8 @@ class HostNames(Struct, frozen=True):
     names: tuple[str, ...] = ()
     """`example.org`, `.example.org` for all names below that, `*` for any."""
     single_labels: bool = False
-    """Names without a dot as well: those of a container's or a cluster's network. Nobody can own
-    one in the public DNS, so no page that a browser loads has one."""
+    """Whether names without a dot are served too: those of a container's or a cluster's network.
+    Nobody can own one in the public DNS, so no foreign page has one."""
 
     def include(self, host: str) -> bool:
         """Whether a `Host` header, with or without a port, is one of ours."""
@@ -69,7 +69,7 @@ def _covers(pattern: str, name: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """Without its port; `[::1]` without its brackets. Empty where it is neither."""
+    """The host without its port, and without the brackets of `[::1]`; empty if malformed."""
     if host.startswith("["):
         name, bracket, port = host[1:].partition("]")
         return name.lower() if bracket and (not port or port.startswith(":")) else ""
@@ -85,11 +85,11 @@ def _is_address(name: str) -> bool:
 
 
 Headers = Mapping[str, Sequence[str]]
-"""All values by name, which is in small letters."""
+"""All values by lower-case name."""
 
 
 def headers_of(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """From a list as ASGI has it."""
+    """The headers of an ASGI list."""
     found: dict[str, list[str]] = {}
     for name, value in raw:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
@@ -97,7 +97,7 @@ def headers_of(raw: Iterable[tuple[bytes, bytes]]) -> Headers:
 
 
 def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str | None:
-    """Why a request is not answered; None for one that is fine."""
+    """Why a request is refused; None if it is not."""
     request = headers.get("host", ())
     if path.rstrip("/") not in ANYONES:
         for host in request:
@@ -118,8 +118,8 @@ def foreign(hosts: HostNames, method: str, path: str, headers: Headers) -> str |
 
 
 def _same_origin(origin: str, request: Sequence[str]) -> bool:
-    """Whether a page with that origin came from the `Host` of this request. Its scheme does not
-    count: a proxy may have taken TLS off.
+    """Whether a page with that origin came from the `Host` of this request. The scheme does not
+    matter, since a proxy may have terminated TLS.
     """
     scheme, _, host = origin.lower().partition("://")
     port = {"http": ":80", "https": ":443"}.get(scheme, "")
@@ -129,8 +129,8 @@ def _same_origin(origin: str, request: Sequence[str]) -> bool:
 
 
 def form(method: str, headers: Headers) -> str | None:
-    """Why a write is refused that an HTML form could have sent; None for one that none could. Forms
-    send nothing but GET and POST.
+    """Why a write that an HTML form could have sent is refused; None for any other. Forms send
+    only GET and POST.
     """
     if method != "POST" or headers.get(PROOF):
         return None

@@ -1,18 +1,18 @@
-"""HTTP/1.1 on one connection: Hypercorn's, without what nobody needs here.
+"""HTTP/1.1 on one connection: Hypercorn's, reduced to what this server needs.
 
-What differs from Hypercorn's own connection:
+Differences from Hypercorn's own connection:
 
-- HTTP/2 is not spoken, neither in the clear (`Upgrade: h2c`, or a client that just begins with it)
-  nor over TLS. No client of this server asks for it, and it would be a second parser of headers
+- No HTTP/2, neither in the clear (`Upgrade: h2c`, or a client that starts with it)
+  nor over TLS. No client of this server needs it, and it would be a second parser of headers
   under the same access rules. Such an `Upgrade` is ignored, as RFC 9110 7.8 allows, and so is one
   to a WebSocket, since no path here is one.
-- A request that is not understood hears why: `{"reason": ...}`, as from every path.
-- A target in absolute form is taken, as RFC 9112 3.2.2 demands; its host counts, not `Host`.
-- A connection that is to be closed behind an answer is, also behind one that is sent in pieces.
+- A malformed request gets a reason: `{"reason": ...}`, as from every path.
+- A target in absolute form is accepted, as RFC 9112 3.2.2 demands; its host counts, not `Host`.
+- `Connection: close` takes effect also after an answer that is sent in pieces.
 - Content-Length and Transfer-Encoding together are refused. RFC 9112 6.3 lets the second win, but a
-  proxy before us may have counted by the first: then one request is smuggled inside another.
-- A connection ends with its client: Hypercorn's would go on to wait for a request of a client that
-  has gone, and keep its place from others for as long as an idle one may stay.
+  proxy before us may have used the first: then one request is smuggled inside another.
+- A connection ends when its client disconnects: Hypercorn's would wait for another request until
+  the idle timeout, and take up a place in the connection limit.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
 REQUEST_SECONDS_MAX: Final = 10.0
-"""From the start of a connection, or the end of its handshake, to the end of its first header: a
-place is not for those who say nothing. Between requests it may be idle for longer.
+"""Time from the start of a connection, or the end of its handshake, to the end of its first header,
+so that silent clients take up no places. Between requests it may be idle for longer.
 """
 PIECE_BYTES: Final = 64 * 1024
 PIECE_SECONDS_MAX: Final = 20.0
-"""For a client to take a piece of an answer: beyond, its connection is closed."""
+"""Time for a client to receive a piece of an answer; after that its connection is closed."""
 REASONS: Final = {
     431: "the head of the request is too long",
     505: "this server speaks HTTP/1.1 only",
 }
-"""By status, where it is not h11 who knows best."""
+"""Reasons by status, where they are better than h11's own."""
 
 
 class RequestReader(h11.Connection):
-    """Requests as h11 reads them, and a little stricter. It keeps why one was refused."""
+    """Reads requests with h11, a little stricter; `refused` has the reason of a refusal."""
 
     refused = ""
 
@@ -58,13 +58,13 @@ class RequestReader(h11.Connection):
                 _check(event)
         except h11.RemoteProtocolError as error:
             status = error.error_status_hint
-            self.refused = REASONS.get(status) or f"this is no request of HTTP/1.1: {error}"
+            self.refused = REASONS.get(status) or f"this is not a request of HTTP/1.1: {error}"
             raise
         return event
 
 
 def _check(request: h11.Request) -> None:
-    names = {name for name, _ in request.headers}  # h11 writes them in small letters
+    names = {name for name, _ in request.headers}  # h11 makes them lower-case
     if names >= {b"content-length", b"transfer-encoding"}:
         both = "it has a Content-Length and a Transfer-Encoding"
         raise h11.RemoteProtocolError(both, error_status_hint=400)
@@ -97,7 +97,7 @@ class Http1(H11Protocol):
         self.connection = self._requests
 
     async def _check_protocol(self, event: h11.Request) -> None:
-        """There is no other protocol to go over to."""
+        """Do nothing: there is no other protocol to switch to."""
 
     async def _create_stream(self, request: h11.Request) -> None:
         self.stream = HTTPStream(
@@ -126,9 +126,9 @@ class Http1(H11Protocol):
         await self.context.mark_request()
 
     async def stream_send(self, event: StreamEvent) -> None:
-        """The application hears of the end while we are about it, and then some cancel the task
-        that sends its pieces: what is left is to close the connection, or to wait for the next
-        request.
+        """Shield the end of an answer from cancellation. The application learns of the end while it
+        is being handled, and may then cancel the task that sends its pieces; the connection must
+        still be closed, or made ready for the next request.
         """
         if not isinstance(event, StreamClosed):
             await super().stream_send(event)
@@ -157,7 +157,7 @@ class Http1Connection(TCPServer):
     _fresh = True
 
     async def run(self) -> None:
-        """Serve until either side has had enough."""
+        """Serve until either side closes the connection."""
         tls = isinstance(self.stream, trio.SSLStream)
         if tls:
             try:
@@ -168,7 +168,7 @@ class Http1Connection(TCPServer):
         try:
             await self._serve(tls)
         except OSError:
-            pass  # it has gone
+            pass  # the client has disconnected
         finally:
             await self._close()
 
@@ -195,7 +195,7 @@ class Http1Connection(TCPServer):
             await self._read_data()
 
     async def protocol_send(self, event: Event) -> None:
-        """Hypercorn's would wait for ever for a client that does not read."""
+        """Send with a time limit: Hypercorn's waits for ever for a client that does not read."""
         if not isinstance(event, RawData):
             await super().protocol_send(event)
             return
@@ -205,12 +205,12 @@ class Http1Connection(TCPServer):
             except (
                 trio.BrokenResourceError,
                 trio.ClosedResourceError,
-                trio.BusyResourceError,  # it is being closed: the rest of a request did not come
+                trio.BusyResourceError,  # it is being closed because a request was incomplete
             ):
                 await self.protocol.handle(Closed())
 
     async def _send(self, data: bytes) -> None:
-        """Piece by piece; not cut short because the handler has finished."""
+        """Send piece by piece; the end of the handler does not cut it short."""
         for at in range(0, len(data), PIECE_BYTES):
             piece = data[at : at + PIECE_BYTES]
             with trio.CancelScope(shield=True) as sending:

@@ -109,8 +109,8 @@ async def test_refusals_are_logged_but_not_each(
             mock_clock.jump(seconds)
             await room.admit(object_to_close(), never)
     assert caplog.messages == [
-        "refused 1 HTTP connections: there are 1, as many as there may be",
-        "refused 3 HTTP connections: there are 1, as many as there may be",
+        "refused 1 HTTP connections: there are already 1, the maximum",
+        "refused 3 HTTP connections: there are already 1, the maximum",
     ]
 
 

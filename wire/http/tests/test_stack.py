@@ -153,5 +153,5 @@ async def test_half_a_body_is_not_waited_for_long(autojump_clock: MockClock) -> 
         await stream.send_all(head)
         heard, seconds = await said(stream)
         assert heard.startswith(b"HTTP/1.1 408")
-        assert heard.endswith(b'{"reason":"a body must be here within 20 seconds"}')
+        assert heard.endswith(b'{"reason":"the body must arrive within 20 seconds"}')
         assert seconds == pytest.approx(BODY_SECONDS_MAX, abs=1)

@@ -1,1 +1,1 @@
-"""What namespaces and topics decide: one path a policy."""
+"""Policies of namespaces and topics: one path per policy."""

@@ -1,10 +1,9 @@
-"""REST of one level that decides policies: GET, set and remove each that is declared for it.
+"""REST paths of one level, namespaces or topics: get, set and remove each of its policies.
 
-`?applied=true` asks a topic for the value in force, whichever level decides it. GET of a policy
-that is not decided is 204, unless its declaration says what to show.
+`?applied=true` returns the value in force for a topic, whichever level sets it. GET of a policy
+that is not set is 204, unless its declaration says what to show.
 
-Invariant: a policy that is set reaches the catalog before the answer, and loaded topics right
-after it.
+Invariant: a new value is in the catalog before the answer, and reaches loaded topics right after.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ from magnetar.wire.http.routes import Handler, Table, changing, plain_text
 
 
 class Level(Struct, frozen=True):
-    """Topics, or namespaces."""
+    """A level of policies: topics, or namespaces."""
 
     name: Literal["topic", "namespace"]
     here: str
-    """The path of one of them."""
+    """The path of one topic or namespace."""
     policies: Callable[[AdminRequest], Awaitable[Any]]
-    """Its record; an error where it does not exist."""
+    """Returns its record; raises an error if it does not exist."""
     change: Callable[..., Awaitable[None]]
     """Stores some fields of the record."""
 
@@ -78,7 +77,7 @@ async def _sent(request: AdminRequest, level: Level, policy: Policy, scope: Scop
     if policy.plain:
         return await request.words()
     for name in scope.paths if level.name == "topic" else ():
-        if request.text(name):  # some tools send the numbers of topics in the query
+        if request.text(name):  # some tools send numeric policies of topics in the query
             return request.number(name, 0)
     return await request.value(policy.kind)
 
@@ -124,7 +123,7 @@ def _quotas(level: Level) -> list[tuple[str, str, Handler]]:
 
 
 def quota_type(request: AdminRequest) -> QuotaType:
-    """Of the request; by size unless it says so."""
+    """The quota type that the request names; by size if it names none."""
     for known in get_args(QuotaType):
         if known == request.text("backlogQuotaType", "destination_storage"):
             return known  # type: ignore[no-any-return]

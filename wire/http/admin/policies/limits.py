@@ -1,8 +1,8 @@
-"""The values that policies refuse, with Pulsar's statuses and sentences.
+"""Checks of policy values, with Pulsar's statuses and messages.
 
-Tools show the sentences, and people search for them: they are those of Apache's broker
-(`NamespacesBase.java`, `PersistentTopicsBase.java`, `AdminResource.java` of 4.2). What Apache
-accepts and this server cannot do is refused in words of its own.
+Tools show the messages, and people search for them, so they are those of Apache's broker
+(`NamespacesBase.java`, `PersistentTopicsBase.java`, `AdminResource.java` of 4.2). Values that
+Apache accepts and this server does not support are refused with messages of our own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INT_MAX: Final = (1 << 31) - 1
 
 
 def check(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> None:
-    """Refuse what this level may not decide."""
+    """Refuse a value that this level may not set."""
     if isinstance(value, int):
         name = scope.paths[0]
         if value < 0 and not policy.signed:
@@ -48,7 +48,7 @@ def check(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> No
 
 
 def _read(name: str, value: Any, shape: type[Struct]) -> Any:
-    """`Invalid` for what would decide nothing when it is read."""
+    """Raise `Invalid` for a value that would have no effect when it is read."""
     try:
         return msgspec.convert(value, shape, strict=False)
     except msgspec.ValidationError as error:
@@ -79,7 +79,7 @@ def _check_persistence(_ask: AdminRequest, _scope: Scope, sent: Persistence) -> 
 
 
 def check_auto_creation(sent: AutoTopicCreation | None) -> None:
-    """The type counts only where topics are created at all."""
+    """Check the topic type, but only if topics are created automatically at all."""
     if sent is None or not sent.allowed:
         return
     trouble = ""
@@ -126,4 +126,4 @@ CHECKS: Final[Mapping[str, Callable[[AdminRequest, Scope, Any], None]]] = {
     "replication": _check_clusters,
     "subscription_types": _check_types,
 }
-"""By the policy's name: what neither its type nor its declaration says."""
+"""Checks by policy name, beyond those of its type and its declaration."""

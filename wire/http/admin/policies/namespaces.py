@@ -17,7 +17,7 @@ from magnetar.wire.http.routes import Table, changing
 
 
 def shown(request: AdminRequest, policies: NamespacePolicies) -> dict[str, Any]:
-    """All policies of a namespace as tools read them: loose ones only if they are decided."""
+    """All policies of a namespace as tools read them: loose ones only if they are set."""
     levels = request.broker.catalog.levels
     loose = {scope.stored for policy, scope in levels.at("namespace") if policy.loose}
     fields = msgspec.to_builtins(policies)
@@ -41,7 +41,7 @@ async def _policies(request: AdminRequest) -> NamespacePolicies:
 
 
 async def change(request: AdminRequest, **fields: Any) -> None:
-    """Store some fields of a namespace and let its topics know."""
+    """Store some fields of a namespace and apply them to its topics."""
     policies = msgspec.structs.replace(await _policies(request), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
     await request.broker.catalog.set_policies(request.namespace, policies)

@@ -1,6 +1,6 @@
 """The policies of one topic: `/admin/v2/persistent/T/N/topic/<policy>`.
 
-They belong to the whole topic: a partition has those of the topic it is a partition of.
+They belong to the whole topic: a partition has those of its partitioned topic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from magnetar.wire.http.routes import Table, changing
 
 
 async def _policies(request: AdminRequest) -> TopicPolicies:
-    """Of a topic that exists."""
+    """The policies of an existing topic."""
     name = request.topic
     if not await request.broker.catalog.partitions(name) and not await request.broker.exists(name):
         raise TopicNotFound(f"topic {name} does not exist")
@@ -35,7 +35,7 @@ async def _change(request: AdminRequest, **fields: Any) -> None:
 
 
 async def _remove_all(request: AdminRequest) -> None:
-    """The topic decides nothing any more."""
+    """Remove all policies of the topic."""
     await _policies(request)
     await request.broker.catalog.set_topic_policies(request.topic, TopicPolicies())
     request.broker.policies_changed(request.topic.namespace)
