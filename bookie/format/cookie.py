@@ -19,6 +19,7 @@ from msgspec import Struct
 VERSION_FILE: Final = "VERSION"
 LAYOUT: Final = 5
 LAYOUT_OLDEST: Final = 3
+"""BookKeeper's verify refuses older ones too (Cookie.java)."""
 _FIELD = re.compile(r'(\w+): "((?:[^"\\]|\\.)*)"')
 _ESCAPES: Final = {"\\t": "\t", "\\n": "\n", '\\"': '"', "\\\\": "\\"}
 
@@ -63,7 +64,7 @@ def decode(text: str) -> Cookie:
             fields["bookieHost"],
             fields["journalDir"],
             fields["ledgerDirs"],
-            fields.get("instanceId", ""),
+            fields.get("instanceId", ""),  # optional in CookieFormat (Cookie.java)
         )
     except KeyError as missing:
         raise ValueError(f"it lacks {missing}") from None

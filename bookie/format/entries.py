@@ -43,7 +43,8 @@ ENTRY_BYTES_MAX: Final = 16 * 1024 * 1024 + 64 * 1024
 What bounds it: half a write cache (16 MiB by default) takes one such entry without refusing the
 next; and the longer a group of the journal may be, the further behind a break it is looked for
 (`journal_scan.py`), which a file of 64 MiB has to be much longer than. Apache's bookies take frames
-of 5 MiB unless their `nettyMaxFrameSizeBytes` says otherwise.
+of 5 MiB unless their `nettyMaxFrameSizeBytes` says otherwise, and entries of 500 bytes less
+(DefaultEntryLogger.java).
 """
 NOTHING_CONFIRMED: Final = -1
 APART_BYTES: Final = 64 * 1024

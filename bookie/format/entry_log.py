@@ -22,7 +22,9 @@ SUFFIX: Final = ".log"
 LOG_ID_MAX: Final = 2**31 - 1
 """A location has no more room for it."""
 MAP_LEDGERS_MAX: Final = 10_000
-"""Per batch of the map."""
+"""Per batch of the map (LEDGERS_MAP_MAX_BATCH_SIZE, BookKeeper 4.18, DefaultEntryLogger.java)."""
+# A batch is a record of a ledger that cannot exist, so a scan can step over it like over any other
+# (INVALID_LID, LEDGERS_MAP_ENTRY_ID in DefaultEntryLogger.java).
 MAP_LEDGER_ID: Final = -1
 MAP_ENTRY_ID: Final = -2
 
@@ -56,6 +58,7 @@ def read_header(data: bytes) -> tuple[int, int]:
     magic, version, offset, ledgers = _header.unpack_from(data)
     if magic != MAGIC:
         raise ValueError("it does not begin like an entry log")
+    # Version 0 has no ledgers map, only records to scan (HEADER_V0, DefaultEntryLogger.java).
     if version not in (0, VERSION):
         raise ValueError(f"its version is {version}, this program reads 0 and 1")
     return (offset, ledgers) if version == VERSION else (0, 0)
@@ -66,6 +69,7 @@ def ledgers_map(ledgers: Mapping[int, int]) -> bytes:
     parts = []
     pairs = iter(ledgers.items())
     while batch := list(islice(pairs, MAP_LEDGERS_MAX)):
+        # The length does not count itself (appendLedgersMap, DefaultEntryLogger.java).
         size = _batch.size - 4 + _pair.size * len(batch)
         parts.append(_batch.pack(size, MAP_LEDGER_ID, MAP_ENTRY_ID, len(batch)))
         parts += [_pair.pack(ledger_id, size) for ledger_id, size in batch]

@@ -31,6 +31,7 @@ from typing import Final
 import msgspec
 
 HEADER_BYTES: Final = 512
+"""One sector, so that groups can align to sectors: since version 5 (JournalChannel.java)."""
 ALIGNMENT_BYTES: Final = 512
 PADDING_BYTES_MAX: Final = 1024 * 1024
 """Other bookies may align their groups to more than we do."""
@@ -41,6 +42,8 @@ VERSIONS_READABLE: Final = (5, 6)
 HEADER: Final = (MAGIC + VERSION.to_bytes(4, "big")).ljust(HEADER_BYTES, b"\0")
 SUFFIX: Final = ".txn"
 
+# They stand where an entry has its id, so all are negative; -0x100 is a length (BookKeeper 4.18).
+# Apache never writes FORCE, and skips unknown kinds on replay.
 PADDING: Final = -0x100
 KEY: Final = -0x1000
 FENCE: Final = -0x2000
@@ -118,6 +121,8 @@ def parse_note(body: bytes) -> Note:
 
 def padding(position: int) -> bytes:
     """What fills a group that ends at `position`; never nothing, so that each group's end shows."""
+    # The two words of padding take 8 bytes: with less room it runs on through the next sector, as
+    # Apache's does (BookKeeper 4.18).
     room = ALIGNMENT_BYTES - position % ALIGNMENT_BYTES
     zeros = room - 8 if room >= 8 else ALIGNMENT_BYTES - (8 - room)
     return _words.pack(PADDING, zeros) + bytes(zeros)

@@ -26,6 +26,8 @@ COOKIES: Final = f"{ROOT}/cookies"
 AVAILABLE: Final = f"{ROOT}/available"
 MAGIC: Final = b"BookieMetadataFormatVersion\t"
 VERSION: Final = b"3"
+"""Binary protobuf, since BookKeeper 4.9; 2 is protobuf's text format, and 1 plain text
+(LedgerMetadataSerDe.java). We read only what we write."""
 SHORT_ID_MAX: Final = 2**31 - 2
 
 OPEN: Final = LedgerMetadata.OPEN
@@ -73,6 +75,8 @@ def fresh(
         digestType=LedgerMetadata.CRC32C,
         password=b"",
         ctime=created_ms,
+        # Tells a retried create of ours from another's ledger; only version 3 has it
+        # (LedgerMetadataSerDe.java).
         cToken=token,
     )
     metadata.segment.add(ensembleMember=ensemble, firstEntryId=0)

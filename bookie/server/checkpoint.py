@@ -15,12 +15,14 @@ Why it is safe: an entry is put into the write cache before it goes to the journ
 likewise; so all that the journal holds before the position noted is in what is written out then,
 or was before. Until lastMark has moved the journal has it all, whatever a crash leaves of the rest,
 and writing it out twice gives the same. Rows are written even if there is no entry: a fence whose
-journal record has been passed by lastMark is nowhere else.
+journal record has been passed by lastMark is nowhere else (BookKeeper #4843 skips them when
+the write cache is empty, and loses the fence).
 
 Step 3 always comes before step 4 (`make_durable`): an entry that was in no group of the journal yet
 when the machine stopped may be lost, but not be in the index and lost.
 
-Invariant: lastMark only moves forward, and only to synced positions.
+Invariant: lastMark only moves forward, and only to synced positions. A mark that moves back names
+a journal that may be deleted, and the bookie does not start (BookKeeper #4105, #4740).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Reads records back from entry logs. Any thread, several at once.
 
-Invariant: bytes that do not look like the entry in question are `Corrupted`, never "not found".
+Invariant: bytes that do not look like the entry in question are `Corrupted`, never "not found":
+recovery would cut the ledger off there (BookKeeper #2908).
 """
 
 from __future__ import annotations
