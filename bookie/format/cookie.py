@@ -18,8 +18,8 @@ from msgspec import Struct
 
 VERSION_FILE: Final = "VERSION"
 LAYOUT: Final = 5
-LAYOUT_OLDEST: Final = 3
-"""BookKeeper's verify refuses older ones too (Cookie.java)."""
+LAYOUT_OLDEST: Final = 4
+"""The first one whose fields have names: 3 has them as plain lines (Cookie.java)."""
 _FIELD = re.compile(r'(\w+): "((?:[^"\\]|\\.)*)"')
 _ESCAPES: Final = {"\\t": "\t", "\\n": "\n", '\\"': '"', "\\\\": "\\"}
 

@@ -38,7 +38,7 @@ PADDING_BYTES_MAX: Final = 1024 * 1024
 MAGIC: Final = b"BKLG"
 VERSION: Final = 6
 VERSIONS_READABLE: Final = (5, 6)
-"""Those with a header of 512 bytes; older ones only stood in BookKeeper before 4.4."""
+"""Those with a header of 512 bytes; version 4 has one of 8 (JournalChannel.java)."""
 HEADER: Final = (MAGIC + VERSION.to_bytes(4, "big")).ljust(HEADER_BYTES, b"\0")
 SUFFIX: Final = ".txn"
 

@@ -24,7 +24,7 @@ def test_a_stock_bookies_cookie_is_read():
         ("", "no bookie's"),
         ("six\n", "no bookie's"),
         ("6\n", "layout is 6"),
-        ("2\n", "layout is 2"),
+        ("3\n", "layout is 3"),
         ('5\nbookieHost: "a"\n', "journalDir"),
     ],
 )
