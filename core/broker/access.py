@@ -1,10 +1,10 @@
-"""Who somebody is, and what he may do: the two doors at which security will stand. They are open.
+"""Access: authentication and authorization, as fronts ask for them. Neither restricts anything yet.
 
-Fronts ask before they act: `check` says nothing, or raises `Unauthorized`. Whoever proves who he is
-does so by a mechanism, which is a conversation in bytes that fronts carry and do not understand; so
-far there is none, and everybody is nobody in particular.
+Fronts call `check` before they act; it returns, or raises `Unauthorized`. A client authenticates by
+a mechanism, a conversation in bytes that fronts carry without understanding it. There is no
+mechanism yet, so every client is `ANYBODY`.
 
-Invariant: a name comes from a mechanism that has ended well, or is `ANYBODY`.
+Invariant: a name comes from a mechanism that succeeded, or is `ANYBODY`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ANYBODY: Final = ""
 
 
 class Action(enum.Enum):
-    """What somebody wants to do to something."""
+    """What a client does to a resource."""
 
     READ = "read"
     WRITE = "write"
@@ -28,7 +28,7 @@ class Action(enum.Enum):
 
 
 class ResourceType(enum.Enum):
-    """What that is."""
+    """The kind of resource."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -37,11 +37,11 @@ class ResourceType(enum.Enum):
 
 
 class Conversation(Protocol):
-    """One proof, from its first words to its last."""
+    """One authentication, from its first bytes to its last."""
 
     @property
     def who(self) -> str:
-        """The name that was proved; empty until the end."""
+        """The authenticated name; empty until the end."""
         ...
 
     def hear(self, said: bytes) -> bytes:
@@ -54,7 +54,7 @@ class Access:
 
     def __init__(self) -> None:
         self.mechanisms: dict[str, Callable[[], Conversation]] = {}
-        """By the name that clients choose them by."""
+        """By the names by which clients choose them."""
 
     def check(self, who: str, action: Action, kind: ResourceType, name: str) -> None:
-        """Whether somebody may; raises `Unauthorized`. Plain call: made for every request."""
+        """Return if that is allowed, else raise `Unauthorized`. Plain call, for every request."""

@@ -29,7 +29,7 @@ LOADS_AT_ONCE: Final = 100
 
 
 async def create_topic(broker: Broker, name: TopicName) -> Topic:
-    """A topic without partitions; new, whatever auto-creation says."""
+    """Create a topic without partitions, whether or not auto-creation is allowed."""
     if name.partitioned:
         raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
     if await broker.catalog.partitions(name) or await broker.exists(name):
@@ -143,7 +143,7 @@ async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
 
 
 async def unload_namespace(broker: Broker, namespace: NamespaceName) -> None:
-    """Send everybody of a namespace away; the next client finds everything as it was."""
+    """Unload all topics of a namespace: clients reconnect and find everything as it was."""
     await broker.catalog.policies(namespace)
     for topic in list(broker.topics.values()):
         if topic.name.namespace == namespace:

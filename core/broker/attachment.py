@@ -1,12 +1,12 @@
-"""Attaching to a topic that may be on its way out: wait for its end, then take the next one.
+"""Attach to a topic that may be going away: wait until it is gone, then attach to its successor.
 
-Between finding a topic and taking a place in it others have their turn, and the topic may be
-fenced meanwhile: unloaded, deleted, or taken over. Most clients take "not ready" in answer to an
-attach for an end, so they do not hear of it: the same request goes on with the topic that is
-loaded, or created if that is allowed, when the old one is gone.
+Other tasks run between finding a topic and attaching to it, so the topic may be fenced meanwhile:
+unloaded, deleted, or taken over. Most clients treat "not ready" in reply to an attach as final, so
+they do not see it: the same request goes on with the topic that is loaded next, or created if that
+is allowed.
 
-Invariant: what a fenced topic answers counts for nothing, and no turn begins before the topic of
-the turn before is put away: nobody polls.
+Invariant: the answer of a fenced topic is ignored, and an attempt begins only after the topic of
+the last one is gone, so there is no polling.
 """
 
 from __future__ import annotations

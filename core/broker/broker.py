@@ -1,8 +1,7 @@
-"""The broker: which topics are loaded, and the work that is nobody's in particular.
+"""The broker: the loaded topics, and the work that belongs to no single topic.
 
-Sessions of every protocol talk to it. A topic is loaded when somebody asks for it, once, however
-many ask at the same time; it is unloaded by order, and deleted when it has been idle long
-enough.
+Sessions of every protocol use it. A topic is loaded on first use, once, even if many clients ask at
+the same time. Administrators unload it; housekeeping deletes it after it has been idle long enough.
 
 Dispatch happens here, once per sweep of the link: subscriptions that may have something to deliver
 put themselves on a list (`look`), and `dispatch` serves that list in order.
@@ -138,7 +137,7 @@ class Broker:
         self._locks: dict[str, trio.Lock] = {}
         """Of the topics being loaded, unloaded or deleted just now."""
         self.attaching = Marks()
-        """Topics somebody is about to take a place in: those are not idle."""
+        """Topics to which a client is attaching: those are not idle."""
         self.going = Marks()
         """Namespaces and topics being deleted with all that is in them: nothing new comes there."""
         self._stopping = False
@@ -228,7 +227,7 @@ class Broker:
             raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
 
     async def _put_away(self, topic: Topic) -> None:
-        """Close a topic, whatever its state, and have it no more."""
+        """Close a topic in any state, and drop it."""
         try:
             await topic.close()
         except BrokerError as error:
@@ -289,7 +288,7 @@ class Broker:
                 raise NotAllowed("Exceed maximum number of topics in namespace.")
 
     async def exists(self, name: TopicName) -> bool:
-        """Whether a topic of that name is there, loaded or not."""
+        """Whether there is a topic of that name, loaded or not."""
         if name.full in self.topics:
             return True
         if not name.persistent:
@@ -299,8 +298,8 @@ class Broker:
     async def partitions_or_create(self, name: TopicName, *, create: bool) -> int:
         """How many partitions a client should attach to; 0 for a topic without.
 
-        An unknown topic may be created as partitioned by this question, if the policy says so; one
-        without partitions is created only when somebody attaches.
+        This may create an unknown topic as a partitioned one, if the policy says so; one without
+        partitions is created only when a client attaches.
         """
         if name.partitioned:
             return 0  # a partition has none of its own; whether it exists is seen when attaching
@@ -323,7 +322,7 @@ class Broker:
         return creation.partitions
 
     async def unload(self, name: TopicName) -> None:
-        """Send everybody away; the next client loads it anew."""
+        """Disconnect all clients; the next one loads the topic again."""
         async with self._alone_with(name):
             topic = self.topics.get(name.full)
             if topic is not None:
@@ -334,8 +333,7 @@ class Broker:
     ) -> bool:
         """Delete one topic (a partition, or one without partitions).
 
-        `only_if` is called when nobody can load or unload it any more; returns what it
-        said.
+        `only_if` is called when no other task can load or unload it; returns its answer.
         """
         async with self._alone_with(name):
             topic = await self._loaded(name, create=False, by_order=False)

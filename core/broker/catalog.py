@@ -1,12 +1,12 @@
 """The catalog: clusters, tenants, namespaces, partitioned topics and their policies.
 
-It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here. Nobody
-owns it: every broker of a cluster may change it. So a change is written over the version that was
-read for it, and is refused (`BadVersion`) if somebody else was faster: the caller reads again. A
-watch drops from the cache what somebody else changes.
+It lives in the metadata store, at Pulsar's own paths and in its JSON, and is cached here. It has no
+owner: every broker of a cluster may change it. So a change states the version that it was based on,
+and is refused (`BadVersion`) if another writer was faster: the caller reads again. A watch drops
+from the cache what others change.
 
-Invariant: what the cache says is what the store said last; a write reaches the store first, and
-replaces exactly what its author has read.
+Invariant: the cache holds what the store returned last; a write reaches the store first, and
+replaces exactly the value that it was based on.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Catalog:
         """So that nothing that was read before a change is cached after it."""
 
     async def open(self) -> None:
-        """See that what every client expects is there."""
+        """Create the tenant and namespaces that every client expects."""
         self._metadata.watch("/admin", self._forget)
         self._metadata.watch(TOPIC_POLICIES, self._forget)
         for path, value in (
@@ -176,7 +176,7 @@ class Catalog:
         read.pop(path, None)
 
     async def _delete(self, path: str) -> None:
-        """Remove what is there, even if it changes meanwhile."""
+        """Remove a record, even if it changes meanwhile."""
         while (found := await self._find(path)) is not None:
             try:
                 await self._metadata.delete(path, found.version)

@@ -115,7 +115,7 @@ class Housekeeping:
         return topic.ledger.chain.after(lowest) < first_young
 
     async def expire_subscriptions(self, topic: PersistentTopic) -> None:
-        """A durable subscription that nobody has used for long goes, if the policy says so."""
+        """Delete durable subscriptions that have been unused for as long as the policy says."""
         minutes = topic.policies.subscription_expiration_minutes
         if minutes <= 0:
             return
@@ -127,7 +127,7 @@ class Housekeeping:
                 await topic.unsubscribe(name, force=False)
 
     async def trim(self, topic: PersistentTopic) -> None:
-        """Delete ledgers that nobody needs any more."""
+        """Delete ledgers that no subscription and no retention needs."""
         chain = topic.ledger.chain
         topic.forget_silent_producers()
         doomed = trimmable(
@@ -154,7 +154,7 @@ class Housekeeping:
         await ledger.trim(doomed)
 
     async def delete_if_idle(self, topic: Topic) -> None:
-        """A topic that nobody uses goes, so that tests and typos leave nothing behind."""
+        """Delete unused topics, so that tests and typos leave nothing behind."""
         rule = topic.policies.inactive_topics
         if not rule.delete_while_inactive:
             return
@@ -168,7 +168,7 @@ class Housekeeping:
             needed = found is not topic or topic.name.full in self._broker.attaching
             return not needed and topic.idle(caught_up_is_enough=caught_up)
 
-        # looked at again when nobody can come in between any more
+        # checked again when no other task can come in between
         if still_idle(topic) and await self._broker.delete(
             topic.name, force=True, only_if=still_idle
         ):

@@ -1,8 +1,8 @@
-"""An id for each topic, unique for ever: a topic that is deleted and made again has another.
+"""An id for each topic, unique for ever: a topic that is deleted and created again gets another.
 
-A partitioned topic has one, its partitions have none. It is made when somebody first asks, and
-stored both ways: the name under the id first, then the id under the name, which alone decides. So
-of a crash in between nothing is left but a name under an id that nobody knows.
+A partitioned topic has one, its partitions have none. It is assigned on first use and stored both
+ways: the name under the id first, then the id under the name, which alone decides. So a crash in
+between leaves nothing but a name under an unused id.
 
 Invariant: an id that was given out leads to its topic, or to none.
 """
@@ -35,7 +35,7 @@ class TopicIds:
         """So that nothing that was read before a topic was forgotten is cached after it."""
 
     async def of(self, name: TopicName) -> bytes:
-        """The id of a topic that is there: sixteen bytes, never all zero."""
+        """The id of an existing topic: sixteen bytes, never all zero."""
         found = self._ids.get(name)
         if found is not None:
             return found
@@ -60,7 +60,7 @@ class TopicIds:
         return made
 
     async def name_of(self, topic_id: bytes) -> TopicName | None:
-        """Whose id it is; None if it is nobody's, or of a topic that is gone."""
+        """The topic with that id; None for an unknown id, or one of a deleted topic."""
         stored = await self._metadata.get(_by_id(topic_id))
         if stored is None:
             return None
@@ -73,7 +73,7 @@ class TopicIds:
         stored = await self._metadata.get(_by_name(name))
         if stored is not None:
             for path in (_by_name(name), _by_id(stored.value)):
-                with suppress(NotFound):  # somebody else deletes it, too
+                with suppress(NotFound):  # another task deletes it, too
                     await self._metadata.delete(path, FIRST)
         self._forgotten += 1
         self._ids.pop(name, None)

@@ -1,9 +1,9 @@
 """A metadata record that one owner holds: its value, its version, and its owner's epoch.
 
 Theory. The metadata store counts the writes of each path. An owner remembers the version that it
-read or wrote last and writes over that version only, so of two owners who write, one wins. Who
-owns a name is decided elsewhere (`ownership.py`); that decision may reach the former owner late, or
-never. The version makes this harmless: the loser's write changes nothing and says so.
+read or wrote last and writes over that version only, so of two owners that write, one wins. The
+owner of a name is decided elsewhere (`ownership.py`); that decision may reach the former owner
+late, or never. The version makes this harmless: the loser's write changes nothing and fails.
 
     state      means                                       leaves for
     UNREAD     nothing is known yet                        HELD by `load` or `claim`
@@ -14,15 +14,15 @@ never. The version makes this harmless: the loser's write changes nothing and sa
 
 Invariants: a write is conditional on the version of the last read or write of this owner; a record
 is read once, for reading again would hand the loser the winner's version, and with it the right to
-write over it; FENCED is final, and says so without asking the store. Who is fenced drops the
+write over it; FENCED is final, and fails without asking the store. A fenced owner drops the
 record; if it still owns the name, it loads a new one.
 
-What a crash leaves. One call changes one path in one step, so before the write the old value is
-there, after it the new one. The owner after the crash reads either; nobody has heard of a write
-before the store said that it is durable. A failure that is no lost race (a full disk, a connection
-that broke: ZooKeeper's CONNECTION_LOSS) leaves it open whether the write happened: UNSURE. `settle`
-reads the record: the old version means that it did not happen; the next version with the bytes that
-were tried means that it did; anything else is somebody else's.
+What a crash leaves. One call changes one path in one step, so the path holds the old value before
+the write and the new one after it. The owner after the crash reads either; no write is acknowledged
+before the store reports it durable. A failure other than a lost race (a full disk, a broken
+connection: ZooKeeper's CONNECTION_LOSS) leaves it open whether the write happened: UNSURE. `settle`
+reads the record: the old version means that it did not happen; the next version with the bytes of
+the attempt means that it did; anything else is another owner's write.
 
 Two processes on one store:
 
@@ -63,7 +63,7 @@ from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 Value = TypeVar("Value")
 
 CLAIMS_MAX: Final = 10
-"""Attempts to claim a record that somebody else writes at the same time."""
+"""Attempts to claim a record that another owner writes at the same time."""
 
 
 class RecordState(enum.Enum):
@@ -123,7 +123,7 @@ class OwnedRecord(Generic[Value]):
     # -- taking it ----------------------------------------------------------------------------
 
     async def load(self) -> Value | None:
-        """Read the record. Whoever held it before is not fenced until the first write."""
+        """Read the record. Its former owner is not fenced until the first write."""
         async with self._alone():
             assert self.state is RecordState.UNREAD, f"{self.path} is read once"
             self._take(await self._metadata.get(self.path))
@@ -160,7 +160,7 @@ class OwnedRecord(Generic[Value]):
     # -- changing it --------------------------------------------------------------------------
 
     async def create(self, value: Value) -> None:
-        """Write a record that nobody has written, loaded or not; `Fenced` if somebody has."""
+        """Write the first version of a record, loaded or not; `Fenced` if there is one already."""
         async with self._alone():
             if self.state is RecordState.UNREAD:
                 self.state = RecordState.HELD

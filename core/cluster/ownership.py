@@ -3,7 +3,7 @@
 A topic, a group and a transaction each have one owner at a time. The owner is this broker, or a
 peer, whose addresses clients are sent to. Protocols ask here wherever they tell a client where to
 go (Pulsar's LOOKUP, Kafka's Metadata and FindCoordinator, HTTP's lookup), and brokers ask here
-before they load something. What is loaded is owned: nobody asks for each message.
+before they load something. What is loaded is owned, so nothing is asked per message.
 
 An answer may be out of date when it arrives. That costs a client a detour and corrupts nothing:
 every durable record is written over the version that its owner knows (`owned_record.py`).

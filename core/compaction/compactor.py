@@ -2,13 +2,13 @@
 
 A reader of a compacted log (Kafka's `cleanup.policy=compact`) sees at least the last message of
 each key, in the order and at the offsets at which all were written. `plan.py` decides when it is
-due and for which ledgers, `judge.py` what becomes of an entry; `rewrite.py` writes the log anew and
-says what a crash leaves. What a tombstone is, is a parameter (`rule.py`).
+due and for which ledgers, `judge.py` what becomes of an entry; `rewrite.py` rewrites the log and
+documents what a crash leaves. The definition of a tombstone is a parameter (`rule.py`).
 
-Housekeeping offers each loaded topic in its rounds. A log that is unloaded meanwhile, or fails, is
-left as it is, and offered again later.
+Housekeeping offers each loaded topic in its rounds. A log that is unloaded meanwhile, or fails,
+stays unchanged and is offered again later.
 
-Invariant: a log that is being compacted is written and read as always.
+Invariant: writers and readers use a log as always while it is compacted.
 """
 
 from __future__ import annotations

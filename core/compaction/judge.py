@@ -1,4 +1,4 @@
-"""What is to become of an entry, once it is known where each key was last. Pure.
+"""What becomes of an entry, given the last position of each key. Pure.
 
     last with its key?   value?      then it
     no                   any         goes
@@ -6,18 +6,18 @@
     yes                  tombstone   stays until its time has come, which is noted when it is met
                                      first; then it goes, if nothing it deletes can still be there
 
-Without a key, or so late that it has not been looked at: it stays. An entry that is emptied goes
-with its messages, but for the last batch of a producer, whose header says how far that one was. One
-that can only go as a whole stays as long as one of its messages does.
+A message without a key stays, and so does one behind the part that was scanned. An entry that has
+lost all messages goes, except the last batch of a producer, whose header holds its last sequence
+number. An entry that can only go as a whole stays as long as one of its messages does.
 
-What a transaction wrote is judged like the rest once that is committed, goes if it came to nothing,
-and is left as it is until that is known. Markers stay.
+Messages of a transaction are judged like others once it is committed, go if it was aborted, and
+stay unchanged until then. Markers stay.
 
-Entries that are left as they are, these and what is not `is_decided`, may hold values that a
-tombstone deletes; so may those that stay as a whole. So tombstones of keys that were seen in one
-before stay; and all of them, where one cannot be read or there are too many such keys.
+Entries that stay unchanged (these, and those that are not `is_decided`) and entries that stay as a
+whole may hold values that a tombstone deletes. So a tombstone stays if its key was seen in such an
+entry before it; if one of them cannot be read, or there are too many such keys, all tombstones do.
 
-Invariant: of each key, the last value stays, or a tombstone behind it for long enough.
+Invariant: for each key the last value stays, or a tombstone behind it for long enough.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from magnetar.core.kernel.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
 PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000
-"""Who has been silent for so long is forgotten anyway."""
+"""A producer that was silent for so long is forgotten anyway."""
 
 
 class Standing(enum.Enum):

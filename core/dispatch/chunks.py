@@ -1,8 +1,8 @@
 """Large messages sent as several entries: all chunks of one go to the same consumer. Pure.
 
-Whoever gets the first chunk gets the others too, even beyond its permits, since nobody else could
-use them. A later chunk whose first one nobody was given is an orphan: unless the first still waits
-to be delivered again, its message can never be put together, and the caller acknowledges it
+The consumer of the first chunk gets the others too, even beyond its permits, since they are of no
+use to others. A later chunk whose first one was delivered to no consumer is an orphan: unless the
+first still waits for redelivery, its message can never be assembled, and the caller acknowledges it
 (`SharedConsumerAssignor.java` of Pulsar does the same).
 
 Invariant: at most `MESSAGES_OPEN_MAX` unfinished messages are remembered; the oldest goes first.
@@ -18,7 +18,7 @@ from msgspec import Struct
 from magnetar.core.dispatch.shared import C, Share, choose
 
 MESSAGES_OPEN_MAX: Final = 10_000
-"""Chunked messages of which the last chunk has not been dealt out."""
+"""Chunked messages whose last chunk has not been assigned."""
 
 
 class ChunkedEntry(Struct, frozen=True):
@@ -50,7 +50,7 @@ class PermitBalance(Generic[C]):
 
 
 class ChunkOwners(Generic[C]):
-    """Who has which chunked message. A deal is to be carried out as it is."""
+    """The consumer of each chunked message. An assignment must be carried out unchanged."""
 
     def __init__(self) -> None:
         self._owners: dict[bytes, C] = {}
@@ -88,7 +88,7 @@ class ChunkOwners(Generic[C]):
             if owner is not None:
                 shares.append(Share(owner, place, 1))
             elif chunks[place].first:
-                break  # nobody can take it now
+                break  # no consumer can take it now
             else:
                 orphans.append(place)
             start = place + 1

@@ -4,9 +4,9 @@ Theory. A key's hash has an owner (see `selectors.py`). When consumers come and 
 hands, and then the old owner may still hold messages of a key that the new one must not get yet.
 Ordered delivery rests on one rule: **all entries of a hash that are out are out to one consumer,
 its holder** (`DrainingHashesTracker.java` of Pulsar 4). While there is a holder other than the
-owner, the hash is *draining* and nobody gets more of it; when the holder has given everything back
-(acknowledged, returned, or left), the owner goes on. If the hash returns to its holder before that,
-delivery simply goes on.
+owner, the hash is *draining* and no consumer gets more of it; once the holder has nothing left of
+it (acknowledged, returned, or gone), the owner takes over. If the hash returns to its holder before
+that, delivery simply goes on.
 
 The second rule keeps order within a hash: an entry must not overtake an earlier one that waits to
 be delivered again, nor one that was held back a moment ago.
@@ -105,7 +105,7 @@ class KeyShared(Generic[C]):
         self._selector.add(consumer, ranges)
 
     def detach(self, consumer: C) -> None:
-        """Whoever leaves holds nothing; its entries are the caller's to deliver again."""
+        """A consumer that leaves holds nothing; the caller delivers its entries again."""
         self._selector.remove(consumer)
         for hash_ in [h for h, holder in self._holders.items() if holder.consumer is consumer]:
             del self._holders[hash_]
@@ -115,7 +115,7 @@ class KeyShared(Generic[C]):
         return self._selector.hash_of(key)
 
     def owner(self, hash_: int) -> C | None:
-        """Who is to get messages of this hash; None if nobody is."""
+        """The consumer for messages of this hash; None if there is none."""
         return self._selector.select(hash_)
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
@@ -146,7 +146,7 @@ class KeyShared(Generic[C]):
         return True
 
     def free(self, hash_: int, owner: C) -> bool:
-        """Whether its owner may be given more of it: nobody else holds any."""
+        """Whether its owner may get more of it: no other consumer holds any."""
         holder = self._holders.get(hash_)
         return holder is None or holder.consumer is owner or self.mode.out_of_order
 

@@ -1,10 +1,10 @@
 """MurmurHash3 in its 32-bit form, seed 0, made non-negative: the hash clients and brokers agree on
 (`StickyKeyConsumerSelectorUtils.java`).
 
-Pure. Keys of messages repeat, so short ones are remembered; long ones are not, as they would fill
-memory with whatever a client sends. Nobody has keys of more than a thousand bytes but who wants to
-keep us busy (a megabyte takes a quarter of a second): of those the checksum is taken, which divides
-them as well, if not as another broker would.
+Pure. Keys of messages repeat, so the hashes of short ones are cached; long ones are not, or a
+client could fill memory. Only an attacker sends keys of more than a thousand bytes (hashing a
+megabyte takes a quarter of a second): for those the checksum is used, which spreads them as well,
+though not as another broker would.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Selector(Protocol[C]):
         ...
 
     def select(self, hash_: int) -> C | None:
-        """Who owns it; None if nobody does."""
+        """Its owner; None if it has none."""
         ...
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
@@ -172,7 +172,7 @@ class Halving(Generic[C]):
         if at is None:
             return
         if at == len(self._lasts) - 1 and at > 0:
-            # the topmost range has nobody above: the one below takes it over
+            # the topmost range has no neighbour above: the one below takes it over
             self._lasts[at - 1] = HASHES - 1
         del self._lasts[at], self._owners[at]
 
@@ -199,7 +199,7 @@ class Sticky(Generic[C]):
         self._owners: list[C] = []
 
     def add(self, consumer: C, ranges: Sequence[HashRange]) -> None:
-        """`HashRangeTaken` if they make no sense, or overlap with those of somebody present."""
+        """Raise `HashRangeTaken` if they are invalid, or overlap those of a present consumer."""
         ranges = _checked(ranges)
         for first, last in ranges:
             at = bisect_right(self._ranges, (last, HASHES)) - 1

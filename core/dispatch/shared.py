@@ -4,8 +4,8 @@ Round robin over the consumers of the best priority level (0 is best) that have 
 none of them has any left, the next level. One turn is at most 20 entries. Permits count messages:
 an entry goes out whole as long as one permit is left, so permits may end below zero.
 
-Invariants: the shares follow each other without gaps from entry 0; their number is about one for 20
-entries, never one for each; nobody without a permit gets an entry.
+Invariants: the shares follow each other without gaps from entry 0; there is about one for 20
+entries, never one for each; a consumer without a permit gets no entry.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Who is served where one consumer is served at a time: Failover. Pure.
+"""Failover: which of several consumers is the active one. Pure.
 
 Best priority level first (0 is best), then by name. Of those, a partition takes the one its index
 falls on, so that the partitions of a topic spread over the consumers; a topic without partitions
 takes the next one on a ring that its name is hashed onto, so that topics spread too.
 
-Invariant: the answer depends on the topic's name and the consumers present, not on who came when.
+Invariant: the answer depends on the topic's name and the consumers present, not on their order of
+arrival.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 def active(consumers: Sequence[C], topic: object) -> C | None:
-    """The one to serve; None if there is nobody. `topic` is a name, or what prints as one."""
+    """The active one; None if there is none. `topic` is a name, or prints as one."""
     if len(consumers) < 2:
         return consumers[0] if consumers else None
     best = min(consumer.priority for consumer in consumers)

@@ -1,9 +1,8 @@
-"""Log lines about peers that do something wrong, not more of them than anybody would read.
+"""Log lines about misbehaving peers, in bounded numbers.
 
-A broken client tries again a thousand times a second, and each time it deserves the same line. So a
-complaint has a kind and an address: the first few of both are logged as they come, those that
-follow are counted, and after a while one line says how many there were. At level debug, each is
-logged.
+A broken client tries again a thousand times a second, and each attempt would log the same line. So
+a complaint has a kind and an address: the first few of each pair are logged at once, the following
+ones are counted, and after a while one line reports the count. At level debug, each is logged.
 
 Invariant: per kind and address at most `LINES_MAX` lines and one count in `WINDOW_SECONDS`; at most
 `KEYS_MAX` pairs are counted apart; all others are one address.
@@ -44,7 +43,7 @@ class Complaints:
         """In the order in which they began."""
 
     def say(self, kind: str, host: str, text: str) -> None:
-        """Complain of somebody there; the text names him."""
+        """Complain of a peer at that address; the text names it."""
         key = (kind, host)
         window = self._windows.get(key)
         if window is None:

@@ -3,8 +3,8 @@
     async for topic in Cooperative(request.topics):
         described.append(await describe(topic))
 
-What is awaited on the way is mostly there already, so the task would not rest until the end of its
-list; and the length of the list is the client's choice.
+What the body awaits is mostly ready, so without this the task would not yield until the end of its
+list; and the client chooses how long that list is.
 """
 
 from __future__ import annotations

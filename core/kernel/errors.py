@@ -52,7 +52,7 @@ class EntryNotFound(NotFound):
 
 
 class Conflict(BrokerError):
-    """Somebody else holds it."""
+    """Another client holds it."""
 
 
 class AlreadyExists(Conflict):

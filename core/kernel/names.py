@@ -3,8 +3,8 @@
 `persistent://tenant/namespace/local` is the one true name of a topic; short forms are read and
 never written. Partition i of a topic is itself a topic, called `<name>-partition-<i>`.
 
-Invariant: a `TopicName` or `NamespaceName` that exists is valid; whatever is not raises
-`InvalidName` with a sentence that its user can act on. Whether a topic exists is not known here.
+Invariant: every `TopicName` and `NamespaceName` is valid; invalid text raises `InvalidName` with a
+sentence that its user can act on. Whether a topic exists is not known here.
 """
 
 from __future__ import annotations

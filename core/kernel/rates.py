@@ -1,7 +1,7 @@
 """Rates: counters looked at now and then, given as figures per second. Pure.
 
-Whoever is measured only counts, so the hot path pays for nothing but additions. Somebody else takes
-samples, a few seconds apart (`rate_sampler.py`); between two of them the rate stays what it was.
+The measured object only counts, so the hot path pays for additions alone. A task samples the
+counters every few seconds (`rate_sampler.py`); between two samples a rate does not change.
 
 Invariant: a rate is the true mean of the time between the last two samples, and never negative.
 """
@@ -36,7 +36,7 @@ class Outflow(NamedTuple):
     chunks: float = 0
     """Parts of large messages."""
     dropped: float = 0
-    """Entries that nobody could take, where nothing is stored."""
+    """Entries of a non-persistent topic that no consumer could take."""
 
     def plus(self, other: Outflow) -> Outflow:
         return Outflow(*map(add, self, other))

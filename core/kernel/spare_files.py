@@ -1,10 +1,10 @@
-"""Open files held in reserve, for what must not fail where a process may have no more of them.
+"""Open files held in reserve, for imports that must not fail when descriptors run out.
 
-Modules that are imported late, with the first connection of a kind, are files that have to be
-opened then; and a peer decides when that is, who may first have taken all descriptors that this
-process may have. So a few are opened at the start, and given back for as long as an import takes.
+Modules that are imported late, with the first connection of a kind, are files to be opened then. A
+peer decides when that is, and may have used up all descriptors of this process before. So a few
+files are opened at the start and released for the duration of an import.
 
-Invariant: while nothing is lent, `COUNT` files are held open, or as many as could be had again.
+Invariant: while nothing is lent, `COUNT` files are held open, or as many as could be reopened.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Rate limits: how much may pass in a period, and a bucket that says when more may. Pure.
 
-Who is limited spends first and asks then: a bucket may be overdrawn, by a run of messages or a
-large one, and nothing more passes until the debt is paid. So nothing is refused, and the mean is
-kept. Limits are what policies say; waiting is up to the caller.
+Callers spend first and ask afterwards: a run of messages or a large one may overdraw a bucket, and
+nothing more passes until the debt is paid. So nothing is refused, and the mean holds. Policies set
+the limits; waiting is up to the caller.
 
-Invariant: a bucket never holds more than one period's worth, whatever the clock does.
+Invariant: a bucket never holds more than one period's worth, even if the clock jumps.
 """
 
 from __future__ import annotations

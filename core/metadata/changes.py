@@ -1,7 +1,7 @@
 """What one commit of the embedded store changes, as bytes for its log and as statements for SQLite.
 
-A change says what is there afterwards, not what was done: to apply one twice, or over a tree that
-has it already, gives the same. So a log may be replayed from any commit before its end.
+A change states the result, not the operation: applying it twice, or to a tree that has it already,
+gives the same tree. So a log may be replayed from any commit before its end.
 
 Invariant: `decode(encode(changes)) == changes`, and hostile bytes raise `ValueError` only.
 """

@@ -4,16 +4,16 @@ Theory. Reads are answered at once on a connection of their own, from committed 
 write-ahead log: readers and the writer do not wait for each other). Writes go to a queue; the
 thread takes all that have gathered, decides each in one transaction, writes what they change as
 one commit of the history, and commits the transaction when that is durable. So a hundred writes
-that come together cost as much as one, and nobody reads what may still be lost. Callers wait until
-then, shielded: a write that was queued is never abandoned half known.
+that come together cost as much as one, and no reader sees what may still be lost. Callers wait,
+shielded, until then: a queued write always reports its outcome.
 
     caller --queue--> thread: BEGIN, every write in order, history (sync), COMMIT --loop--> callers
 
-SQLite itself is never synced, and made anew from the history at each start: `history.py` says what
-is on the disk and what a crash or damage leaves of it.
+SQLite itself is never synced, and rebuilt from the history at each start: `history.py` describes
+what is on the disk and what a crash or damage leaves of it.
 
-Invariants: what a caller was answered is on the disk; a write whose condition fails changes
-nothing; after a failed sync nothing more is written, since nobody knows what the disk still holds.
+Invariants: a write that was answered is on the disk; a write whose condition fails changes nothing;
+after a failed sync nothing more is written, since the state of the disk is unknown.
 Leases live as long as this process: they are cleared when the store is opened.
 """
 
@@ -252,7 +252,7 @@ class EmbeddedMetadata:
         return passing() if passing is not None else self._break(error)
 
     def _break(self, error: Exception) -> StorageFailed:
-        """Nothing more is written: only another start learns what is there."""
+        """Write nothing more: only a restart can find out what the disk holds."""
         self._broken = StorageFailed(f"the metadata cannot be written any more: {error!r}")
         self._tell(partial(self._on_fatal, str(self._broken)))
         return self._broken
@@ -261,7 +261,7 @@ class EmbeddedMetadata:
         if self._broken is None and self._history.snapshot_is_due:
             try:
                 self._history.snapshot(self._writer)
-            except OSError as error:  # the mark was not written, and may be: nobody knows
+            except OSError as error:  # whether the mark was written is unknown
                 self._break(error)
 
     def _close_history(self) -> None:

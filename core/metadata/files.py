@@ -1,6 +1,6 @@
 """What makes the metadata's bytes and names durable.
 
-Invariant: with `sync`, whatever returns here without an error is on the disk.
+Invariant: with `sync`, a call that returns without an error has reached the disk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def sync_path(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool) -> None:
-    """A file is there with all of this, or is as it was."""
+    """Replace a file as a whole: a crash leaves the old content or the new."""
     new = path.with_name(path.name + ".new")
     with new.open("wb") as file:
         file.write(data)

@@ -8,20 +8,20 @@
 
 Theory. The log and the mark are what a commit is: the commit is written and synced, then the mark
 that counts it, then callers are answered. Both files have their bytes beforehand, so each of the
-two is one short trip to the disk, and together they cost less than the one sync of SQLite's own
-log. SQLite only answers questions: nothing in its files is believed after the process has ended.
+two is one short write to the disk, and together they cost less than the one sync of SQLite's own
+log. SQLite only answers queries: its files are not trusted after the process has ended.
 
-Where the log ends says the mark, which does not lie in the log. So at a start
-    the log has more than the mark    a crash between the two: nobody was answered; it counts
-    as much                           all is well, and whatever follows is a torn tail
+The mark, which is a file of its own, determines where the log ends. At a start
+    the log has more than the mark    a crash between the two: no caller was answered; it counts
+    as much                           the log is whole, and what follows is a torn tail
     less                              damage: refused (`Corrupted`), never taken for the end
 
 A snapshot is written whole under the next number, then an empty log that names its checksum; both
-are synced before one write of the mark makes them count. The generation before is kept, because it
-and its log say the same as the snapshot once more: a snapshot that has rotted or is missing costs
-nothing while they are whole.
+are synced before one write of the mark makes them count. The previous generation is retained,
+because it and its log hold the same state as the snapshot: while they are whole, a snapshot that
+has rotted or is missing costs nothing.
 
-Invariant: files that the mark names are never changed but by appending; all others are worthless.
+Invariant: files that the mark names change by appending alone; all others may be discarded.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Names(msgspec.Struct, frozen=True):
         return self._with(f".{generation}.log")
 
     def generations(self) -> list[int]:
-        """Those of which there is any file, oldest first."""
+        """Generations that have any file, oldest first."""
         pattern = re.compile(re.escape(self.path.name) + r"\.(\d{1,18})\.(?:db|log)")
         names = map(pattern.fullmatch, os.listdir(self.path.parent))
         return sorted({int(match[1]) for match in names if match})
@@ -129,7 +129,7 @@ class History:
         return self._log.position >= self._due_bytes
 
     def snapshot(self, live: sqlite3.Connection) -> None:
-        """Begin the next generation. What fails leaves the present one as it is."""
+        """Begin the next generation. A failure leaves the present one unchanged."""
         try:
             head, fresh = write_generation(self._names, self._next_head(), live, sync=self._sync)
         except (OSError, sqlite3.Error) as error:

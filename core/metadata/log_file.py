@@ -1,7 +1,7 @@
-"""The file of a commit log: made ready with zeros, appended to, and taken back by one commit.
+"""The file of a commit log: zeros written ahead, appends, and a step back by one commit.
 
-Invariant: room is made before a commit is written, so that a full disk shows before anything has
-changed; whatever stands behind the end is worth nothing.
+Invariant: space is allocated before a commit is written, so that a full disk shows before anything
+has changed; bytes behind the end have no meaning.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LogFile:
         self._before = (0, 0, 0)
 
     def append(self, body: bytes) -> None:
-        """Durable on return. OSError leaves in doubt what is there: `step_back` and `wipe` undo."""
+        """Durable on return. After an OSError the content is unknown: `step_back`, then `wipe`."""
         data = commit_log.encode_commit(self.number + 1, self.chain, body)
         self._before = (self.number, self.chain, self.position)
         self._make_room(self.position + len(data))

@@ -1,16 +1,16 @@
 """How the embedded store is opened: its history is checked, and the live tree made from it.
 
     no mark, and no files of ours     a new store
-    no mark, and the former file      a store of before there was a commit log: taken over, once
+    no mark, and the former file      a store from before the commit log: migrated, once
     no mark, and generations          damage, if anything was ever committed to them
     a mark                            the generation it names, which must have its last commit
 
-Taking over: the former file is copied into a first generation, which counts as soon as the mark is
-there; then it is removed, so that no older version finds a tree that has stood still. Whatever a
-crash leaves in between is done again.
+Migration: the former file is copied into a first generation, which counts as soon as the mark
+exists; then the file is removed, so that no older version finds an outdated tree. After a crash in
+between, migration is repeated.
 
-Invariant: `Corrupted` is raised for whatever is not as it was acknowledged, and nothing on the disk
-has changed then.
+Invariant: anything that differs from what was acknowledged raises `Corrupted`, and leaves the disk
+unchanged.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Damage in a history: what of it can still be had, and a new generation made of that.
+"""Repair of a damaged history: what can be recovered, and a new generation made of it.
 
-A commit says what is there afterwards, so commits behind a damaged one are good without it: what is
-lost is what the damaged ones changed and no later one has changed again. An operator who accepts
-that gets a tree without them. Numbers that they may have handed out are not handed out again: every
-counter is moved on by as many as the lost commits can have reserved.
+A commit states results, so commits behind a damaged one are valid without it: only values that the
+damaged ones changed, and no later one changed again, are lost. An operator who accepts that loss
+gets a tree without them. Numbers that the lost commits may have handed out are not reused: every
+counter moves on by as many as they can have reserved.
 
-Invariant: nothing is changed by looking (`examine`), and nothing is thrown away by `accept`: the
-files as they were are kept beside the new ones, under names that end in `.damaged`.
+Invariant: `examine` changes nothing, and `accept` discards nothing: the old files remain beside the
+new ones, under names that end in `.damaged`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from magnetar.core.metadata.history import Names, write_generation
 from magnetar.core.metadata.log_file import Contents
 
 UNKNOWN_COMMITS: Final = 10_000
-"""Taken for lost, as far as counters go, when nobody can say how many were."""
+"""Commits assumed lost, for counters, when their number is unknown."""
 
 
 class MetadataFinding(Struct, frozen=True):
@@ -41,7 +41,7 @@ class MetadataFinding(Struct, frozen=True):
     commits: list[Commit]
     """All that can be had, in order, with gaps."""
     last: int
-    """The highest number that there was, as far as anybody knows."""
+    """The highest number known to have been used."""
     end_is_known: bool
 
     @property

@@ -1,7 +1,7 @@
 """The SQLite files of the embedded metadata store: how they are opened, and every statement run.
 
-Each carries a mark of ours and the number of its format, so that a file of somebody else, or of
-a version to come, is refused with a sentence and never changed.
+Each carries our application id and the number of its format, so that a foreign file, or one of a
+later version, is refused with a sentence and never changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ APPLICATION_ID: Final = 0x4D474E54
 FORMAT: Final = 1
 CACHE_KIB: Final = 4096
 BUSY_MS: Final = 2_000
-"""Somebody else (a backup, an operator's shell) may hold the file for so long."""
+"""Another process (a backup, an operator's shell) may hold the file for so long."""
 NUMBERS_RESERVED: Final = 100
 """A counter is written once for so many numbers; unused ones are lost only in a crash."""
 
@@ -40,7 +40,7 @@ DROP_LEASES: Final = "DELETE FROM node WHERE lease = 1"
 GET_COUNTER: Final = "SELECT next FROM counter WHERE path = ?"
 COUNT: Final = "REPLACE INTO counter (path, next) VALUES (?, ?)"
 
-# Jumps from child to child over whatever lies below each, so that the cost is that of the answer.
+# Jumps from child to child over all that lies below each, so that the cost is that of the answer.
 # A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths). It is neither sorted nor made
 # distinct here, so that rows come one by one and the caller can rest in between.
 CHILDREN: Final = """

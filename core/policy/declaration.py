@@ -72,7 +72,7 @@ class Policy(Struct, frozen=True):
     show: Callable[[Any], Any] = same
     """From effective value to JSON value."""
     default: Any = None
-    """What the broker does where nobody decides; that of its field, if it is one."""
+    """The value in force where no level decides; that of its field, if it has one."""
     default_shown: bool = True
     """Whether `?applied=true` shows that default."""
     merged: bool = False

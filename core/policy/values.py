@@ -46,7 +46,7 @@ class Compaction(Struct, frozen=True, rename="camel"):
     delete_retention_ms: int = 86_400_000
     """How long a tombstone stays."""
     max_lag_ms: int = -1
-    """Older messages are compacted, whatever the ratio; -1 for no such limit."""
+    """Older messages are compacted at any ratio; -1 for no such limit."""
 
 
 class BacklogQuota(Struct, frozen=True, rename="camel"):
@@ -103,7 +103,7 @@ class AutoSubscriptionCreation(Struct, frozen=True, rename="camel"):
 
 
 class InactiveTopics(Struct, frozen=True, rename="camel"):
-    """When a topic that nobody uses is deleted."""
+    """When an unused topic is deleted."""
 
     inactive_topic_delete_mode: Literal[
         "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"

@@ -24,9 +24,9 @@ class Creation(enum.Enum):
     NEW = enum.auto()
     """One that is not there: else `FileExistsError`."""
     REPLACE = enum.auto()
-    """Whatever is there is emptied; nothing need be there."""
+    """An existing file is emptied; a missing one is created."""
     EXISTING = enum.auto()
-    """One that is there, as it is: else `FileNotFoundError`."""
+    """An existing file, unchanged; else `FileNotFoundError`."""
 
 
 class WriteMode(enum.Enum):
@@ -72,7 +72,7 @@ class WriteFile(Protocol):
         ...
 
     def pwrite(self, data: bytes | memoryview, offset: int, /) -> int:
-        """How many bytes were written: perhaps not all. After an error nobody knows."""
+        """How many bytes were written: perhaps not all. After an error that is unknown."""
         ...
 
     def pwritev(self, pieces: Sequence[bytes], offset: int, /) -> int:

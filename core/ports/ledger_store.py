@@ -54,7 +54,7 @@ class LedgerReader(Protocol):
         ...
 
     def read_at_once(self, first: int, last: int, bytes_max: int) -> list[bytes]:
-        """What `read` would return, or less, if it is at hand without work; or else nothing.
+        """What `read` would return, or less, if it is in memory already; else nothing.
 
         Plain call. Where entries are large, those behind what was read last mostly are.
         """

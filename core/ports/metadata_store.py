@@ -2,7 +2,7 @@
 
 Paths begin with `/`, have no trailing one, and follow Pulsar's and BookKeeper's own layout
 (`/ledgers`, `/managed-ledgers`, `/admin`, ...). Every write is durable when the call returns, and
-every write states the version it expects: nobody overwrites what they have not seen.
+every write states the version it expects: no writer overwrites a value that it has not seen.
 """
 
 from collections.abc import Callable

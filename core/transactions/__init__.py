@@ -1,1 +1,1 @@
-"""Transactions: what of a log belongs to one, who is in one, and how each ends everywhere."""
+"""Transactions: their coordinator, their participants, and how each ends in every log."""

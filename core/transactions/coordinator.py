@@ -1,18 +1,18 @@
-"""The transaction coordinator: what is in each transaction, and that it ends the same everywhere.
+"""The transaction coordinator: the participants of each transaction, and one outcome for all.
 
-Ending one: the decision is stored, and answered; then every log of it gets a marker, and promises
-are kept if it was committed; then it is stored that all is done. After a crash in between that is
-done again: a second marker, or a promise kept twice, changes nothing. Nothing new comes into a
-transaction that is decided: who begins the next one waits.
+To end a transaction it stores the decision and answers; then it writes a marker to every log, and
+fulfils the promises (offset commits) if it was committed; then it stores that all is done. After a
+crash in between these steps are repeated: a second marker, or a promise fulfilled twice, changes
+nothing. A decided transaction takes no new participants: a writer that begins the next one waits.
 
 Each transaction is a record with one owner (`core/cluster/owned_record.py`). It is loaded when this
-broker starts or first needs it, if ownership says that it is ours; the others are neither
-loaded nor ended here. Loading does not claim it: whatever changes a transaction is a write, and a
-second marker of the same decision changes nothing. A coordinator that finds a record written by
-another one drops it and raises `NotCoordinator`; on the next request it asks again whose it is.
+broker starts or first needs it, if this broker owns it; others are neither loaded nor ended here.
+Loading does not claim it: every change of a transaction is a write, and a second marker of the same
+decision changes nothing. A coordinator that finds a record written by another one drops it and
+raises `NotCoordinator`; on the next request it asks again for the owner.
 
-Invariants: nothing of a transaction is answered before it is stored; of one name, things happen one
-at a time; a decision is never changed, for it is made upon the record that it replaces.
+Invariants: no change of a transaction is answered before it is stored; operations on one name
+happen one at a time; a decision never changes, for it is conditional on the record it replaces.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Coordinator:
                 self._drop_unused(place)
 
     async def run(self, idle_ms_max: int) -> None:
-        """Until cancelled: end what takes too long, forget names that nobody has used for long."""
+        """Until cancelled: abort transactions that time out, and forget names unused for long."""
         while True:
             await trio.sleep(SWEEP_SECONDS)
             now_ms = self._broker.clock.wall_ms()
@@ -216,7 +216,7 @@ class Coordinator:
             self._finish_later(place)
 
     def _know(self, place: TransactionSlot) -> None:
-        """Have at hand what the record says."""
+        """Take over the state of the record."""
         before, place.transaction = place.transaction, place.record.value
         if before is not None:
             self._writers.pop(before.writer, None)

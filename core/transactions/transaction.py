@@ -1,13 +1,13 @@
-"""One transaction, as its coordinator keeps it: its state, its logs, its promises. Pure.
+"""One transaction as its coordinator knows it: its state, its logs, its promises. Pure.
 
-    EMPTY       its writer is known; nothing is in it
-    ONGOING     logs, or promises, are in it
-    COMMITTING  decided, and stored: its logs are being marked, its promises kept
+    EMPTY       its writer is known; it has no participants
+    ONGOING     it has logs, or promises
+    COMMITTING  decided, and stored: markers are being written, promises fulfilled
     ABORTING    likewise, but its promises are void
     COMMITTED   all is done; the next one begins here
     ABORTED     likewise
 
-Invariant: what a transaction is, is what was stored last.
+Invariant: the state of a transaction is the one that was stored last.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Transaction(Struct, frozen=True):
     name: str
     writer: int
     epoch: int
-    """Raised when somebody else takes the name over: who writes with a lower one is fenced."""
+    """Raised when another writer takes the name over: writes with a lower one are fenced."""
     timeout_ms: int
     epoch_before: int = -1
     """With which its writer asked for the present epoch: the answer may not have reached it."""
