@@ -17,7 +17,7 @@ class Record(NamedTuple):
     place: int
     """Among the messages of its entry, counted from 0."""
     timestamp_ms: int
-    """When what it tells of happened, or it was sent; -1 if nobody said."""
+    """The time of its event, or when it was sent; -1 if unknown."""
     key: bytes | None
     value: bytes | None
     """None is not the same as empty: it says that what has this key is gone."""

@@ -1,9 +1,9 @@
-"""What is said of a log or cursor that cannot be written, and what a log is called in logs.
+"""Log lines about a log or cursor that cannot be written, and the name of a log in them.
 
 Each change is logged, not each attempt: clients send again what was refused, as quickly as they
-may. A failure of another kind than the last one is a change as well.
+may. A failure of another kind than the last one is also a change.
 
-What is not here: who is refused because of it (`core.topic`).
+Not here: which clients are refused because of it (`core.topic`).
 """
 
 from __future__ import annotations

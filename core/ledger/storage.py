@@ -34,4 +34,4 @@ class Storage(Struct, frozen=True):
     """Has `write` called once this sweep is over, so that what all producers appended in it goes to
     storage as one run. None: every append is written at once."""
     skips_lost: bool = False
-    """Readers go on behind what cannot be read; else they wait there until somebody skips it."""
+    """Readers skip unreadable entries; else they wait there until an operator skips them."""

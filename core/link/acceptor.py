@@ -36,7 +36,7 @@ LISTEN_BACKLOG: Final = 1024
 
 
 class Accepted(NamedTuple):
-    """Somebody who has come."""
+    """An accepted connection."""
 
     listener: Listener
     socket: socket.socket

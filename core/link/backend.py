@@ -2,7 +2,7 @@
 
 Sessions hand them work while they are fed; at the end of each sweep the link lets them finish it:
 
-    storage.begin_group()    nobody need be woken to write: it is done here
+    storage.begin_group()    no task need be woken to write: this does it
     broker.dispatch()        deliver what became readable
     broker.store()           append what all producers brought; acknowledgements of the above, too
     storage.flush_group()    one group for the journal
@@ -27,7 +27,7 @@ class Backend(Protocol):
 
 
 class NoBackend:
-    """That of a link which serves nobody yet; its storage as well."""
+    """The backend, and the storage, of a link that serves no one yet."""
 
     congested = False
 

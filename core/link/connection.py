@@ -101,7 +101,7 @@ class Connection:
         """Why this connection closes as soon as its outbox is sent, if it does."""
         self.since = self.heard = self.progress = link.now
         self.introduced = False
-        """It has said something that makes sense."""
+        """It has sent something valid."""
         self.pinged = False
         self.writes = False
         """Brings storage work: held while that has too much."""
@@ -179,7 +179,7 @@ class Connection:
         each pack their fill before the first flush. Replies need not be counted.
         """
         if self.fd < 0:
-            return  # nobody will ever take it
+            return  # it will never be sent
         self.packed_bytes += size
         self.given_bytes += size
         self.link.outgoing.add(size)
@@ -235,7 +235,7 @@ class Connection:
         return self.link.incoming.take(size)
 
     def has_room_to_wait(self, size: int) -> bool:
-        """The same of a small request that waits, of which there may be many."""
+        """The same for a small waiting request, of which there may be many."""
         return self.link.incoming.take(size, proven=self.partial.proven)
 
     def has_answered(self, size: int) -> None:
@@ -376,7 +376,7 @@ class Connection:
         self.drain()  # comes back here when that is sent
 
     def let_go(self) -> None:
-        """It is closed: nothing waits for it any more, and nothing of it is kept."""
+        """It is closed: release all that waits for it or belongs to it."""
         link = self.link
         link.outgoing.remove(self.outbox_bytes + self.packed_bytes)
         link.outgoing.forget(self)

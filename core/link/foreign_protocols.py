@@ -1,4 +1,4 @@
-"""Who speaks another protocol than the one at this door, and what is said to them. Pure.
+"""Peers that speak another protocol than the one of this listener, and the reply to them. Pure.
 
 HTTP is what people try first: a browser, curl, a monitor's probe. It is answered with the address
 where HTTP is spoken. A TLS handshake at a plain port is only named in the log: its client would not

@@ -1,6 +1,6 @@
 """Front: a protocol that this server speaks to clients, as the composition root sees it.
 
-    open     know what it owns; nobody is served yet
+    open     load what it owns; no connection is served yet
     run      what goes on without connections, until cancelled
     close    shut its doors, at the end of each start, also one that failed
 

@@ -35,7 +35,7 @@ class LinkLimits(Struct, frozen=True):
     partial_bytes_max: int = 32 * MEBIBYTE
     """Of frames that have come in part: large ones wait for each other (`inbound.py`)."""
     storing_bytes_max: int = 32 * MEBIBYTE
-    """On their way to storage: nobody who writes is read until half of it is stored."""
+    """On their way to storage: no writing peer is read until half of it is stored."""
     storing_bytes_per_connection_max: int = 16 * MEBIBYTE
     """The same of one connection, which is not read for so long."""
     stalled_seconds: float = 2.0

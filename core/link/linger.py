@@ -1,4 +1,4 @@
-"""Sockets that have said their last word, kept until the peer has heard it.
+"""Sockets whose last bytes are sent, kept open until the peer has received them.
 
 A socket that is closed with bytes of its peer unread resets the connection, and a reset throws away
 what was still on its way to that peer: receipts, and the reason why it is sent away. So the writing

@@ -66,7 +66,7 @@ log = logging.getLogger(__name__)
 
 SWEEP_CONNECTIONS_MAX: Final = 64
 DUE_SECONDS: Final = 0.001
-"""So long the link waits by itself for what is due; whatever else trio has to do waits with it."""
+"""How long the link polls for what is due; all other tasks of trio wait meanwhile."""
 
 
 class LinkStatistics(Struct, frozen=True):
@@ -109,7 +109,7 @@ class Link:
         self._view = memoryview(self._buffer)
         self._lingering = Lingering(self.poller, self._view)
         self._all_gone: trio.Event | None = None
-        """Set when nobody is left, once that is waited for."""
+        """Set when no connection is left; made when a task waits for that."""
         self._token: trio.lowlevel.TrioToken | None = None
         self._active = self._scheduled = self._wanted = False
         self._sweeping = self._settling = self._again = False
@@ -140,17 +140,17 @@ class Link:
         self.poller.watch(fd, READ)
 
     def stop_listening(self) -> None:
-        """Take no new connections; those that are there go on."""
+        """Accept no new connections; existing ones go on."""
         self._accepting.stop()
 
     def stop_reading(self) -> None:
-        """Hear nobody out any further, and nobody new: what has come is still answered."""
+        """Read from no connection, and accept none: what has been received is still answered."""
         self.stop_listening()
         for connection in self._connections.values():
             connection.pause(PAUSE_STOP)
 
     async def stop(self) -> None:
-        """Send what is packed, end, and let everybody hear it, for `LINGER_SECONDS` at most."""
+        """Send what is packed, end all connections, and wait up to `LINGER_SECONDS` for peers."""
         self.stop_reading()
         self._all_gone = trio.Event()
         for connection in list(self._connections.values()):
@@ -233,7 +233,7 @@ class Link:
             if readiness & (READ | GONE):
                 self._receive(connection, size)
         elif readiness & GONE:
-            # Nobody reads it, so nobody else would notice, and epoll would say it for ever.
+            # It is not read, so nothing else would notice, and epoll would report it for ever.
             self.drop(connection, "the peer is gone")
 
     def _serve_other(self, fd: int) -> None:
@@ -383,7 +383,7 @@ class Link:
             connection.touch()
 
     def _foreign_name(self, connection: Connection, begin: bytes | LargeFrame) -> str:
-        """Whose protocol its first bytes are, if it is another one's; under TLS nobody's."""
+        """The protocol of its first bytes, if it is a foreign one; under TLS unknown."""
         if connection.introduced or connection.sealed or not isinstance(begin, bytes):
             return ""
         return foreign_protocols.spoken(begin)

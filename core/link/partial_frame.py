@@ -84,7 +84,7 @@ class PartialFrame:
         self.left = b""
 
     def _hold(self, size: int) -> None:
-        """The bytes held outside of a buffer that asked for room."""
+        """The bytes held outside a buffer that reserved room."""
         incoming = self._incoming
         if size > max(self.held, incoming.large_bytes):  # decrypted: it grows without asking
             step = size - self.held
@@ -112,7 +112,7 @@ class PartialFrame:
             self._connection.pause(PAUSE_MEMORY)
 
     def go_on(self) -> None:
-        """There is the room that its frame asked for, and it counts."""
+        """The room that its frame asked for is there, and counted."""
         if self.large is not None:
             self.large.grow(self.held)
         self._connection.resume(PAUSE_MEMORY)

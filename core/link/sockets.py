@@ -38,7 +38,7 @@ def py_send(fd: int, data: bytes) -> int:
 
 
 def unsent(fd: int) -> int:
-    """How much of what the system took the peer's system has not; 0 where nobody can say."""
+    """How many bytes of those the system took are not acknowledged by the peer; 0 if unknown."""
     if sys.platform != "linux":
         return 0
     try:

@@ -85,7 +85,7 @@ class NoWire:
         return 0, 0
 
     def feed_large(self, frame: LargeFrame) -> None:
-        """Nobody reads it."""
+        """It is discarded."""
 
     def take_events(self) -> Sequence[Any]:
         return ()
@@ -118,5 +118,5 @@ class Session(Protocol):
         ...
 
     def closed(self, reason: str, /) -> None:
-        """The connection is gone, exactly once, whatever the cause."""
+        """The connection is gone, for any reason; called exactly once."""
         ...

@@ -1,4 +1,4 @@
-"""What of a topic somebody still needs: the entries that may not go, and how much that is."""
+"""The backlog of a topic: the entries that subscriptions still need, and how much that is."""
 
 from __future__ import annotations
 

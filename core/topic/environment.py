@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _keep(_topic: PersistentTopic) -> None:
-    """Nobody looks after topics here."""
+    """For tests: nothing looks after topics."""
 
 
 class Environment(Struct, frozen=True):

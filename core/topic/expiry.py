@@ -1,4 +1,4 @@
-"""Messages that nobody waits for any longer: too old, or too many of them.
+"""Expiry: messages that subscriptions lose because they are too old, or too many.
 
 They count as acknowledged, in every subscription that has them before it. When that is due, and how
 much, is decided elsewhere (`core/broker/housekeeping.py`, policies).

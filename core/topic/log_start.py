@@ -1,4 +1,4 @@
-"""What is before a message is over, for everybody: the log begins there, and cursors go on there.
+"""Move the start of a log: what is before a message is gone, and cursors go on behind it.
 
 Invariant: once a caller is answered it may rely on that; a cursor that has not been
 saved since then finds itself behind the beginning, and goes on there all the same.
@@ -21,6 +21,6 @@ async def begin_at(topic: PersistentTopic, index: int, position: Position) -> No
 
 
 def pass_over(topic: PersistentTopic, last: Position) -> None:
-    """Nobody waits for anything up to there."""
+    """Whether no subscription waits for anything up to there."""
     for subscription in topic.subscriptions.values():
         subscription.skip_to(last)

@@ -1,4 +1,4 @@
-"""A non-persistent topic: what is published goes to the consumers that are there, nowhere else.
+"""A non-persistent topic: messages go to the consumers that are connected, and nowhere else.
 
 Nothing is stored, nothing is acknowledged, nothing waits: an entry that no consumer can take at
 once is dropped. Positions are (0, n), counting entries since the topic was loaded.
@@ -56,16 +56,16 @@ class NonPersistentCursor:
 
 
 class NonPersistentSubscription:
-    """Consumers that share what comes in while they are there."""
+    """Consumers that share what arrives while they are connected."""
 
     def __init__(self, name: str, topic: NonPersistentTopic, clock: Clock) -> None:
         self.name = name
         self.type: SubscriptionType | None = None
         self.consumers: list[Consumer] = []
         self.active: Consumer | None = None
-        """Who is served, where only one is."""
+        """The active consumer, of types with one."""
         self.keys: KeyShared[Consumer] | None = None
-        """Who is given which keys, where that is how they are dealt out."""
+        """The owners of keys, for Key_Shared."""
         self.cursor = NonPersistentCursor()
         self.replicated = False
         self.dropped = 0
@@ -109,7 +109,7 @@ class NonPersistentSubscription:
             self._choose(leaver=consumer)
 
     def _choose(self, leaver: Consumer | None = None) -> None:
-        """Settle who is served where one is, and tell whom that concerns."""
+        """Choose the active consumer, of types with one, and notify those that it concerns."""
         if self.type is None or not self.type.ordered:
             return
         before, self.active = self.active, choose_active(self.consumers, self._topic.name)
@@ -120,7 +120,7 @@ class NonPersistentSubscription:
                 self.active.sink.activity(True)
 
     def disconnect_all(self) -> None:
-        """Detach everybody and tell their clients to come again."""
+        """Detach all consumers and tell their clients to reconnect."""
         consumers, self.consumers = self.consumers, []
         self.active = self.keys = None
         for consumer in consumers:
@@ -139,7 +139,7 @@ class NonPersistentSubscription:
         return total._replace(dropped=self.dropped)
 
     def last_times(self) -> LastTimes:
-        """Of those who are here: nobody who has left is remembered."""
+        """Of the connected ones: those that have left are not remembered."""
         return NEVER.with_those(self.consumers)
 
     def statistics(self) -> SubscriptionStatistics:
@@ -169,7 +169,7 @@ class NonPersistentSubscription:
         """There is nothing to send again."""
 
     def may_unsubscribe(self, consumer: Consumer) -> None:
-        """Anybody may."""
+        """Always allowed."""
 
     def deliver(self, part: Slice) -> None:
         """Give out what can be taken now; the rest is gone."""
@@ -228,7 +228,7 @@ class NonPersistentTopic:
         self.set_policies(self.policies)
 
     async def close(self) -> None:
-        """Everybody is sent away."""
+        """Disconnect all clients."""
         self.fenced = True
         for producer in self.producers.drop_all():
             producer.sink.closed_by_broker()
@@ -256,13 +256,13 @@ class NonPersistentTopic:
         return bool(len(self.producers) or self.subscriptions)
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
-        """Nobody is here."""
+        """Whether no client is connected."""
         return not self.in_use
 
     # -- producers ----------------------------------------------------------------------------
 
     def check_producer(self) -> None:
-        """Whether anybody may attach to write now."""
+        """Raise unless a producer may attach now."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
 
@@ -384,7 +384,7 @@ class NonPersistentTopic:
         return found if found is subscription else None
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
-        """There is nothing to delete but who is attached."""
+        """Nothing is stored: only clients are detached."""
         subscription = self.subscriptions.pop(name, None)
         if subscription is not None and force:
             subscription.disconnect_all()

@@ -1,6 +1,6 @@
 """A persistent topic: a managed ledger, the producers that write it, the subscriptions.
 
-What it guards: nobody writes while it is fenced or over its quota; every subscription is a cursor
+It guarantees: no writes while it is fenced or over its quota; every subscription is a cursor
 of the ledger; closing lets what is in flight finish. What is published is neither parsed nor copied
 here.
 
@@ -175,7 +175,7 @@ class PersistentTopic:
         self.ledger.limit_ledgers(effective_limits(usual, policy, lag_ms))
 
     def set_policies(self, policies: Effective) -> None:
-        """What was decided has changed, for those who are here as well."""
+        """Apply changed policies, to connected clients as well."""
         self.policies = policies
         self._set_roll()
         for subscription in self.subscriptions.values():
@@ -214,7 +214,7 @@ class PersistentTopic:
         subscription.set_rates(own, self._dispatch_throttle, self.rates)
 
     async def close(self) -> None:
-        """Unload: everybody is sent away, what is in flight is stored, cursors are saved.
+        """Unload: disconnect all clients, store what is in flight, save the cursors.
 
         A cursor that is just being created is waited for: stored later, it would be in the way of
         the next owner of the topic, which knows nothing of it.
@@ -231,7 +231,7 @@ class PersistentTopic:
             await attendant.closed()
 
     async def delete(self) -> None:
-        """Forget the topic and everything in it, a cursor that is just being created as well."""
+        """Delete the topic and everything in it, including a cursor that is just being created."""
         self.fenced = True
         self.disconnect_producers()
         async with self._attaching:
@@ -305,7 +305,7 @@ class PersistentTopic:
         return self.deduplication.last_of(name)
 
     def _advanced(self) -> None:
-        """More may be read: everybody who waits at the tail has work."""
+        """More may be read: all that wait at the tail have work."""
         for subscription in self.subscriptions.values():
             subscription.look()
         for watcher in list(self._watchers):
@@ -320,7 +320,7 @@ class PersistentTopic:
         self._watchers.remove(news)
 
     def check_producer(self) -> None:
-        """Whether anybody may attach to write now."""
+        """Raise unless a producer may attach now."""
         if self.fenced:
             raise NotReady("the topic is being unloaded")
         if self.ledger.terminated:
@@ -416,7 +416,7 @@ class PersistentTopic:
             self._forget_if_unused(own)
 
     def forget_if_unused(self, subscription: Subscription) -> None:
-        """A reader's subscription that nobody is attached to is over."""
+        """End a reader's subscription that has no consumer."""
         own = self._own(subscription)
         if own is not None:
             self._forget_if_unused(own)
@@ -455,7 +455,7 @@ class PersistentTopic:
             subscription.kept_until_ms = self.env.clock.wall_ms() + READER_KEPT_MS
 
     async def unsubscribe(self, name: str, *, force: bool) -> None:
-        """Delete a subscription; unless forced, nobody may be attached."""
+        """Delete a subscription; unless forced, only if it has no consumers."""
         async with self._attaching:
             if self.fenced:  # its cursor may belong to the next owner by now
                 raise NotReady("the topic is being unloaded")
@@ -478,7 +478,7 @@ class PersistentTopic:
         return bool(len(self.producers) or self.subscriptions)
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
-        """Nobody writes, and nobody reads or has anything left to read."""
+        """Whether there are no producers, and no consumers or nothing left to consume."""
         if len(self.producers) or self.fenced:
             return False
         if caught_up_is_enough:

@@ -26,7 +26,7 @@ def check_properties(kind: str, properties: Mapping[str, str]) -> None:
 
 
 class Occupied(Protocol):
-    """A subscription, as far as it is counted."""
+    """A subscription, as counting sees it."""
 
     @property
     def consumers(self) -> Sequence[Consumer]: ...

@@ -1,8 +1,8 @@
 """What sessions and tools ask of a topic, whether it stores its messages or not.
 
-There are two, by Pulsar's names: `PersistentTopic` and `NonPersistentTopic`. Whoever needs what
+There are two, by Pulsar's names: `PersistentTopic` and `NonPersistentTopic`. Code that needs what
 only a stored topic has (its log, positions, cursors that can be moved) takes `stored` and refuses,
-in its own protocol's terms, where that is None. Nobody else asks which of both it is.
+in its own protocol's terms, where that is None. No other code asks which of the two it is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Topic(Protocol):
     def in_use(self) -> bool: ...
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
-        """Nobody needs it to be loaded."""
+        """Whether it need not stay loaded."""
         ...
 
     def inflow(self) -> Inflow: ...
@@ -96,7 +96,7 @@ class Topic(Protocol):
     # -- publishing -----------------------------------------------------------------------------
 
     def check_producer(self) -> None:
-        """Raise unless somebody may attach to write now."""
+        """Raise unless a producer may attach now."""
         ...
 
     async def attach_producer(self, producer: Producer) -> bool: ...

@@ -38,7 +38,7 @@ RULES: Final = SnapshotPolicy("transactions", entries=5_000, bytes=64 * 1024 * 1
 
 
 class TransactionSnapshot(Struct, frozen=True):
-    """A snapshot as it is stored: msgpack, fields by name."""
+    """A stored snapshot: msgpack, fields by name."""
 
     position: Position
     open: list[tuple[ProducerId, Open]] = []

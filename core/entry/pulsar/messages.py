@@ -39,7 +39,7 @@ _TRANSACTION_LOW, _TRANSACTION_HIGH, _NULL_VALUE, _PART_OF, _NULL_KEY = 22, 23, 
 """Of metadata."""
 _ONE_PROPERTIES, _ONE_KEY, _ONE_SIZE, _ONE_GONE, _ONE_EVENT_TIME = 1, 2, 3, 4, 5
 _ONE_KEY_IS_BASE64, _ONE_ORDERING_KEY, _ONE_NULL_VALUE, _ONE_NULL_KEY = 6, 7, 9, 10
-"""Of what is said about one message of a batch."""
+"""Fields of one message of a batch."""
 _NUMBERS: Final = frozenset(
     {
         *(_PUBLISH_TIME, _COMPRESSION, _SIZE_BEFORE, _COUNT, _EVENT_TIME),
@@ -241,7 +241,7 @@ def _message(record: Record) -> bytes:
 
 
 def _written_key(key: bytes, tag: bytes, is_base64: bytes) -> bytes:
-    """As text if it is text, as clients show it; else in base64, which is said."""
+    """As text if it is text, as clients show it; else in base64, with a flag for that."""
     try:
         key.decode()
     except UnicodeDecodeError:

@@ -48,7 +48,7 @@ def headers_of(properties: Sequence[Property]) -> Sequence[Header]:
             try:
                 return [(each.encode(), content) for each, content in _decode(value)]
             except msgspec.MsgspecError:
-                break  # somebody else's property of that name
+                break  # another application's property of that name
     return properties
 
 

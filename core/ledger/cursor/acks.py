@@ -165,7 +165,7 @@ class AckState:
     def _ack_remaining(
         self, remaining: RemainingEntries, ledger_id: int, first: int, last: int
     ) -> int:
-        """The same in a ledger of which not all is left."""
+        """The same in a compacted ledger."""
         marked_ledger, marked = self.mark_delete
         if ledger_id < marked_ledger:
             return 0

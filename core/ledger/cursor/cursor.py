@@ -9,7 +9,7 @@ close (`cursor_store.py`). Only the last snapshot counts.
 Saving follows changes by a short interval, so after a crash the last acknowledgements may be
 forgotten and their messages delivered again: at least once. An acknowledgement that asks for a
 receipt is given only after a snapshot that includes it is stored. A save that failed is tried again
-after a pause, or at once when somebody waits for a receipt.
+after a pause, or at once when a caller waits for a receipt.
 
 Invariants: one save at a time; nothing is ever saved as acknowledged that was not; holes beyond the
 limit are forgotten, which only delivers again.
@@ -190,7 +190,7 @@ class Cursor:
         self._changed()
 
     def used(self, now_ms: int) -> None:
-        """Somebody came or went; a clean close stores that, nothing sooner."""
+        """A consumer attached or left; only a clean close stores that."""
         self.last_active_ms = now_ms
         self._differs = True
 

@@ -120,7 +120,7 @@ class CursorPlace:
         await self._drop(before)
 
     async def delete(self) -> None:
-        """Remove the znode, then the ledger; whatever an earlier try has left of them."""
+        """Remove the znode, then the ledger, or what an earlier attempt has left of them."""
         try:
             await self._znode.delete()
         except Fenced as error:
@@ -135,7 +135,7 @@ class CursorPlace:
         return reason
 
     async def _drop(self, ledger_id: int) -> None:
-        """Nobody names it any more: at worst it stays and takes room."""
+        """It is no longer referenced: at worst it stays and takes space."""
         if ledger_id < 0:
             return
         try:

@@ -34,7 +34,7 @@ Then the fold starts over from the first entry that is left. What was known only
 it is lost, and the log line says so.
 
 Damage. Entries that cannot be read (`losses.py`), or that hold no message that anybody can parse,
-are passed over: no topic may become unusable by an entry that nobody can bring back.
+are skipped: an entry that cannot be recovered must not make a topic unusable.
 
 Two owners. The second one recovers the log, which fences the first, before it reads the snapshot;
 so all that the first one may still write is true, but old. It is written over the version that is
@@ -115,7 +115,7 @@ class SnapshotStore(Protocol[Image]):
     """Where the snapshots of one view of one log are: only the last one counts."""
 
     async def read(self) -> Snapshot[Image] | None:
-        """The last one, None if there is none; `Corrupted` if nobody can read it.
+        """The last one, None if there is none; `Corrupted` if it is unreadable.
 
         Called once. A former owner cannot write any more when this has returned a snapshot.
         """
@@ -243,7 +243,7 @@ class Fold(Generic[Image]):
             self._ledger.created_ms or None
         ):
             # It may have been trimmed, or be of a log that had this name before: ids of ledgers are
-            # never used again. Without a time of creation nobody can tell.
+            # never used again. Without a time of creation that is unknown.
             return False
         # Ledgers are trimmed from the front: if one before it is still there, it is lost.
         before = bool(chain.segments) and chain.segments[0].ledger_id < ledger_id

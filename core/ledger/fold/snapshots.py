@@ -121,6 +121,6 @@ class CursorSnapshots:
             self._there = False
 
     async def _find(self) -> None:
-        """There may be a cursor that nobody has opened."""
+        """There may be a cursor that was never opened."""
         if not self._read:
             await self.read()

@@ -104,7 +104,7 @@ class TransactionIndex:
     # -- as a view of the log -----------------------------------------------------------------
 
     def apply(self, sent: bytes, index: int, position: Position, now_ms: int) -> None:
-        """An entry as it is read; most have nothing to do with transactions."""
+        """Apply an entry that is replayed; most belong to no transaction."""
         found = form_of(sent).transaction_mark(sent)
         if found is None:
             return

@@ -15,7 +15,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 
 Appended = Callable[[Position | BrokerError], None]
-"""Told the position of the first entry of a run, or why it is not stored."""
+"""Receives the position of the first entry of a run, or why it is not stored."""
 
 GATHERED_BYTES_MAX: Final = 1024 * 1024
 """Runs of one sweep are joined up to this size."""
@@ -59,7 +59,7 @@ class Append:
         """When it was brought, and when it was given to storage, in seconds."""
 
     def join(self, others: list[Append]) -> None:
-        """Take in runs that came behind this one, nobody of which has joined others before."""
+        """Merge following runs into this one; none of them has been merged before."""
         payloads = self.payloads.copy()  # the list may be the caller's own
         counts = self.counts.copy() if self.counts is not None else None
         joined = []
@@ -83,7 +83,7 @@ class Append:
         return self._indexes[place]
 
     def tell(self, result: Position | BrokerError) -> None:
-        """The position of the first entry, or why nothing is stored, to everybody."""
+        """Report the position of the first entry, or the failure, to all callers."""
         self.done(result)
         if isinstance(result, BrokerError):
             for _, done in self.joined:

@@ -37,11 +37,11 @@ class Segment(Struct):
     others: Mapping[str, str] = {}
     """Properties that other brokers or tools gave it; they stay as they are."""
     offload: bytes = b""
-    """Where somebody else has moved it, likewise."""
+    """Where another process has moved it, likewise."""
     remaining: RemainingEntries | None = None
     """What compaction left of it; `entries` still counts up to the last."""
     begun_ms: int = 0
-    """Nothing in it was written before; 0 where somebody else began it, who does not say so."""
+    """Nothing in it was written before; 0 if another broker created it and did not record that."""
 
     @property
     def stored_in(self) -> int:

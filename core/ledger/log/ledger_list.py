@@ -6,7 +6,7 @@ Its form is in `ledger_list_record.py`; what may leave it, and when, is decided 
 `trim.py`.
 
 Invariants:
-- Nobody else writes into the chain's list of ledgers, its beginning, or the properties; a test
+- No other code writes the chain's list of ledgers, its start, or the properties; a test
   holds that. (What is written into the last ledger counts in its segment, and in
   `chain.confirmed`: those belong to who writes it.)
 - One change at a time. A change that could not be stored has not happened: all is as it was before.
@@ -114,7 +114,7 @@ class LedgerList:
     # -- storing ------------------------------------------------------------------------------
 
     async def save(self) -> None:
-        """Store the list as it is: a ledger has ended, or was found to have."""
+        """Store the list after a ledger has ended, or was found to have."""
         async with self._lock:
             await self._store()
 
@@ -143,7 +143,7 @@ class LedgerList:
             yield
         except BaseException:
             chain.segments, chain.begins_at, chain.start = segments, begins_at, start
-            chain.rewritten += 1  # who has read by the list meanwhile reads again
+            chain.rewritten += 1  # readers that used the old list meanwhile read again
             self._set(properties)
             self.doomed, self._terminated = doomed, terminated
             raise

@@ -21,7 +21,7 @@ NEXT_INDEX: Final = "magnetar.next-index"
 BEGIN: Final = "magnetar.begin"
 """Likewise: where the log begins, if that is not its first entry: an index, and a position."""
 MIXED: Final = "magnetar.mixed"
-"""Likewise: somebody writes, or has written, in another form than Pulsar's clients."""
+"""Likewise: the log has entries in other forms than Pulsar's."""
 DOOMED: Final = "magnetar.doomed"
 """Likewise: ledgers that are not part of it, or not any more, and are to be deleted."""
 FIRST_INDEX: Final = "magnetar.first-index"
@@ -37,7 +37,7 @@ def encoded(
     terminated: Position | None,
     doomed: Collection[int] = (),
 ) -> bytes:
-    """The list as it is to be stored; `properties` are brought up to date."""
+    """The list to store; updates `properties`."""
     properties[NEXT_INDEX] = str(next_index)
     properties.pop(BEGIN, None)
     properties.pop(DOOMED, None)

@@ -82,7 +82,7 @@ IDLE, WRITING, CLOSED = LogState.IDLE, LogState.WRITING, LogState.CLOSED
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """The default callback does nothing."""
 
 
 class ManagedLedger:
@@ -109,7 +109,7 @@ class ManagedLedger:
         self.transactions = TransactionIndex()
         self.folds: list[Fold[Any]] = []  # whose state is derived from it
         self._roll_limits = storage.roll
-        self._tailed = False  # whether anybody reads close behind: only then is the tail cached
+        self._tailed = False  # whether there are readers close behind: only then is the tail cached
         self.times, self.losses = Times(self), Losses(self)
         self._storage = storage
         self._advanced = advanced
@@ -328,7 +328,7 @@ class ManagedLedger:
         self._fail(self._taken_waiting(), error)
 
     def _wake_if_idle(self) -> None:
-        """Whoever ends the ledger waits for the last run in flight."""
+        """Wake the task that ends the ledger once no run is in flight."""
         if not self._in_flight:
             self._changed.unpark_all()
 
@@ -354,7 +354,7 @@ class ManagedLedger:
             self._fail(self._taken_waiting(), error)
             self._changed.unpark_all()
             return
-        if self.state is LogState.OPENING:  # else it was let go meanwhile: its next owner seals it
+        if self.state is LogState.OPENING:  # else another owner has it now, and seals it
             self._writer = writer
             self._enter(LogState.WRITING)
         self._changed.unpark_all()
@@ -388,7 +388,7 @@ class ManagedLedger:
         self._storage.spawn(self._roll)
 
     async def _roll(self) -> None:
-        """In charge while ROLLING: seal the ledger, and begin the next one if anybody waits."""
+        """Owns the state ROLLING: seal the ledger, and begin the next one if appends wait."""
         while self._in_flight:
             await self._changed.park()
         writer = self._writer
@@ -442,7 +442,7 @@ class ManagedLedger:
         await self.ledgers.set_property(key, value)
 
     def cache_tail(self, readers: bool) -> None:
-        """Whether somebody reads close behind what is written, so that the tail is cached."""
+        """Whether there are readers close behind the writes, so that the tail is cached."""
         self._tailed = readers
 
     def limit_ledgers(self, limits: RollLimits) -> None:
@@ -470,7 +470,7 @@ class ManagedLedger:
         await removal.cut(self, index, position)
 
     async def delete_ledgers(self, ledger_ids: Iterable[int]) -> None:
-        """Nobody names them any more: at worst one stays and takes room."""
+        """They are no longer referenced: at worst one stays and takes space."""
         for ledger_id in ledger_ids:
             self._readers.forget(ledger_id)
             self.losses.forget(ledger_id)
@@ -502,7 +502,7 @@ class ManagedLedger:
         )
 
     def _writer_of(self, ledger_id: int) -> LedgerWriter | None:
-        """Whoever writes that ledger just now reads it, too."""
+        """The writer of that ledger, which also reads it, if it is open."""
         writer = self._writer
         return writer if writer is not None and writer.ledger_id == ledger_id else None
 
@@ -539,7 +539,7 @@ class ManagedLedger:
 
     @property
     def skips_lost(self) -> bool:
-        """Whether readers go on behind what is lost, without a word from anybody."""
+        """Whether readers skip lost entries without an operator's order."""
         return self._storage.skips_lost
 
     @property

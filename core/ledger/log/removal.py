@@ -2,7 +2,7 @@
 
 State that is derived from the entries (`fold.py`) is stored before they go. Then the list changes,
 in one step (`ledger_list.py`), and nothing is deleted before that is stored: after a crash the log
-is as it was, or as it is to be, and at worst a ledger that nobody names takes room.
+holds the old list or the new one, and at worst an unreferenced ledger takes space.
 """
 
 from __future__ import annotations

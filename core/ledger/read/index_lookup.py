@@ -36,7 +36,7 @@ class Places:
             self._known.popitem(last=False)
 
     def known(self, index: int) -> Position | None:
-        """The entry that begins with the message, if somebody has noted it. Plain call."""
+        """The entry that begins with the message, if it was noted. Plain call."""
         found = self._known.get(index)
         return found if found is not None and self._ledger.chain.normal(found) == found else None
 

@@ -4,7 +4,7 @@ An entry that storage calls damaged, or whose ledger is gone though the list nam
 stands before it and behind it is not. Readers decide what to do there: who serves clients stops
 and waits for their word (`skip`, a seek), unless `auto_skip_non_recoverable_data` says to go on, as
 in Apache's broker; a fold goes round, for no topic may become
-unusable by an entry that nobody can bring back.
+unusable by an entry that cannot be recovered.
 
 Invariant: a position is in at most one range, and what is in one could not be read when it was
 looked at last.
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 DAMAGE: Final = (Corrupted, LedgerNotFound)
 """What storage says where something of a log is lost."""
 RANGES_MAX: Final = 1_000
-"""Remembered of one log; the oldest go, and are said again if somebody comes there."""
+"""Remembered per log; the oldest are forgotten, and logged again if a reader comes there."""
 
 
 class Lost(Struct, frozen=True):
@@ -61,7 +61,7 @@ class Losses:
         """Of all that were ever found since the log was opened."""
         self._ledger = ledger
         self._looking: trio.Lock | None = None
-        """Held by who asks storage how far damage goes; made when somebody does."""
+        """Held while storage is asked how far the damage goes; made on first use."""
         self._extents: dict[int, tuple[int, int]] = {}
         """What it said last of each ledger, for those who waited meanwhile."""
 
@@ -74,7 +74,7 @@ class Losses:
         return None
 
     def index_at(self, position: Position) -> int:
-        """The index with which somebody who stands at a lost entry goes on."""
+        """The index at which a reader goes on behind a lost entry."""
         lost = self.at(position)
         assert lost is not None, "only of what is lost"
         return lost.first_index if position[1] == lost.first else lost.next_index

@@ -24,7 +24,7 @@ class Readers:
         self._open: dict[int, LedgerReader] = {}
 
     async def get(self, ledger_id: int) -> LedgerReader:
-        """A reader of a ledger that nobody writes any more; one left unsealed is sealed."""
+        """A reader of a ledger without a writer; an unsealed one is sealed."""
         reader = self._open.get(ledger_id)
         if reader is None:
             reader = await self._store.open(ledger_id, recover=True)

@@ -1,11 +1,11 @@
-"""What compaction left of a ledger: which of its entries, and where they are kept now. Pure.
+"""The entries that compaction left of a ledger, and where they are stored now. Pure.
 
 Entries keep their positions for ever: what clients and cursors know of them stays true. So a ledger
 that was compacted goes on under its own id, with entries missing, while what is left of it is kept
 in another ledger, in order and without gaps, together with what is left of its neighbours:
 
     ledger 4, of 9 entries         [0 . . 3 4 . . . 8]        positions (4, 0) (4, 3) (4, 4) (4, 8)
-    kept in ledger 17 from 5 on    ... 5 6 7 8 [ids] ...      behind them, their ids: 0 3 4 8
+    stored in ledger 17 from 5 on  ... 5 6 7 8 [ids] ...      behind them, their ids: 0 3 4 8
 
 Invariant: `ids` rise, and there is at least one; the last is the last entry of the ledger.
 """
@@ -23,7 +23,7 @@ from typing import Final
 from magnetar.core.kernel.errors import Corrupted
 
 REMAINING: Final = "magnetar.kept"
-"""Property of one ledger: where it is kept; the fields of `RemainingEntries.location`."""
+"""Property of one ledger: where it is stored; the fields of `RemainingEntries.location`."""
 IDS_PER_ENTRY: Final = 100_000
 _WORD_BYTES: Final = 4
 
@@ -35,7 +35,7 @@ class RemainingEntries:
 
     def __init__(self, ledger_id: int, first: int, ids: Sequence[int]) -> None:
         self.ledger_id = ledger_id
-        """Where they are kept."""
+        """Where they are stored."""
         self.first = first
         """The entry of that ledger that holds the first of them."""
         self.ids = array("I", ids)
@@ -56,7 +56,7 @@ class RemainingEntries:
         return max(bisect_right(ids, last) - bisect_left(ids, first), 0)
 
     def run(self, entry_id: int, entries_max: int) -> tuple[int, int]:
-        """Where an entry is kept, and how many stand there that follow each other; 0 if it went."""
+        """Where an entry is stored, and how many follow each other from there; 0 if it is gone."""
         ids, place = self.ids, bisect_left(self.ids, entry_id)
         end = place
         while end < len(ids) and end - place < entries_max and ids[end] == entry_id + end - place:

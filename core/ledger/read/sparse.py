@@ -55,7 +55,7 @@ class Sparse:
                 break
             found.append(entry)
         if at + len(found) == len(entries):
-            self.clear()  # who goes on wants others; a log that nobody reads keeps nothing
+            self.clear()  # the next read is for others; a log without readers caches nothing
         return Slice(segment.ledger_id, entry_id, found, header.counts_of(found))
 
     async def _read_ahead(self, remaining: RemainingEntries, place: int) -> list[bytes]:

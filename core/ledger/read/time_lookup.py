@@ -49,7 +49,7 @@ LEDGERS_MAX: Final = 64
 
 
 def unknown(segment: Segment) -> None:
-    """Whoever wrote it cannot say any more how late it is."""
+    """Its writer is gone: its latest time is unknown."""
     segment.others = {**segment.others, LATEST: UNKNOWN}
 
 

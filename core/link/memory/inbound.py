@@ -42,7 +42,7 @@ REQUESTS_HIGH: Final = 4
 ASKING_BYTES: Final = 4096
 """Then no more is received at once from a peer that only asks."""
 PART_OF_PROVEN: Final = 4
-"""Such a part of it is kept for peers that have had something stored."""
+"""This part of it is reserved for peers that have had something stored."""
 
 
 class Incoming:
@@ -133,7 +133,7 @@ class Incoming:
 
     @property
     def short(self) -> bool:
-        """Somebody waits, or there is more than there may be."""
+        """Whether a peer waits, or the limit is exceeded."""
         return any(self._waiting.values()) or self.partial > self._partial_max
 
     # -- requests that are being answered -------------------------------------------------------

@@ -27,7 +27,7 @@ SHARE_BYTES_MIN: Final = 1024 * 1024
 SHARES: Final = 4
 """One answer has at most such a part of what is left."""
 PART_OF_PROVEN: Final = 4
-"""Such a part of all is kept for peers that read."""
+"""This part of all is reserved for peers that read."""
 SMALL_BYTES: Final = 16 * 1024
 """A peer for which no more than this waits is read, however much waits for others."""
 OUTBOXES: Final = 8
@@ -39,7 +39,7 @@ class BlockedPeer(Protocol):
 
     @property
     def reads(self) -> bool:
-        """Whether what is kept for peers that read is for it, too."""
+        """Whether it may use what is reserved for peers that read."""
         ...
 
     def relieved(self) -> None:
@@ -76,7 +76,7 @@ class Outgoing:
         """One with more than this waiting for it is not read."""
         self._small = min(SMALL_BYTES, self.high_max)
         self._easy = limit - self._kept - OUTBOXES * self.high_max
-        """Up to here nobody needs to hold back for others."""
+        """Up to here no peer need hold back for others."""
         self._waiting: dict[bool, dict[BlockedPeer, None]] = {True: {}, False: {}}
         """Those that read, and the others."""
 
@@ -131,12 +131,12 @@ class Outgoing:
 
     @property
     def short(self) -> bool:
-        """Somebody waits, or there is more than there may be."""
+        """Whether a peer waits, or the limit is exceeded."""
         return any(self._waiting.values()) or self.used > self.limit
 
     @property
     def may_relieve(self) -> bool:
-        """Somebody waits for whom there is room."""
+        """Whether a peer waits for which there is room."""
         for reads, waiting in self._waiting.items():  # no generator: it is asked twice a sweep
             if waiting and self.share(reads=reads) > 0:
                 return True

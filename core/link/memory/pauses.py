@@ -6,7 +6,7 @@ Who pauses for a reason resumes for the same; the connection is read when none i
 from typing import Final
 
 PAUSE_STORAGE: Final = 1 << 0
-"""Storage is congested: nobody who writes is read."""
+"""Storage is congested: no writing peer is read."""
 PAUSE_PUBLISHES: Final = 1 << 1
 """Too many requests or publishes of this connection are under way."""
 PAUSE_RATE: Final = 1 << 2

@@ -63,7 +63,7 @@ class Stalls:
     def stalled(
         self, connections: Iterable[Connection], now: float
     ) -> Iterator[tuple[Connection, str]]:
-        """Who is to be closed, and why."""
+        """The connections to close, each with the reason."""
         if self._outgoing.short:
             # what the system took counts as it leaves: it asks for more in steps of megabytes
             unread = [(one, one.taken_bytes - unsent(one.fd)) for one in connections if one.outbox]

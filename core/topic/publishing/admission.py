@@ -1,4 +1,4 @@
-"""What `producers.py` decides, carried out: who is sent away, refused, or may publish now.
+"""Carries out what `producers.py` decides: who is disconnected, refused, or may publish now.
 
 Invariant: an epoch is stored before its holder hears of it. If it cannot be stored, its holder is
 refused, and the one that waits behind it is next.

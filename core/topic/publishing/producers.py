@@ -58,7 +58,7 @@ class Producers:
         self.holder: Producer | None = None
         self.waiting: list[Producer] = []
         self.epoch = -1
-        """-1 while nobody has ever held the topic alone."""
+        """-1 while no producer has ever held the topic exclusively."""
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -68,7 +68,7 @@ class Producers:
         return list(self._by_name.values())
 
     def named(self, name: str) -> Producer | None:
-        """Who has that name, be it at work or in the queue."""
+        """The producer with that name, active or waiting."""
         waiting = (one for one in self.waiting if one.name == name)
         return self._by_name.get(name) or next(waiting, None)
 
@@ -173,7 +173,7 @@ class Producers:
             self.holder = None
 
     def drop_all(self) -> list[Producer]:
-        """Everybody goes, those who wait as well."""
+        """Remove all producers, waiting ones included."""
         everybody = [*self._by_name.values(), *self.waiting]
         self._by_name.clear()
         self.waiting.clear()

@@ -75,7 +75,7 @@ class ProducerSequences:
     # -- as a view of the log -----------------------------------------------------------------
 
     def apply(self, sent: bytes, _index: int, _position: Position, _now_ms: int) -> None:
-        """An entry as it is read; some forms number their producers in another way."""
+        """Apply an entry that is replayed; some forms number their producers in another way."""
         found = form_of(sent).sequence(sent)
         if found is not None and counts(sent):
             self.store(found[0].decode(errors="replace"), found[1])
@@ -91,6 +91,6 @@ class ProducerSequences:
 
 
 def counts(sent: bytes) -> bool:
-    """Whether its sequence id is done with: of a large message only the last chunk says so."""
+    """Whether its sequence id is complete: of a chunked message only with the last chunk."""
     part = form_of(sent).chunk(sent)
     return part is None or part.is_last

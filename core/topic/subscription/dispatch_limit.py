@@ -3,7 +3,7 @@
 A subscription has at most one `DispatchLimit`, for its own rate and that of its topic; without
 rates it has none, and pays nothing. Delivered entries are paid for by `Consumer.send`.
 
-Invariant: while the limit stops its dispatcher, one task waits to have somebody look again.
+Invariant: while the limit stops its dispatcher, one task waits to start it again.
 """
 
 from __future__ import annotations

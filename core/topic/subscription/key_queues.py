@@ -48,9 +48,9 @@ class KeyQueues(Generic[C]):
     _hash_of: Callable[[Position], int | None]
 
     def __init__(self, keys: KeyShared[C], hashes: Mapping[Position, int]) -> None:
-        """`hashes` has the hash of whatever is added, if it is known."""
+        """`hashes` gets the hash of each added entry, if it is known."""
         self.unread = Replay()
-        """What waits with a hash that nobody knows."""
+        """Waiting entries whose hash is unknown."""
         self._keys = keys
         self._hash_of = hashes.get
         self._live: dict[Position, int] = {}
@@ -186,7 +186,7 @@ class KeyQueues(Generic[C]):
         return places[0]
 
     def freed(self, hash_: int) -> None:
-        """Nobody but the owner holds entries of it any more: what was put aside may go on."""
+        """Only the owner holds entries of it now: held-back entries may go on."""
         if hash_ in self._queues and hash_ not in self._in_line:
             self._step_up(hash_)
 

@@ -89,7 +89,7 @@ class KeyedDispatcher:
         self._limit = limit
 
     def stop(self) -> None:
-        """Nobody is here any more."""
+        """The last consumer has left."""
         self.consumers.clear()
         self.out.clear()
         self._hashes.clear()

@@ -39,7 +39,7 @@ DELAY_TICK_SECONDS: Final = 1.0
 Piece = tuple[Slice, dict[int, int] | None]
 """Entries to deliver, and by offset the bits of batches that are acknowledged in part."""
 Left = Callable[[Position, Consumer | None], None]
-"""Called when an entry is no longer with its consumer, or is done with while nobody had it."""
+"""Called when a consumer no longer holds an entry, or an entry that none held is acknowledged."""
 
 
 class SharedLimits(Struct, frozen=True):
@@ -164,7 +164,7 @@ class Outstanding:
         return late
 
     def send(self, consumer: Consumer, part: Slice, partial: dict[int, int] | None) -> None:
-        """Deliver a piece of `deliverable`, and remember who has it."""
+        """Deliver a piece of `deliverable`, and remember its consumer."""
         ledger_id, first = part.ledger_id, part.first_entry
         pending, counts = self.pending, part.counts
         redeliveries = None
@@ -198,7 +198,7 @@ class Outstanding:
     # -- acknowledgement ----------------------------------------------------------------------
 
     def acked(self, ledger_id: int, first: int, last: int) -> int:
-        """Entries are done with, in anybody's hands; returns how many messages that were."""
+        """Entries are acknowledged, whoever holds them; returns how many messages that were."""
         total = 0
         pop, sizes, deliveries = self.pending.pop, self._sizes, self.deliveries
         for entry_id in range(first, last + 1):
@@ -280,7 +280,7 @@ class Outstanding:
         return bool(due)
 
     def _set_alarm(self) -> None:
-        """Have somebody look when the next delayed entry is due."""
+        """Schedule a look for when the next delayed entry is due."""
         due_ms = self.delayed.next_due_ms
         if due_ms is not None and (self._alarm is None or due_ms < self._alarm):
             self._alarm = due_ms

@@ -15,7 +15,7 @@ STALE_MAX: Final = 64
 
 
 class ReplaySet(Protocol):
-    """What waits to be delivered again, in whatever order it goes."""
+    """Entries that wait for redelivery, in any order."""
 
     def __len__(self) -> int: ...
 

@@ -74,7 +74,7 @@ class SharedDispatcher:
         self._limit = limit
 
     def stop(self) -> None:
-        """Nobody is here any more."""
+        """The last consumer has left."""
         self.consumers.clear()
         self.out.clear()
 
@@ -116,7 +116,7 @@ class SharedDispatcher:
         return False
 
     def _came_back(self, entries_max: int) -> Slice | None:
-        """Entries to deliver again, lowest first; None if there are none, or not at hand yet."""
+        """Entries to redeliver, lowest first; None if there are none, or none is loaded yet."""
         chain, replay = self._ledger.chain, self._replay
         while (run := replay.first_run(entries_max)) is not None:
             first, count = run

@@ -52,7 +52,7 @@ class SingleDispatcher:
         self._wall_ms = wall_ms
         self._end = EndOfTopic(cursor)
 
-    # -- who is served ------------------------------------------------------------------------
+    # -- the active consumer ------------------------------------------------------------------
 
     def attach(self, consumer: Consumer) -> None:
         self.consumers.append(consumer)
@@ -71,13 +71,13 @@ class SingleDispatcher:
         self._limit = limit
 
     def stop(self) -> None:
-        """Everybody is sent away at once: nobody becomes active on the way out."""
+        """Disconnect all consumers at once: none becomes active meanwhile."""
         self.consumers.clear()
         self.active = None
         self._source.forget()
 
     def _choose(self) -> None:
-        """Settle who is active; a newcomer starts from what is not acknowledged."""
+        """Choose the active consumer; a new one starts from what is not acknowledged."""
         if not self.failover:
             chosen = self.consumers[0] if self.consumers else None
         else:

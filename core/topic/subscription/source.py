@@ -63,7 +63,7 @@ class EntrySource:
     def at(
         self, position: Position, entries_max: int = LOAD_ENTRIES_MAX
     ) -> tuple[Slice, int] | None:
-        """A slice and where in it `position` is; None if nothing is there yet, or on its way."""
+        """A slice and the place of `position` in it; None if it is not there yet, or loads."""
         if not self._ledger.chain.has(position) or not self._stable(position):
             return None
         loaded = self._loaded

@@ -19,7 +19,7 @@ class SubscriptionStatistics(Struct, frozen=True):
     read: Position
     """The next entry that was not looked at yet."""
     active: Consumer | None = None
-    """Who is served, where only one is."""
+    """The active consumer, of types with one."""
     unacked: int = 0
     blocked: bool = False
     """Too much is unacknowledged, all consumers together."""

@@ -1,9 +1,9 @@
 """A subscription: a cursor, the consumers attached to it, and the dispatcher that serves them.
 
 What it guards: who may attach (type, mode, number), that acknowledgements move the cursor, and that
-a reset or deletion finds nobody in the way. How entries are dealt out is the dispatcher's affair.
+a reset or deletion meets no consumer. The dispatcher decides how entries are assigned.
 
-Invariant: the dispatcher always fits `type`; while `fenced` nobody attaches.
+Invariant: the dispatcher always fits `type`; while `fenced` no consumer attaches.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PersistentSubscription:
         self.name = cursor.name
         self.cursor = cursor
         self.type: SubscriptionType | None = None
-        """Set by the first consumer; a later one may change it while nobody is attached."""
+        """Set by the first consumer; a later one may change it while none is attached."""
         self.dispatcher: Dispatcher | None = None
         self.fenced = False
         self._over = False
@@ -203,7 +203,7 @@ class PersistentSubscription:
         return self.dispatcher.statistics()
 
     def disconnect_all(self) -> None:
-        """Detach everybody and tell their clients to come again."""
+        """Detach all consumers and tell their clients to reconnect."""
         consumers = list(self.consumers)
         if self.dispatcher is not None:
             self.dispatcher.stop()
@@ -215,7 +215,7 @@ class PersistentSubscription:
             self.cursor.used(self._env.clock.wall_ms())
 
     def set_limits(self, limits: SharedLimits, unacked_per_consumer: int) -> None:
-        """The policies have changed, for those who are here as well."""
+        """Apply changed policies, to attached consumers as well."""
         self._limits = limits
         if self.dispatcher is None or self.type is None or self.type.ordered:
             return
@@ -330,7 +330,7 @@ class PersistentSubscription:
     # -- moving the cursor from outside -------------------------------------------------------
 
     async def seek(self, mark_delete: Position, partial: PartialAck | None = None) -> None:
-        """The cursor stands right behind `mark_delete`, which is stored, and everybody is detached.
+        """Set the cursor right behind `mark_delete`, durably, and detach all consumers.
 
         Clients are sent away only then: one that came again before its request is answered would
         throw away what it is given meanwhile.
@@ -399,7 +399,7 @@ class PersistentSubscription:
             raise
 
     async def close(self) -> None:
-        """The topic is unloaded: detach everybody, save the cursor."""
+        """The topic is unloaded: detach all consumers, save the cursor."""
         self.fenced = self._over = True
         self.disconnect_all()
         await self.cursor.close()
