@@ -1,10 +1,9 @@
-"""What may be configured about a topic, as Kafka calls it, and what that means here. Pure.
+"""The topic configs of Kafka, and their meaning here. Pure.
 
-Everything in the table is checked when it is set, shown as it is, and has its effect, but for those
-that would choose among things of which there is one here: they take the value that is true.
+Every config in the table is checked when it is set, reported as it is set, and takes effect; those
+that choose among alternatives of which there is only one here accept just that value.
 
-Invariant: a value that is stored has passed its check; values are kept as text, as clients send
-them.
+Invariant: a stored value has passed its check; values are stored as text, as clients send them.
 """
 
 from __future__ import annotations
@@ -288,7 +287,7 @@ def applied(
 
 
 def shown(effective: Effective, defaults: Mapping[str, str]) -> dict[str, str]:
-    """Every config of a topic as it is; `defaults` are the server's own."""
+    """All configs of a topic with their values; `defaults` are the server's own."""
     found = {name: config.default for name, config in TOPIC.items()}
     found |= defaults
     found |= effective.configs
@@ -300,7 +299,7 @@ def shown(effective: Effective, defaults: Mapping[str, str]) -> dict[str, str]:
 
 
 def _of_retention(retention: Retention) -> tuple[str, str]:
-    """In Kafka's units, for a topic of which Pulsar's tools have decided it."""
+    """In Kafka's units, for a topic whose value Pulsar's tools have set."""
     minutes, megabytes = retention.retention_time_in_minutes, retention.retention_size_in_mb
     return (
         str(minutes * 60_000 if minutes > 0 else minutes),
@@ -319,17 +318,17 @@ class ProduceRules(Struct, frozen=True):
     keyed: bool
     """Newer records with their key end records: all have one."""
     limited: bool
-    """Records are deleted because of limits, or because somebody asks for it."""
+    """Records are deleted by limits, or by DeleteRecords."""
     codec: int | None
     """How batches are to be compressed, if it is not for their producers to say."""
     plain: bool
-    """Whoever sends a sound batch in time has it stored as it is."""
+    """Valid batches within the time limits are stored unchanged."""
 
 
 def rules(
     effective: Effective, defaults: Mapping[str, str], bytes_max: int = BATCH_BYTES_MAX
 ) -> ProduceRules:
-    """As values; no batch may have more than `bytes_max`, whatever its topic says."""
+    """As values; no batch may exceed `bytes_max`, even if its topic allows it."""
     found = shown(effective, defaults)
     append_time = found[TIMESTAMP_TYPE] == LOG_APPEND_TIME
     insync = int(found[MIN_INSYNC])

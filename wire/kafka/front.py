@@ -1,8 +1,8 @@
 """The Kafka front: what all its connections share, and what an operator may turn.
 
 The declarations of a protocol with seventy kinds of messages take 40 ms to import, a tenth of a
-start. So they are imported when everybody else is served (`warm_up`), or when the first client
-comes, whichever is sooner.
+start. So they are imported once the server is up (`warm_up`), or when the first client connects,
+whichever is sooner.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ CLUSTER_ID: Final = "/magnetar/kafka/cluster-id"
 
 
 def _unknown_room() -> tuple[int, int]:
-    """Nobody said."""
+    """Unknown."""
     return -1, -1
 
 
@@ -94,7 +94,7 @@ class KafkaOptions(Struct, frozen=True):
     """Host and port instead of that, by listener."""
     node_id: int = 0
     partitions: int = 1
-    """Of a topic that is created because somebody asks for it."""
+    """Of a topic that is auto-created."""
     batch_bytes_max: int = 1_048_588
     """Where a topic does not decide it."""
     message_bytes_max: int = BATCH_BYTES_MAX
@@ -187,7 +187,7 @@ class KafkaFront:
         await keep(self, promises)
 
     def listener(self, name: str) -> Callable[[Connection], tuple[KafkaWire, KafkaSession]]:
-        """The protocol as it is spoken on one listener."""
+        """The protocol for one listener."""
         fixed = self.options.advertised.get(name)
 
         def made(connection: Connection) -> tuple[KafkaWire, KafkaSession]:

@@ -78,12 +78,12 @@ class KafkaRequest:
         return self._request
 
     def let_go(self) -> None:
-        """Nobody asks for the request any more, though its answer may take a while."""
+        """The request is not needed any more, though its answer may take a while."""
         self._request = None
 
 
 class RepeatedProduce(KafkaRequest):
-    """A request in words that have come before; it is made only if somebody asks for it."""
+    """A request in a shape seen before; the object is made only when it is needed."""
 
     __slots__ = ("body", "records", "shape")
 

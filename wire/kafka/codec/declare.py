@@ -1,14 +1,14 @@
-"""How a message is declared: a class, its fields in the order of the wire, and when each is there.
+"""Declarations of messages: a class with its fields in wire order, and the versions of each.
 
     class FetchPartition(Message):
         partition: Int32
         current_leader_epoch: Annotated[Int32, since(9)] = -1
 
-A field without a word on versions is in all of them. One that is not has a default, which it has in
-the others. `String | None` may be null; `nullable(3)` says since when, if not from the beginning.
-Tagged fields (`tagged(0)`) follow all others, and are left out when they have their default.
+A field without annotation is in all versions. A field of some versions has a default, which is its
+value in the others. `String | None` may be null; `nullable(3)` says since which version, if not
+always. Tagged fields (`tagged(0)`) follow all others, and are omitted when they have their default.
 
-`decoder.py` and `encoder.py` read this; nobody else needs more than the classes. Pure.
+`decoder.py` and `encoder.py` read this; all other code needs only the classes. Pure.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def nullable(version: int) -> Nullable:
 
 
 def tagged(number: int) -> Tagged:
-    """Behind all others, with a number, if it is there at all."""
+    """Follows all others, with a number, if it is present."""
     return Tagged(number)
 
 

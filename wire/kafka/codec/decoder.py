@@ -49,7 +49,7 @@ def decoder(message: type[Message], version: int, flexible: bool) -> Decode:
 
 
 def source_of(message: type[Message], version: int, flexible: bool) -> str:
-    """The function as text, for whoever wants to read what runs."""
+    """The generated source, for reading and debugging."""
     return "\n".join(_source(message, version, flexible).lines)
 
 
@@ -136,7 +136,7 @@ def _elements(source: Source, depth: int, field: Field, value: str) -> None:
 
 
 def _has_null_mark(source: Source, field: Field) -> bool:
-    """Whether a byte says if the structure is there; a tagged one is simply left out."""
+    """Whether a byte tells if the structure is present; a tagged one is left out instead."""
     return field.may_be_null(source.version) and field.tag is None
 
 

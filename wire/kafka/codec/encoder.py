@@ -1,9 +1,9 @@
 """From a declaration to an encoder: its source for one version of a message, compiled.
 
-The other half of `decoder.py`, where the theory stands. An encoder returns pieces, so that nobody
-copies records only to put a few bytes in front of them. It trusts its caller: a value that the
-version cannot say (null where there is no null, a number too large) ends in Python's own error.
-Pure.
+The counterpart of `decoder.py`, which explains the theory. An encoder returns pieces, so that
+records are not copied only to put a few bytes in front of them. It trusts its caller: a value that
+the version cannot express (null where there is no null, a number too large) ends in Python's own
+error. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from magnetar.wire.kafka.codec.source import (
 )
 
 Encode = Callable[[Any], list[bytes]]
-"""Takes a value; returns its bytes in pieces, for whoever sends them to join."""
+"""Takes a value; returns its bytes in pieces, which the sender joins."""
 
 
 @cache
@@ -35,7 +35,7 @@ def encoder(message: type[Message], version: int, flexible: bool) -> Encode:
 
 
 def source_of(message: type[Message], version: int, flexible: bool) -> str:
-    """The function as text, for whoever wants to read what runs."""
+    """The generated source, for reading and debugging."""
     return "\n".join(_source(message, version, flexible).lines)
 
 

@@ -35,7 +35,7 @@ class Source:
         self.lines += [INDENT * depth + line for line in lines]
 
     def local(self, prefix: str) -> str:
-        """A variable that nobody else has."""
+        """A new unique variable name."""
         self._locals += 1
         return f"{prefix}_{self._locals}"
 

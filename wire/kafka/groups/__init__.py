@@ -1,1 +1,1 @@
-"""Consumer groups of the classic protocol: who is in, who leads, who was given what."""
+"""Consumer groups of both protocols, their offsets and their records."""

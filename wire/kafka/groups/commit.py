@@ -1,8 +1,8 @@
-"""What a group has committed of one partition, and how it stands beside a cursor's position. Pure.
+"""A group's commit for one partition, and how it relates to the cursor's position. Pure.
 
-A cursor stores whole numbers by name. The client's note goes into a name, so that all of a commit
-is stored in one piece or not at all. With it goes the position that the cursor had then: once
-somebody else has moved the cursor, the numbers tell of the past.
+A cursor stores whole numbers by name. The client's metadata string goes into a name, so that a
+commit is stored as a whole or not at all. The cursor's position at the time is stored with it: once
+another client has moved the cursor, the commit is out of date.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_committed(numbers: Mapping[str, int]) -> bool:
 
 
 def committed(numbers: Mapping[str, int], mark: Position) -> CommittedPosition | None:
-    """What was committed to a cursor; None if nothing was since somebody else moved it."""
+    """The last commit to a cursor; None if there is none, or the cursor was moved since."""
     if _OFFSET not in numbers or (numbers.get(_LEDGER), numbers.get(_ENTRY)) != mark:
         return None
     notes = [name for name in numbers if name.startswith(_NOTE)]

@@ -1,16 +1,15 @@
-"""All groups that this server coordinates, and the clock that moves them on.
+"""The group coordinator: all groups that this server coordinates, and their timers.
 
-A group is here while it has members, or is about to have some, and is of one of two kinds: classic,
-or of the newer protocol; it changes from one to the other with its members. What outlasts them is
-stored: its offsets as cursors, the rest as its record; and the members themselves, who go on after
-a restart as if nothing had happened.
+A group is in memory while it has members, or is about to have some. It is classic or of the newer
+protocol, and changes between them with its members. Durable are its offsets, as cursors, its
+record, and its members, which go on after a restart as if nothing had happened.
 
-A stored group is loaded when this server starts or first needs it, if ownership says that it
-is ours (`ready`). If another coordinator writes its members, it is dropped here (`drop`): whoever
-waits hears NOT_COORDINATOR, keeps its member id, and finds the coordinator again.
+A stored group is loaded when this server starts or first needs it, if this server owns it
+(`ready`). If another coordinator writes its members, it is dropped here (`drop`): waiting members
+are answered NOT_COORDINATOR, keep their member ids, and find the coordinator again.
 
-Invariants: a group whose members have come or gone has been noted in its record before it is
-forgotten here.
+Invariant: a change between having members and having none is in the group's record before the group
+is dropped from memory.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class GroupCoordinator:
         self._keeper = keeper
         self._configured = configured
         self._emptied = emptied
-        """Told of each group that the last one has left."""
+        """Called with each group that its last member has left."""
         self._rules = RebalanceRules(
             options.size_max, options.first_delay_seconds, new_id, self._store, soon
         )
@@ -96,7 +95,7 @@ class GroupCoordinator:
         self._loading: dict[str, trio.Lock] = {}
         """Of the groups being loaded just now."""
         self._keeping: dict[str, Completion[None]] = {}
-        """Groups of the newer protocol of which something is on its way to the disk."""
+        """Groups of the newer protocol with changes on their way to the disk."""
         self._news = trio.Event()
 
     async def open(self) -> None:
@@ -167,12 +166,12 @@ class GroupCoordinator:
         return group if isinstance(group, ConsumerGroup) else None
 
     def read_newer(self, group_id: str) -> ConsumerGroup | None:
-        """The same, if somebody is in."""
+        """The same, if it has members."""
         newer = self.consumer(group_id)
         return newer if newer is not None and newer.in_use else None
 
     def in_use(self, group_id: str) -> bool:
-        """Whether somebody is in."""
+        """Whether it has members."""
         group = self._groups.get(group_id)
         return group is not None and group.in_use
 
@@ -209,7 +208,7 @@ class GroupCoordinator:
             if not self._expected[group_id]:
                 del self._expected[group_id]
             if (group := self._groups.get(group_id)) is not None:
-                group.due = 0.0  # whatever has come of it, it is looked at again
+                group.due = 0.0  # in any case it is checked again
 
     async def expect_consumers(self, group_id: str) -> None:
         """Somebody is about to join by the newer protocol: have it stored that the group is one of
@@ -306,11 +305,11 @@ class GroupCoordinator:
         return group
 
     def forget(self, group_id: str) -> None:
-        """It is over, or deleted: whoever holds it looks for another."""
+        """It is over, or deleted: callers that hold it look up its successor."""
         self._remove(group_id, UNKNOWN_MEMBER_ID)
 
     def _remove(self, group_id: str, code: int) -> None:
-        """Whoever waits in it hears that code."""
+        """Answer all calls that wait in it with that code."""
         group = self._groups.pop(group_id, None)
         if group is not None:
             del self._noted[group_id]
@@ -318,7 +317,7 @@ class GroupCoordinator:
             self._room.take(-_size(group_id))
 
     def subscribed_topics(self, group_id: str) -> set[str] | None:
-        """Topics that somebody in the group subscribes to; None if that cannot be known."""
+        """Topics to which members of the group subscribe; None if that is unknown."""
         from magnetar.wire.kafka.groups.classic.topics import subscribed_topics
 
         group, found = self._groups.get(group_id), set[str]()
@@ -348,7 +347,7 @@ class GroupCoordinator:
             await self.tick()
 
     async def tick(self) -> None:
-        """Do what is due in each group, and note who has come into use or gone out of it."""
+        """Do what is due in each group, and record which have gained or lost their members."""
         now = self.now()
         for group in self.all():
             if group.due > now:
@@ -385,7 +384,7 @@ class GroupCoordinator:
 
 
 def kind_of(group: AnyGroup) -> tuple[str, str]:
-    """Of which protocol it is, and of which type."""
+    """Its protocol and its type."""
     if isinstance(group, ConsumerGroup):
         return CONSUMER, CONSUMERS
     return CLASSIC, group.protocol_type or ""

@@ -1,10 +1,10 @@
-"""When offsets are forgotten: long after the last member of their group has gone.
+"""Offset expiry: offsets are deleted long after the last member of their group has left.
 
-An offset ages from the moment when its group became empty, or from its own commit where that is
-later, or where nobody was ever in the group. Clients of old may say themselves how long one is
-kept. While somebody is in, nothing of what the members want ages; what nobody wants any more does.
+An offset ages from the moment when its group became empty, or from its own commit if that is later
+or the group never had members. Old clients may state the retention themselves. While a group has
+members, offsets of partitions to which they subscribe do not age; others do.
 
-Invariant: an offset of a partition that somebody in the group wants is never forgotten.
+Invariant: an offset of a partition to which a member of the group subscribes never expires.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEPT: Final = 2**63
 
 
 def expires_ms(commit: CommittedPosition, record: GroupRecord, retention_ms: int) -> int:
-    """When the offset of a group is forgotten that nobody is in."""
+    """When an offset of a group without members expires."""
     if commit.expires_ms != NEVER_MS:
         return commit.expires_ms
     since_ms = max(commit.committed_ms, record.empty_since_ms)
@@ -87,7 +87,7 @@ class Expiry:
         await self._expire(group, record)
 
     async def _expire(self, group: str, record: GroupRecord) -> None:
-        """Forget what is due of a group that nobody is in, and the group with the last of it."""
+        """Delete expired offsets of a group without members, and the group with its last one."""
         front, now_ms = self._front, self._front.broker.clock.wall_ms()
         due_ms = KEPT
         for where in await front.subscriptions.partitions(group):
@@ -104,7 +104,7 @@ class Expiry:
             await forget_if_unused(front, group)
 
     async def _look_at_unwanted(self, group: str, retention_ms: int) -> None:
-        """Somebody is in: only what no member wants ages, from its commit on."""
+        """It has members: offsets to which none subscribes age from their commits on."""
         front, now_ms = self._front, self._front.broker.clock.wall_ms()
         requested = front.groups.subscribed_topics(group)
         if requested is None:

@@ -1,9 +1,10 @@
-"""How much memory groups may take, all together. Pure.
+"""The memory budget of all groups together. Pure.
 
-Whoever comes takes room before anything of him is kept, and gives it back when he goes. Sizes are
-what a client sends, and for each thing a flat amount that what we make of it takes at most.
+A member reserves memory before anything of it is stored, and releases it when it leaves. The sizes
+are those of what a client sends, plus a flat amount for each object that is made of it.
 
-Invariant: `used_bytes` is never above `bytes_max`, and zero when nobody is in and no id is out.
+Invariant: `used_bytes` is never above `bytes_max`, and zero when there are no members and no ids
+handed out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A group that changes from one protocol to the other, with all who are in. Pure.
+"""A group that changes from one protocol to the other, with all its members. Pure.
 
-Both ways it is as if it were kept by the one and resumed by the other: what its members read they
-go on reading, until the first heartbeat tells them to come again. How members of both kinds live in
-one group is the subject of `consumer/classic.py`.
+Both ways the group is stored by one and resumed by the other: its members keep their partitions
+until the first heartbeat makes them rejoin. `consumer/classic.py` describes how members of both
+kinds coexist in one group.
 """
 
 from __future__ import annotations

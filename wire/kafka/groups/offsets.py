@@ -1,15 +1,15 @@
 """Offsets of groups: durable cursors of the topics, one for each group and partition.
 
-A commit moves the cursor, so it holds back what the group has still to read from being deleted, and
-stands in Pulsar's stats as a subscription of the group's name. A subscription that a commit has
-brought about is the group's own, and goes when its offset is deleted. One that was there before
-is Pulsar's: a group may commit to it while none of Pulsar's consumers is attached.
+A commit moves the cursor, so it protects what the group has not read from deletion, and shows in
+Pulsar's stats as a subscription with the group's name. A subscription that a commit has created
+belongs to the group, and is deleted with its offset. One that existed before is Pulsar's: a group
+may commit to it while none of Pulsar's consumers is attached.
 
-Whatever has moved a cursor since, its position says where to go on; what was committed is said only
-while the cursor stands where the commit has put it.
+If anything else moves the cursor, its position is the group's offset; the commit itself is returned
+only while the cursor stands where the commit has put it.
 
-Invariants: a commit is answered when it is stored; of several commits in one turn each, the last
-turn's stays.
+Invariants: a commit is answered when it is stored; of several commits the one with the last turn
+stays.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Offsets:
 
 
 def committed_to(cursor: Cursor) -> CommittedPosition | None:
-    """None where nothing was, or where somebody else has moved the cursor since."""
+    """None where nothing was, or where the cursor was moved since."""
     return None if cursor.holed else committed(cursor.longs, cursor.mark_delete)
 
 

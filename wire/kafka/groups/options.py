@@ -19,5 +19,5 @@ class GroupOptions(Struct, frozen=True):
     consumer_session_ms: int = 45_000
     """What members of the newer protocol learn."""
     retention_ms: int = 10_080 * 60_000
-    """How long offsets of a group are kept that nobody is in."""
+    """Retention of the offsets of a group without members."""
     retention_check_ms: int = 600_000

@@ -1,12 +1,12 @@
-"""Groups that have committed something: what is stored of each, beside its offsets.
+"""The records of groups: what is stored of each, besides its offsets.
 
-Offsets themselves are cursors of their topics. A record says what is not in them: of which protocol
-the group is, and since when it is empty, from which its offsets begin to age.
+Offsets are cursors of their topics. A record holds the rest: the group's protocol, and since when
+the group has been empty, from which its offsets age.
 
 The group's coordinator owns its record (`core/cluster/owned_record.py`). A coordinator that finds
 the record written by another one forgets it and raises `NotCoordinator`.
 
-Invariant: a group has a record before anything is committed, and until all that was is deleted.
+Invariant: a group has a record before anything is committed, and until all its offsets are deleted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class GroupRecord(Struct, frozen=True, omit_defaults=True):
 
     kind: str = CLASSIC
     protocol_type: str = ""
-    """Empty as long as nobody has ever joined, only committed."""
+    """Empty as long as no member has ever joined."""
     empty_since_ms: int = 0
     """0 while the group has members."""
     ages_early: bool = False
-    """A client has said itself how long an offset is to be kept."""
+    """A client has stated the retention of an offset itself."""
 
 
 _encode = msgspec.json.encode

@@ -1,13 +1,13 @@
-"""Configs of groups: stored, and at hand where a member calls.
+"""Configs of groups: stored, and in memory for heartbeats.
 
-They belong to a name: they may be there before the group is, and stay when it is deleted, as
-Kafka's do, until somebody takes them back.
+They belong to a name: they may exist before the group does, and stay when it is deleted, as Kafka's
+do, until they are reset.
 
-Any broker of a cluster may be asked to change them (KIP-848 sends them where all configs go), so
-nobody owns them for long: a change that finds a newer value is made again upon that one. What
-another broker changes is not seen here before that, or a restart.
+Any broker of a cluster may change them (KIP-848 sends them where all configs go), so they have no
+owner: a change that meets a newer value is repeated on that one. What another broker changes is
+seen here only then, or after a restart.
 
-Invariant: what is at hand is on the disk, and takes no more memory than it may.
+Invariant: what is in memory is on the disk, and takes no more memory than it may.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Configured:
     async def change(
         self, group: str, change: Callable[[Configs], Configs], *, for_real: bool
     ) -> None:
-        """Store the changed configs, and have them at hand; `KafkaRefusal` for what may not be."""
+        """Store the changed configs, and use them; `KafkaRefusal` for invalid ones."""
         async with self._lock:
             for _ in range(TRIES_MAX):
                 if group not in self._records:
@@ -118,7 +118,7 @@ class Configured:
         self._hold(group, record)
 
     def _hold(self, group: str, record: OwnedRecord[Configs]) -> None:
-        """Have it at hand, or forget the group if it has no configs any more."""
+        """Use it, or forget the group if it has no configs left."""
         size = ((record.value is not None) - (group in self._records)) * _size(group)
         if not self._room.has(size):
             raise KafkaRefusal(POLICY_VIOLATION, "configs of groups take as much room as they may")

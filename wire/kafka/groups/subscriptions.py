@@ -1,10 +1,9 @@
-"""Which durable subscriptions there are, and on which topics: to Kafka's tools they are groups.
+"""All durable subscriptions and their topics: Kafka's tools see them as groups.
 
-Loaded or not, every subscription is a cursor below its topic's log in the metadata store. All are
-listed once, when somebody asks for the first time; from then on a watch says of which topics the
-list has to be taken anew.
+Every subscription, loaded or not, is a cursor below its topic's log in the metadata store. All are
+listed once, on first use; from then on a watch reports the topics whose lists have changed.
 
-Invariant: after `_refresh` the lists say what the store said when it began, or later.
+Invariant: after `_refresh` the lists are those of the store when it began, or later.
 """
 
 from __future__ import annotations

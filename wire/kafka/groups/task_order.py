@@ -1,7 +1,7 @@
 """Order for tasks: each takes a number when its request comes, and waits for its turn later.
 
-Requests of one connection are handled by tasks, which run in any order; what must happen in the
-order in which it was asked for takes a turn before its task begins.
+Requests of one connection are handled by tasks, which run in any order; work that must happen in
+the order of the requests takes a turn before its task begins.
 
 Invariant: turns of one key come in the order in which they were taken; a turn that was taken is
 used.

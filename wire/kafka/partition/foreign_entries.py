@@ -1,10 +1,10 @@
-"""Entries that other protocols brought, on their way into Kafka's batches.
+"""Entries of other protocols, converted into Kafka's batches.
 
-Neighbours are put into one batch, for many of them hold a single message. Each keeps its offset; an
-offset without a message (a part of a large one, a marker, what nobody can read) is a hole, of which
-Kafka's clients have seen others.
+Neighbours share a batch, for many entries hold a single message. Each message keeps its offset; an
+offset without a message (a part of a chunked one, a marker, an unreadable entry) is a hole, as
+compaction leaves them, so Kafka's clients know them.
 
-Invariant: batches say of each offset that they cover once what is there, and all in order.
+Invariant: batches cover each offset once, in order.
 """
 
 from __future__ import annotations

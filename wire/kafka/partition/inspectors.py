@@ -1,13 +1,13 @@
-"""Whose batch is looked through next: threads are few, and some batches take them long.
+"""Fair scheduling of batch validation: threads are few, and some batches take them long.
 
-What a batch costs is known when it is done with, so it is booked to its connection afterwards, as
+The cost of a batch is known when it is done, so it is charged to its connection afterwards, as
 *start-time fair queueing* does (Goyal, Vin, Cheng 1996): work begins, in virtual time, when its
-connection's last work ended, or now if that is longer ago; what begins first goes first, of two the
-smaller one. So whoever sends ever more of what takes long waits for himself, and a connection that
-comes now and then waits for what is being looked through, and for nobody's queue.
+connection's last work ended, or now if that is longer ago; the earliest start goes first, of equal
+ones the smaller batch. So a connection that sends ever more expensive batches waits for itself, and
+one that sends now and then waits for the batches in work, not for another's queue.
 
-Invariants: at most `at_once` calls are under way; while anybody waits, so many are; virtual time
-never runs back.
+Invariants: at most `at_once` calls are under way; while any wait, that many are; virtual time never
+runs back.
 """
 
 from __future__ import annotations

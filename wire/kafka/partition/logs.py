@@ -71,7 +71,7 @@ class PartitionLog:
         self._policies = topic.policies
         self._rules = rules(topic.policies, defaults, bytes_max)
         self.writable = False
-        """It is stored that batches are among the entries, and known who has brought some."""
+        """The log is marked as mixed, durably, and its producers are loaded."""
         self.places = Places(topic.ledger)
         self.producers = ProducerStates(census)
         self._fold: Fold[Image] | None = None
@@ -175,7 +175,7 @@ class Logs:
         return found
 
     def name_at_once(self, topic_id: bytes) -> str:
-        """The name of a topic with that id, as far as it is known; empty says nothing."""
+        """The cached name of the topic with that id; empty if it is not cached."""
         return self._names.get(topic_id, "")
 
     def by_id_at_once(self, topic_id: bytes, partition: int) -> PartitionLog | None:

@@ -36,7 +36,7 @@ Image = list[ProducerImage]
 
 
 class ProducerSnapshot(Struct, frozen=True, array_like=True):
-    """A snapshot as it is stored: msgpack, fields by place."""
+    """A stored snapshot: msgpack, fields by place."""
 
     position: Position
     producers: Image

@@ -2,16 +2,16 @@
 
 Kafka's `ProducerStateManager.java` and `ProducerStateEntry.java` of 4.1 do the same. Each producer
 numbers what it sends, and may have five batches under way. A batch comes next, or is one of the
-last five again (and is answered as it was the first time), or is out of order. A producer that
-nothing is known of may begin with any number: what was known may have been forgotten.
+last five again (and is answered as it was the first time), or is out of order. An unknown producer
+may begin with any number: its state may have expired.
 
-Anybody may invent ids, so there are limits: in time as Kafka has it (`producer.id.expiration.ms`, a
-day), for each partition, and for the server. At the last one, the producer that has been silent for
-longest in the partition that has most is forgotten: who floods one with ids harms no other.
+Any client can invent ids, so there are limits: in time (`producer.id.expiration.ms`, a day, as in
+Kafka), for each partition, and for the server. At the last one, the longest-silent producer of the
+partition with most producers is forgotten: a flood of ids in one partition harms no other.
 
-Invariants: numbers are judged when batches come, not when they are stored; a batch that could not
-be stored, and all behind it, are as if they had never come; what a batch costs does not depend on
-how many producers there are; `Census.count` is the number of those known in all partitions.
+Invariants: numbers are checked when batches arrive, not when they are stored; a batch that could
+not be stored, and all behind it, leave no trace; the cost of a batch does not depend on the number
+of producers; `Census.count` is the number of those known in all partitions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Answer = Callable[[int, int], None]
 
 
 class BatchMetadata:
-    """One batch: its numbers, and where it is stored as soon as it is."""
+    """One batch: its numbers, and its offset once it is stored."""
 
     __slots__ = ("first", "last", "offset", "waiting")
 
@@ -172,7 +172,7 @@ class ProducerStates:
             self._census.largest = None
 
     def stored(self, batch: BatchMetadata, offset: int) -> None:
-        """It has its place; whoever sent it again meanwhile hears of it."""
+        """It is stored; retries of it that wait are answered."""
         batch.offset = offset
         waiting, batch.waiting = batch.waiting, []
         for answer in waiting:

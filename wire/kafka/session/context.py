@@ -1,7 +1,7 @@
-"""What is known of a request besides what it says: its header, and who sends it.
+"""The context of a request: its header, and its sender.
 
 `RequestContext` is named for Kafka's (`org.apache.kafka.common.requests.RequestContext` of 4.2). A
-handler gets one beside the request itself; whatever else it needs is named in its constructor.
+handler gets one beside the request itself; its constructor names all else that it needs.
 """
 
 from __future__ import annotations

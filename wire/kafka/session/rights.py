@@ -1,8 +1,8 @@
-"""What each request wants to do, and to what: checked before anything is done.
+"""The right that each request needs, and to what: checked before anything is done.
 
-Names are those that clients use; a topic that is named by its id only stands as the id in hex. So
-far everybody may do everything (`core/broker/access.py`). A request that may not be made ends its
-connection; answers for single topics come with the day when something is refused.
+Names are those that clients use; a topic that is named by its id alone appears as the id in hex. So
+far everything is allowed (`core/broker/access.py`). A forbidden request ends its connection; there
+will be answers for single topics once something is refused.
 
 Invariant: every request that is served has its row here, and is checked once.
 """
@@ -27,8 +27,8 @@ class Right(NamedTuple):
 
 
 def check(access: Access, who: str, key: int, request: Request | None) -> None:
-    """Whether somebody may ask that; raises `Unauthorized`."""
-    if key not in RIGHTS or request is None:  # what everybody may ask who only says hello
+    """Return if the request is allowed, else raise `Unauthorized`."""
+    if key not in RIGHTS or request is None:  # allowed to all, before authentication
         return
     for right in (RIGHTS[key], *OTHERS.get(key, ())):
         for name in right.names(request):
@@ -46,7 +46,7 @@ def _cluster(_request: Any) -> Iterable[str]:
 
 
 def _topics(*fields: str) -> Callable[[Any], Iterator[str]]:
-    """The topics in a list, by whatever each is named."""
+    """The topics in a list, by name or by id."""
 
     def names(request: Any) -> Iterator[str]:
         for field in fields:

@@ -1,7 +1,7 @@
-"""SaslHandshake, SaslAuthenticate: a client proves who it is, by a mechanism of core.
+"""SaslHandshake and SaslAuthenticate: authentication by a mechanism of core.
 
-Where there is no mechanism (so far there is none), a client is refused: it asks for more than
-this server can do, and is to know it. Nobody has to prove anything.
+Where there is no mechanism (so far there is none), a client that asks for one is refused, so that
+it learns that this server cannot authenticate it. Clients need not authenticate.
 """
 
 from __future__ import annotations

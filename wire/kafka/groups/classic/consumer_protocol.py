@@ -35,7 +35,7 @@ def assignment_in(data: bytes) -> ConsumerAssignment | None:
 
 
 def version_of(data: bytes) -> int:
-    """The version in which somebody speaks who says this, as far as we know versions."""
+    """The version to use for a client that names this one: at most the latest we know."""
     low, high = ConsumerAssignment.VERSIONS
     version: int = _VERSION.unpack_from(data)[0]
     return min(max(low, version), high)

@@ -1,31 +1,30 @@
-"""A group of the classic protocol: its members, its generation, how it gets to the next one. Pure.
+"""A group of the classic protocol: its members, its generation, its rebalances. Pure.
 
-    EMPTY                   nobody is in
-    PREPARING_REBALANCE     members join, or join again, until all who are known have, or their time
-                            is over
-    COMPLETING_REBALANCE    the leader works out the assignment; the others wait for it
-    STABLE                  every member may have its assignment
-    DEAD                    deleted: whoever holds it looks for another
+    EMPTY                   it has no members
+    PREPARING_REBALANCE     members join, or rejoin, until all known ones have, or time is up
+    COMPLETING_REBALANCE    the leader computes the assignment; the others wait for it
+    STABLE                  every member may fetch its assignment
+    DEAD                    deleted: callers that hold it look up its successor
 
-`state.py` has the table of which may follow which, and enforces it.
+`state.py` has the table of transitions and enforces it.
 
-A round begins when somebody joins, leaves, is silent for too long, or joins again with something
-new; it ends with a higher generation. The first round of an empty group may be set to gather: then
-it lasts a while even though all are there, and longer if others come meanwhile. After each round
-members have as long to ask for their task as they had to join.
+A rebalance begins when a member joins, leaves, times out, or rejoins with other metadata; it ends
+with a higher generation. The first one of an empty group may have an initial delay: then it lasts
+that long even if all are there, and longer if others join meanwhile. After each rebalance members
+have as long for SyncGroup as they had for JoinGroup.
 
-What the leader says is kept before anybody hears it, and so is a static member's new id: a server
-that starts again has its groups STABLE as they were, and members go on as if nothing had been.
+The leader's assignment is stored before any member receives it, and so is a static member's new id:
+after a restart groups are STABLE as before, and members go on without noticing.
 
-Whoever joins for the first time may be given an id to come back with. Rounds wait for those, too,
-for a while.
+A member that joins for the first time may be given an id to rejoin with. Rebalances wait for those,
+too, for a while.
 
-Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
+Each call is given the time; `tick` does what is due, and has nothing to do before `due`.
 
 Invariants: each join and each sync is answered once; in COMPLETING_REBALANCE and STABLE there is
-a leader, who is a member; a static member (one with an instance id) is in once; what is held of
-members has taken room before; what a member heard of a generation is remembered, until another is
-over.
+a leader, which is a member; a static member (one with an instance id) is in the group once; memory
+for a member is reserved before it is stored; the answers of a generation are remembered until the
+next one is complete.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ from magnetar.wire.kafka.groups.classic.state import ClassicGroupState, followin
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 ID_SECONDS: Final = 60.0
-"""Who is given an id comes back with it at once, or not at all."""
+"""A member that is given an id rejoins with it at once, or not at all."""
 
 
 class Group:
@@ -85,7 +84,7 @@ class Group:
         self._round = Round(NEVER, NEVER)
         self._sync_ends = NEVER
         self._keeps = 0
-        """The generation whose tasks are being kept."""
+        """The generation whose assignments are being stored."""
 
     def resume(self, kept: StoredGroup, now: float) -> None:
         """Be what it was before a restart; its members have their time to call from now on."""
@@ -101,7 +100,7 @@ class Group:
         self.state = following(self.state, state)
 
     def rebalance(self, now: float) -> None:
-        """Have everybody come again."""
+        """Make all members rejoin."""
         self.due = 0.0
         self._begin_round(now)
 
@@ -111,7 +110,7 @@ class Group:
 
     @property
     def is_over(self) -> bool:
-        """Nobody is in, and nobody is about to come back."""
+        """Whether it has no members, and no pending ones."""
         return not self.members and not self.members.expected
 
     # -- joining ------------------------------------------------------------------------------
@@ -132,7 +131,7 @@ class Group:
             self._again(member, request, now, done)
 
     def _refusal(self, request: Joining) -> int:
-        """Why this request cannot be, whoever sends it."""
+        """The error of a request that is invalid for any member."""
         if self.state is ClassicGroupState.DEAD:
             return UNKNOWN_MEMBER_ID
         known = self.members.static(request.instance_id)
@@ -202,7 +201,7 @@ class Group:
         if error is not None:
             member.refuse(COORDINATOR_NOT_AVAILABLE)
         elif member.join_waits is not None:
-            # a client that cannot skip hears that somebody else leads, so that it assigns nothing
+            # a client that cannot skip is told of another leader, so that it assigns nothing
             skip = leader == member.id
             member.tell_joined(self._result(member, leader=leader, skip=skip))
 
@@ -224,7 +223,7 @@ class Group:
     # -- rounds -------------------------------------------------------------------------------
 
     def _begin_round(self, now: float) -> None:
-        """Have everybody rejoin; syncs that wait are answered so."""
+        """Make all members rejoin; waiting syncs are answered so."""
         if self.state is not ClassicGroupState.PREPARING_REBALANCE:
             for member in self.members:
                 member.tell_synced(Synced(error_code=REBALANCE_IN_PROGRESS))
@@ -246,7 +245,7 @@ class Group:
             self._end_round(now)
 
     def _end_round(self, now: float) -> None:
-        """Whoever has not come is out; a static member stays until it is silent for too long."""
+        """Remove members that have not rejoined; a static one stays until its session expires."""
         for member in self.members:
             if member.join_waits is None and member.instance_id is None:
                 self._drop(member, UNKNOWN_MEMBER_ID)
@@ -287,7 +286,7 @@ class Group:
     # -- syncing ------------------------------------------------------------------------------
 
     def sync(self, request: Syncing, now: float, done: Callable[[Synced], None]) -> None:
-        """Hear what to do; the leader says it, for everybody."""
+        """SyncGroup: return the assignment; the leader brings it, for all members."""
         code = self._refusal_of_sync(request)
         if code != NONE:
             done(Synced(error_code=code))
@@ -307,7 +306,7 @@ class Group:
             self._keep(partial(self._settle, self.generation))
 
     def _keep(self, done: Done) -> None:
-        """Have it outlast this server who is in, and what they are to do."""
+        """Store the members and their assignments."""
         assert self.protocol_type is not None
         assert self.protocol is not None
         members = tuple(one.stored() for one in self.members)
@@ -403,7 +402,7 @@ class Group:
         return REBALANCE_IN_PROGRESS if self.state is not_in else NONE
 
     def leave(self, member_id: str, instance_id: str | None, now: float) -> int:
-        """Go: by id, or by instance alone, as administrators have somebody go."""
+        """Leave: by id, or by instance alone, as administrators remove members."""
         if instance_id is not None:
             known = self.members.static(instance_id)
             if known is None:
@@ -446,7 +445,7 @@ class Group:
         self._rules.keep(self.id, None, unheard)
 
     def die(self, code: int = UNKNOWN_MEMBER_ID) -> None:
-        """It is deleted, or another broker's: whoever waits hears that code."""
+        """It is deleted, or another broker's: waiting calls are answered with that code."""
         for member in self.members:
             self._drop(member, code)
         for member_id in self.members.overdue(NEVER):

@@ -1,8 +1,8 @@
-"""What is kept of a group, so that its members survive a restart. Pure.
+"""The stored members of a group, with which it survives a restart. Pure.
 
-Of the classic protocol it is as things stood when everybody last got an assignment: a round that
-was not over then is forgotten, and its members call again. Of the newer one it is what each member
-heard last, and what it is to have in the end.
+A classic group is stored as of its last assignment: a rebalance under way is forgotten, and its
+members rejoin. A group of the newer protocol is stored with what each member received last, and
+with its target assignment.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ Keep = Callable[[str, AnyStoredGroup | None, Done], None]
 
 
 def unheard(_: BrokerError | None) -> None:
-    """A `Done` of nobody's: who has gone, and is still kept, is out again when he does not call."""
+    """A `Done` that ignores the result: a stored member that has left expires by itself."""
 
 
 encode: Final = msgspec.msgpack.encode

@@ -16,7 +16,7 @@ from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, size_of
 
 NEVER: Final = float("inf")
 NEWCOMER_SECONDS: Final = 300.0
-"""Whoever waits for the first time may have gone while it did: it waits no longer than this."""
+"""A first join may wait for a client that has gone: it waits no longer than this."""
 
 
 class Joined(Struct, frozen=True):
@@ -29,7 +29,7 @@ class Joined(Struct, frozen=True):
     leader: str = ""
     member_id: str = ""
     members: tuple[tuple[str, str | None, bytes], ...] = ()
-    """Id, instance and metadata of everybody, for the leader."""
+    """Id, instance and metadata of all members, for the leader."""
     skip_assignment: bool = False
 
 
@@ -74,7 +74,7 @@ class Syncing(Struct, frozen=True):
     """None from clients that do not say."""
     protocol: str | None = None
     assignments: Mapping[str, bytes] = {}
-    """From the leader: what everybody is to do."""
+    """From the leader: the assignments of all members."""
 
 
 class ClassicMember:
@@ -95,7 +95,7 @@ class ClassicMember:
     def __init__(self, member_id: str, request: Joining, now: float) -> None:
         self.id = member_id
         self.instance_id = request.instance_id
-        """It stays static, or not, for as long as it is in."""
+        """Static or not: fixed for the time of its membership."""
         self.request = request
         self.assignment = b""
         self.heard = now
@@ -122,7 +122,7 @@ class ClassicMember:
         return size_of_member(self.request) + len(self.assignment)
 
     def stored(self) -> StoredMember:
-        """What is kept of it."""
+        """What to store of it."""
         said = self.request
         return StoredMember(
             self.id,
@@ -139,7 +139,7 @@ class ClassicMember:
         return next(data for name, data in self.request.protocols if name == protocol)
 
     def joins(self, done: Callable[[Joined], None]) -> None:
-        """It waits for the end of the round; whoever waited in its name before waits no more."""
+        """It waits for the end of the rebalance; an earlier join of it is answered now."""
         self.tell_joined(Joined(error_code=REBALANCE_IN_PROGRESS, member_id=self.id))
         self.join_waits = done
 
@@ -159,7 +159,7 @@ class ClassicMember:
             done(result)
 
     def refuse(self, code: int) -> None:
-        """Whoever waits in its name waits in vain."""
+        """Answer its waiting calls with an error."""
         self.tell_joined(Joined(error_code=code, member_id=self.id))
         self.tell_synced(Synced(error_code=code))
 

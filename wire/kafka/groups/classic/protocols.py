@@ -20,7 +20,7 @@ def common(members: Iterable[ClassicMember]) -> set[str]:
 def fits(
     request: Joining, protocol_type: str | None, roster: Roster, before: ClassicMember | None
 ) -> bool:
-    """Whether somebody who knows this can be in one group with all but the one it was before."""
+    """Whether a member with these protocols fits all others but the one it replaces."""
     if not request.protocols or not request.protocol_type:
         return False
     others = len(roster) - (before is not None)

@@ -1,7 +1,7 @@
-"""Who is in a group, who is static, and which ids are out. Pure.
+"""The members of a group, which of them are static, and the ids handed out. Pure.
 
-Invariants: a static member is in once; what is kept of anybody has taken room, and gives it back
-when it goes.
+Invariants: a static member is in the group once; memory is reserved for each member, and released
+when it leaves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Roster:
         return len(self._members)
 
     def __iter__(self) -> Iterator[ClassicMember]:
-        """Whoever is in now: they may go meanwhile."""
+        """All current members; they may leave during iteration."""
         return iter(list(self._members.values()))
 
     def __contains__(self, member: ClassicMember) -> bool:
@@ -109,7 +109,7 @@ class Roster:
 
     @property
     def due(self) -> float:
-        """Nobody's time is over before."""
+        """No member expires before."""
         return min(
             min(self._expected.values(), default=NEVER),
             min((member.expires for member in self._members.values()), default=NEVER),

@@ -15,7 +15,7 @@ class RebalanceRules(Struct, frozen=True):
     size_max: int
     first_delay_seconds: float
     new_id: Callable[[str], str]
-    """An id that nobody has, beginning with that."""
+    """A new unique id with that prefix."""
     keep: Keep
     soon: Callable[[Callable[[], None]], None]
     """Has it called when the loop has come round once."""
@@ -30,10 +30,10 @@ class Round(Struct):
     gathers: bool = False
     """It goes on until its end, for others may come."""
     grew: bool = False
-    """Somebody has come since its end was set."""
+    """A member has joined since its end was set."""
 
     def prolonged(self, now: float, seconds: float) -> bool:
-        """Its end has come: whether it goes on for so long, because somebody came in time."""
+        """Its end has come: whether it is prolonged, because a member joined in time."""
         if not (self.gathers and self.grew and self.ends < self.latest):
             return False
         self.ends, self.grew = min(now + seconds, self.latest), False
@@ -41,7 +41,7 @@ class Round(Struct):
 
 
 def begun(now: float, wait_seconds: float, gather_seconds: float | None) -> Round:
-    """A round that gathers whoever comes, also for no time, or waits for those who are known."""
+    """A rebalance with an initial delay, which may be zero, or one that waits for known members."""
     if gather_seconds is None:
         return Round(now + wait_seconds, now + wait_seconds)
     return Round(now + min(gather_seconds, wait_seconds), now + wait_seconds, gathers=True)

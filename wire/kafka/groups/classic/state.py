@@ -1,9 +1,9 @@
 """The states of a classic group, and which may follow which: a table, enforced in one place. Pure.
 
 The states and `VALID_PREVIOUS` are those of Kafka's `ClassicGroupState` of 4.2, but for one thing:
-when the last member goes, Kafka moves the group to PREPARING_REBALANCE, and within the same call,
-since there is nobody to wait for, on to EMPTY. Here it becomes EMPTY at once, so that EMPTY may
-also follow COMPLETING_REBALANCE and STABLE. Nobody outside can tell.
+when the last member leaves, Kafka moves the group to PREPARING_REBALANCE and within the same call,
+since there is no member to wait for, on to EMPTY. Here it becomes EMPTY at once, so EMPTY may also
+follow COMPLETING_REBALANCE and STABLE. Clients cannot see the difference.
 
 A group that is loaded is in its state from the start (`GroupMetadataManager.replay` there,
 `Group.resume` here): that is no transition.
@@ -20,7 +20,7 @@ class ClassicGroupState(enum.Enum):
     """The values are the names that tools show."""
 
     EMPTY = "Empty"
-    """Nobody is in."""
+    """It has no members."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """Members join, or join again, until all who are known have or their time is over."""
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -28,7 +28,7 @@ class ClassicGroupState(enum.Enum):
     STABLE = "Stable"
     """Every member may have its assignment."""
     DEAD = "Dead"
-    """It is deleted, or another broker's: whoever holds it looks for another."""
+    """It is deleted, or another broker's: callers that hold it look up its successor."""
 
 
 EMPTY: Final = ClassicGroupState.EMPTY

@@ -1,15 +1,15 @@
 """The stored members of groups: written in the background, so that they survive a restart.
 
-Each group has one record, written anew when its members are given something new. What comes for a
-group while its record is being written waits, and only the newest of it is written then.
+Each group has one record, rewritten when its members receive a new assignment. Updates that arrive
+while the record is being written wait, and only the newest of them is written then.
 
 The group's coordinator owns the record (`core/cluster/owned_record.py`), and claims it when it
-loads the group: the former coordinator can store no further generation, so that there are never
-two of them.
+loads the group: the former coordinator can store no further generation, so there are never two
+current ones.
 
 Invariants: writes and deletions of one group happen one after the other, in the order of the calls;
-each `done` is called once, after what it came with, or something newer, is on the disk; a record
-that exists and was read or written here is held here until it is deleted or lost.
+each `done` is called once, after its value, or a newer one, is on the disk; a record that exists
+and was read or written here is held here until it is deleted or lost.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MemberStore:
         self._held: dict[str, OwnedRecord[AnyStoredGroup]] = {}
         self._pending: dict[str, PendingWrite] = {}
         self._busy: set[str] = set()
-        """Groups of which something is being written."""
+        """Groups whose record is being written."""
         self._wake = trio.Event()
 
     async def names(self) -> list[str]:
@@ -129,7 +129,7 @@ class MemberStore:
             record = self._record(group)
             await record.load()
             if record.value is not None and kept is not None:
-                # Whoever writes the first generation of a group has looked for a stored one.
+                # The first generation of a group is written after looking for a stored one.
                 raise Fenced(f"another owner has created {record.path}")
         if kept is None:
             await record.delete()

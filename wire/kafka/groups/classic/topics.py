@@ -1,6 +1,6 @@
-"""Which topics a member of a classic group wants. Pure.
+"""The topics to which a member of a classic group subscribes. Pure.
 
-Apart from `protocols`, so that nobody has to import the messages who has no use for them.
+Separate from `protocols`, so that only its users import the messages.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Who is to read what: given members and what they want, a target for each. Pure.
+"""Server-side assignors: from members and subscriptions to a target assignment. Pure.
 
-`uniform` gives everybody as many partitions as the others, as nearly as their wishes allow, and
-lets everybody keep what it has where it can. `spread` ("range" to clients) gives each member
-neighbouring partitions of each topic, so that topics with equal numbers are read alike.
+`uniform` gives all members equally many partitions, as nearly as their subscriptions allow, and
+moves as few as possible. `spread` ("range" to clients) gives each member neighbouring partitions of
+each topic, so that topics with equal numbers of partitions are assigned alike.
 
-Invariant: every partition of a subscribed topic is given to exactly one of its subscribers.
+Invariant: every partition of a subscribed topic is assigned to exactly one of its subscribers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _keep(
     """Let members keep what they have, up to a fair share."""
     alike = len({frozenset(some) for some in wishes.values()}) == 1
     total = sum(sizes[topic] for topic in {topic for some in wishes.values() for topic in some})
-    # with different wishes nobody knows yet what is fair: what is too much is taken away later
+    # with different subscriptions the fair share is unknown here: any excess is taken away later
     share, more = divmod(total, len(wishes)) if alike else (total, 0)
     taken: set[Partition] = set()
     for member in sorted(wishes, key=lambda one: (-len(held.get(one, ())), one)):
@@ -80,7 +80,7 @@ def _keep(
 
 
 def _evened_out(wanting: Mapping[bytes, list[str]], given: Targets) -> bool:
-    """Move partitions from who has most to who has least of those who want a topic."""
+    """Move partitions from the subscriber of a topic with most to the one with least."""
     moved = False
     for topic in sorted(wanting):
         members = wanting[topic]

@@ -1,15 +1,15 @@
 """Members that speak the classic protocol, in a group of the newer one. Pure.
 
 An application moves over to the newer protocol instance by instance. When the first new one comes,
-its group becomes one of the newer protocol (`groups/migration.py`), with all who are in; when the
-last new one has gone, it is a classic group again. Meanwhile the server assigns, for both:
+its group becomes one of the newer protocol (`groups/migration.py`), with all its members; when the
+last new one has left, it is a classic group again. Meanwhile the server assigns, for both:
 
-    Heartbeat   "come again", whenever coming would bring the member nearer to its target
-    JoinGroup   is its heartbeat of the newer protocol: it says what it wants, and what it reads
-                now. It hears its epoch as its generation, at once, and that nobody leads
-    SyncGroup   tells it what to read
+    Heartbeat   REBALANCE_IN_PROGRESS, whenever rejoining would bring it nearer to its target
+    JoinGroup   is its heartbeat of the newer protocol, with its subscription and the partitions
+                that it owns. The answer comes at once: its epoch as generation, and no leader
+    SyncGroup   answers with its assignment
 
-A member that is to rejoin has its rebalance timeout for it, and as much again for SyncGroup.
+A member that has to rejoin has its rebalance timeout for it, and as much again for SyncGroup.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from magnetar.wire.kafka.messages.parts import TopicPartitions
 
 
 def subscription_of(request: Joining) -> ConsumerSubscription | None:
-    """What a member wants, if it is a consumer that says so in words we know."""
+    """A member's subscription, if it is a consumer with metadata that we know."""
     if request.protocol_type != consumer_protocol.CONSUMER or not request.protocols:
         return None
     return consumer_protocol.subscription_in(request.protocols[0][1])
@@ -115,7 +115,7 @@ def speaking(request: Joining) -> Classic:
 
 
 def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[Partition]:
-    """Partitions that somebody names, of those topics that there are."""
+    """The named partitions, of topics that exist."""
     return frozenset(
         (topics.ids[one.topic], number)
         for one in said
@@ -136,7 +136,7 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
         return Synced(error_code=INCONSISTENT_GROUP_PROTOCOL)
     member.lives(now)
     group.due = 0.0
-    # after a restart nobody may have looked yet, and a topic without a name cannot be sent
+    # after a restart topics may not be looked up yet, and one without a name cannot be sent
     unnamed = {topic for topic, _ in member.assigned}.difference(group.topics.names)
     if unnamed or (
         member.epoch != group.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS
@@ -175,7 +175,7 @@ def _to_come_again(member: ConsumerMember, now: float) -> int:
 
 
 def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> int:
-    """Go: by id, or by instance alone, as administrators have somebody go."""
+    """Leave: by id, or by instance alone, as administrators remove members."""
     member = group.members.get(member_id) if instance_id is None else group.static(instance_id)
     if member is None or member.classic is None:
         return UNKNOWN_MEMBER_ID
@@ -188,7 +188,7 @@ def leave(group: ConsumerGroup, member_id: str, instance_id: str | None) -> int:
 def _known(
     group: ConsumerGroup, member_id: str, generation: int, instance_id: str | None
 ) -> tuple[ConsumerMember | None, int]:
-    """The member that says so, or why it is none."""
+    """The member with that id, or the error."""
     member = group.members.get(member_id)
     static = group.static(instance_id)
     if instance_id is not None and static is not None and static is not member:

@@ -1,25 +1,25 @@
-"""A group of the newer protocol: who is in, who is to read what, and how they get there. Pure.
+"""A group of the newer protocol (KIP-848): members, target assignment, reconciliation. Pure.
 
-Theory. The group has an epoch. Whenever somebody comes, goes or wants something else, or there are
-other topics or partitions, the epoch rises and a target is worked out: which partitions each member
-is to have. Members get there one by one, each at its own heartbeats:
+Theory. The group has an epoch. Whenever a member joins, leaves or changes its subscription, or
+topics or partitions change, the epoch rises and a target assignment is computed. Members reach it
+one by one, each by its own heartbeats:
 
-    has what is not in its target       is to let it go         UNREVOKED_PARTITIONS
-    says that it has let it go          it is free again        on to the target
-    lacks what is free                  is given it             STABLE at the group's epoch
-    lacks what another member has       looks again each time   UNRELEASED_PARTITIONS
+    it has partitions outside its target     it must revoke them         UNREVOKED_PARTITIONS
+    it reports that they are revoked         they are free again         on to the target
+    partitions of its target are free        they are assigned           STABLE at the group's epoch
+    others still own some of its target      checked at each heartbeat   UNRELEASED_PARTITIONS
 
-A partition belongs to a member from when it is given until the member says that it has let it go,
-or is out. So it never belongs to two. A member that does not let go in its own time, or is silent
-for too long, is out; when it calls again it hears that nobody knows it, and begins anew.
+A partition belongs to a member from its assignment until the member reports that it has revoked it,
+or leaves. So it never belongs to two. A member that does not revoke in time, or is silent for too
+long, is removed; its next heartbeat is answered UNKNOWN_MEMBER_ID, and it begins anew.
 
-A static member (one with an instance id) may leave for now: what it has waits for it. It comes back
-under another id, and takes its own place.
+A static member (one with an instance id) may leave temporarily: its partitions stay with it. It
+returns under another member id, and takes its own place.
 
-What changed is kept before a heartbeat that says so is answered (`dirty`), so after a restart all
-is as everybody heard it last.
+Changes are stored before the heartbeat that reveals them is answered (`dirty`), so after a restart
+the group is as its members last saw it.
 
-Time is given to each call; `tick` does what is due, and has nothing to do before `due`.
+Each call is given the time; `tick` does what is due, and has nothing to do before `due`.
 
 Invariants: a partition has one owner, in `_owners` and in that member's `assigned` or `revoking`;
 no member's epoch is above the group's.
@@ -62,7 +62,7 @@ from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, Me
 from magnetar.wire.kafka.groups.memory_budget import MEMBER_BYTES, GroupMemory
 
 PARTITION_BYTES: Final = 250
-"""Of one partition that is given to somebody."""
+"""Of one assigned partition."""
 
 
 class ConsumerState(enum.Enum):
@@ -92,7 +92,7 @@ class ConsumerGroup:
         """There is nothing to do before."""
         self.is_dead = False
         self.dirty = False
-        """Something has changed that has to be kept."""
+        """It has changes that are not stored."""
         self.timing = timing
         """Each member learns it with its next heartbeat, and it holds from then on."""
         self._size_max = size_max
@@ -104,7 +104,7 @@ class ConsumerGroup:
         """Partitions of the topics that members want, as the target knows them."""
 
     def stored(self) -> StoredConsumerGroup | None:
-        """What has to be kept of it, None for nothing; it is no longer dirty."""
+        """What to store of it, None for nothing; clears `dirty`."""
         self.dirty = False
         if not self.members:
             return None
@@ -184,7 +184,7 @@ class ConsumerGroup:
         )
 
     def _refusal(self, beat: Heartbeat) -> int:
-        """Why a heartbeat cannot be, whoever sends it."""
+        """The error of a heartbeat that is invalid for any member."""
         if self.is_dead:
             return UNKNOWN_MEMBER_ID
         member = self.members.get(beat.member_id)
@@ -212,7 +212,7 @@ class ConsumerGroup:
         return NONE if self._room.has(self._growth(before, beat)) else COORDINATOR_NOT_AVAILABLE
 
     def check_commit(self, member_id: str, epoch: int) -> int:
-        """Whether whoever says so is a member, and up to date."""
+        """Check a member id and its epoch."""
         member = self.members.get(member_id)
         if member is None:
             return UNKNOWN_MEMBER_ID
@@ -289,7 +289,7 @@ class ConsumerGroup:
             del self._owners[partition]
 
     def die(self, _code: int = UNKNOWN_MEMBER_ID) -> None:
-        """It is deleted, or another broker's. Nobody waits in it: each call is answered at once."""
+        """It is deleted, or another broker's. No call waits in it: each is answered at once."""
         self.remove(*self.members.values())
         self.is_dead = True
 
@@ -299,7 +299,7 @@ class ConsumerGroup:
 
     @property
     def is_left_to_classic(self) -> bool:
-        """Somebody is in, and all of them by the classic protocol."""
+        """Whether it has members, and all of them use the classic protocol."""
         return bool(self.members) and all(one.classic for one in self.members.values())
 
     # -- targets ------------------------------------------------------------------------------
@@ -326,7 +326,7 @@ class ConsumerGroup:
         return {topic: self.topics.sizes[topic] for topic in requested}
 
     def _turn(self) -> None:
-        """Work out who is to have what, from now on."""
+        """Compute a new target assignment."""
         self.epoch += 1
         self.dirty = True
         self._seen = self._sizes_of_topics()
@@ -391,7 +391,7 @@ class ConsumerGroup:
     # -- time ---------------------------------------------------------------------------------
 
     def tick(self, now: float) -> None:
-        """Members that were silent for too long, or have not let go in their time, are out."""
+        """Remove members that were silent for too long, or have not revoked in time."""
         members = self.members.values()
         self.remove(*[one for one in members if one.out_at <= now])
         self.due = min((one.out_at for one in members), default=NEVER)

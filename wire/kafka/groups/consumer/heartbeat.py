@@ -59,7 +59,7 @@ class HeartbeatResult(Struct, frozen=True):
 
 
 class Topics(Struct, frozen=True):
-    """What there is to be read, of what somebody wants."""
+    """The existing topics of a subscription, with their partitions."""
 
     ids: Mapping[str, bytes] = {}
     """By name."""
@@ -69,7 +69,7 @@ class Topics(Struct, frozen=True):
     """Names, by pattern."""
 
     def ids_of(self, names: Iterable[str]) -> set[bytes]:
-        """Ids of those that are there."""
+        """Ids of the existing ones."""
         return {self.ids[name] for name in names if name in self.ids}
 
     @property

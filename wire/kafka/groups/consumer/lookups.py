@@ -37,7 +37,7 @@ class Lookups:
         """By pattern, of the topics that are listed."""
 
     async def find(self, names: Set[str], patterns: Set[str]) -> Topics:
-        """Of those names, and of the names that match those patterns, the ones that are there."""
+        """The existing topics with those names, or with names that match those patterns."""
         matches = {pattern: await self._matching(pattern) for pattern in patterns}
         ids: dict[str, bytes] = {}
         sizes: dict[bytes, int] = {}

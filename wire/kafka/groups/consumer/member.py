@@ -1,12 +1,12 @@
 """One member of a group of the newer protocol. Pure.
 
-    STABLE                  it has what the target of its epoch gives it
-    UNREVOKED_PARTITIONS    it is to let partitions go, and has not confirmed yet that it did
-    UNRELEASED_PARTITIONS   it lacks partitions that others have not let go yet
+    STABLE                  it has its target assignment of its epoch
+    UNREVOKED_PARTITIONS    it must revoke partitions, and has not confirmed that yet
+    UNRELEASED_PARTITIONS   it lacks partitions that others have not revoked yet
 
 These are the states of Kafka's `MemberState` (4.2, KIP-848). There is no table of transitions, here
-as there: each heartbeat works the state out from what the member has and what it is to have, so
-that any may follow any. The state of the group follows from those of its members.
+as there: each heartbeat derives the state from the member's current and target assignment, so any
+may follow any. The state of the group follows from those of its members.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class ConsumerMember:
 
     @property
     def is_away(self) -> bool:
-        """A static member that has said it will come back."""
+        """A static member that left temporarily."""
         return self.epoch == LEAVE_FOR_NOW
 
     def wants(self, topics: Topics) -> set[bytes]:
-        """Ids of the topics it subscribes to, of those that are there."""
+        """Ids of the existing topics to which it subscribes."""
         return topics.ids_of(self.names | topics.matches.get(self.pattern, frozenset()))
 
     def hear(self, beat: Heartbeat, call_by: float) -> bool:
@@ -113,7 +113,7 @@ class ConsumerMember:
         return before != (self.names, self.pattern, self.assignor, self.classic)
 
     def stored(self, target: Set[Partition]) -> StoredConsumer:
-        """What is kept of it, with what it is to have."""
+        """What to store of it, with its target assignment."""
         return StoredConsumer(
             self.id,
             self.instance_id,

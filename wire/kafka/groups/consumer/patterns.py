@@ -39,7 +39,7 @@ _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "v": 
 
 
 class BadPattern(Exception):
-    """What is wrong with a pattern, for whoever sent it."""
+    """What is wrong with a pattern, as a sentence for its client."""
 
 
 @lru_cache(CACHED_MAX)

@@ -1,7 +1,7 @@
-"""Rules of who may do what: there are none here, and everybody may do everything.
+"""ACLs: there are none, and everything is allowed.
 
-A Kafka broker without an authorizer says so by a code of its own, and so do we: tools then tell
-their users that security is off. Not to serve these would end them in a trace of their stack.
+A Kafka broker without an authorizer answers SECURITY_DISABLED, and so does this server: tools then
+tell their users that security is off. Without these requests they would end with a stack trace.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Configs of topics, groups and the broker, shown and changed by request; and what has any.
+"""Requests that describe, change and list configs of topics, groups and the broker.
 
-What has configs, and what becomes of a change: `resources.py`.
+`resources.py` has the kinds of resources, and what a change of each does.
 
-Invariant: each resource of a request is answered once, whatever is the matter with the others.
+Invariant: each resource of a request is answered once, independently of the others.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 RESOURCES_MAX: Final = 10_000
 """In one request; those beyond are refused."""
 LOGGERS, CLIENT_METRICS = 8, 16
-"""Kinds that exist in the protocol, and of which there is nothing here."""
+"""Kinds of the protocol that do not exist here."""
 KINDS_VERSION: Final = 1
 """Before it, the request is for client metrics and nothing else."""
 SET, REMOVE, APPEND, SUBTRACT = range(4)

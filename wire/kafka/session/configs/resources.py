@@ -43,7 +43,7 @@ Change = Callable[[Configs], Configs]
 
 
 class Shown(NamedTuple):
-    """One config as it is, and where that comes from."""
+    """One config: its value, and where that comes from."""
 
     name: str
     value: str

@@ -1,7 +1,7 @@
-"""DeleteRecords: what is before an offset is over.
+"""DeleteRecords: moves the start of a log.
 
-Invariant: what was answered as deleted never comes back, and nobody is given it any more. Batches
-are whole, so the first one may begin before the offset: clients leave out what is before it.
+Invariant: records that were reported deleted never come back, and no consumer gets them. Batches
+are whole, so the first one may begin before the offset: clients drop what is before it.
 """
 
 from __future__ import annotations

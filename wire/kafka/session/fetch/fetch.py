@@ -1,12 +1,12 @@
-"""Fetch: whole batches from an offset on, or news of them within some time.
+"""Fetch: whole batches from an offset on, waiting for new ones if need be.
 
-At least one batch is given, whatever its size; it may begin before the offset, where that lies
-inside of it. Sessions (0 stands for none) are not kept: clients then ask for all they want each
-time.
+At least one batch is returned, of any size; it may begin before the offset, if that lies inside it.
+There are no incremental fetch sessions (the answer names session 0): clients then send all their
+partitions each time.
 
-Who waits looks again when enough has been published since the last look to be worth it, and at the
-end of the time in any case. Who reads close behind the writers does not wait, and is answered at
-once: no task is begun for it.
+A waiting fetch checks again when enough has been published since the last check to matter, and at
+the end of its time in any case. A reader close behind the writers does not wait, and is answered at
+once: no task is started for it.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ class FetchHandlers:
 
 
 async def _share(caller: Caller, request: FetchRequest) -> int:
-    """How large the answer may be, as soon as there is memory for one; 0 if nobody wants it."""
+    """The size that the answer may have, once there is memory; 0 if the client has gone."""
     requested = max(min(request.max_bytes, BYTES_MAX), 1)
     with caller.wakeup() as news:
         while not caller.gone:

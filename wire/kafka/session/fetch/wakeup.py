@@ -1,4 +1,4 @@
-"""Somebody who waits until something happens, or until a time."""
+"""A wait for an event, with a deadline."""
 
 from __future__ import annotations
 

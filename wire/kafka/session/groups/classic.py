@@ -165,7 +165,7 @@ class ClassicGroupHandlers:
         return _synced(await waiting.result())
 
     def _lookup(self, group_id: str) -> tuple[int, Group | None]:
-        """A group that somebody may be in, or why there is none."""
+        """The group of a request, or the error."""
         group = self._groups.find(group_id)
         if group is None:
             return (UNKNOWN_MEMBER_ID if group_id else INVALID_GROUP_ID), None

@@ -1,7 +1,7 @@
-"""Groups of the newer protocol: heartbeats of their members, and what tools ask of them.
+"""Groups of the newer protocol: heartbeats of their members, and requests of tools.
 
-A heartbeat that says what its member wants, or comes when nobody has looked for a while, has the
-topics looked up first. What the group makes of it: `groups/consumer/group.py`.
+A heartbeat that states a subscription, or comes long after the last lookup, has the topics looked
+up first. `groups/consumer/group.py` decides what the group makes of it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 OWN_ID_VERSION: Final = 1
 """From here on members choose their ids themselves."""
 LOOK_SECONDS: Final = 1.0
-"""A group's topics are not looked up more often, unless somebody wants others."""
+"""A group's topics are not looked up more often, unless a subscription changes."""
 ENTER_TRIES_MAX: Final = 20
 """To find a group that does not change its kind meanwhile."""
 NAMES_MAX: Final = 10_000
@@ -130,7 +130,7 @@ class ConsumerGroupHandlers:
         return response
 
     def _lookup(self, group_id: str) -> ConsumerGroup:
-        """The group of somebody who says that he is in."""
+        """The group of a client that claims to be a member."""
         group = self._groups.consumer(group_id)
         if group is None:
             if self._groups.in_use(group_id):
@@ -270,7 +270,7 @@ async def looked(
             return True
         topics = await lookups.find(names, patterns)
         if _topics_of(group, beat) == (names, patterns) and not group.is_dead:
-            group.look(topics, groups.now())  # nobody else wants others now
+            group.look(topics, groups.now())  # no other subscription has changed
             return True
     return False
 

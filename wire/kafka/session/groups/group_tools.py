@@ -1,4 +1,4 @@
-"""What tools ask of groups: which there are, who is in them, and to be rid of them."""
+"""Requests of tools about groups: list, describe, delete."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 UNKNOWN_IS_AN_ERROR_VERSION: Final = 6
-"""Before it, a group that nobody knows is described as a dead one."""
+"""Before it, an unknown group is described as a dead one."""
 NAMES_MAX: Final = 10_000
 """Groups, or partitions, in one request; there is no word for more, but to answer none of them."""
 OPERATIONS: Final = 1 << 3 | 1 << 6 | 1 << 8
-"""What may be done with a group: read, delete, describe. Nobody forbids anything yet."""
+"""The operations on a group: read, delete, describe. None is forbidden yet."""
 
 Described = TypeVar("Described", DescribedGroup, DescribedConsumerGroup)
 
@@ -172,7 +172,7 @@ class GroupToolHandlers:
         )
 
     async def _listed(self) -> list[ListedGroup]:
-        """Groups that somebody is in, those that have committed, and subscriptions."""
+        """Groups with members, those with commits, and subscriptions."""
         stored = set(await self._records.names())
         found: dict[str, ListedGroup] = {}
         async for group_id in Cooperative({*stored, *await self._subscriptions.names()}):

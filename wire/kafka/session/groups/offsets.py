@@ -269,7 +269,7 @@ class OffsetHandlers:
         return FetchedOffsetsTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
 
     async def _committed_to(self, group: str, version: int) -> list[FetchOffsetsTopic]:
-        """All partitions of which the group has committed something."""
+        """All partitions for which the group has commits."""
         found: dict[str, list[int]] = {}
         for name, index in sorted(await self._subscriptions.partitions(group)):
             found.setdefault(name, []).append(index)

@@ -42,7 +42,7 @@ def check_transaction(coordinator: Coordinator, log: PartitionLog, header: Batch
 
 
 class BatchAppend:
-    """One batch; whoever has to tell of it says how."""
+    """One batch; subclasses define how its outcome is reported."""
 
     __slots__ = ("header", "log", "now_ms", "remembered")
 

@@ -1,7 +1,7 @@
-"""One batch for one partition, in words that have come before: most of the traffic.
+"""The fast path of Produce: one batch for one partition, in a request shape seen before.
 
-What `Producing` does for any request, without a request or a response ever being made. Whatever is
-out of the ordinary is left to it, before anything has happened.
+It does what `Producing` does for any request, but makes no request and no response object. Anything
+unusual is left to `Producing` before anything has happened.
 """
 
 from __future__ import annotations

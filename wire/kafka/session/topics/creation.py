@@ -1,8 +1,8 @@
-"""Making topics as Kafka's clients expect them: with their configs, and kept.
+"""Topic creation as Kafka's clients expect it: with configs, and never auto-deleted.
 
-What a topic has decided is stored before the topic is there, so that at no moment it lives by other
-rules. A topic that Kafka's clients make is not deleted because nobody uses it, and what it holds is
-ended by the limits of the log alone (`wire/kafka/configs.py`).
+A topic's own configs are stored before the topic exists, so that others never apply to it. A topic
+that Kafka's clients create is not deleted for being unused, and the limits of the log alone end
+what it holds (`wire/kafka/configs.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def is_there(broker: Broker, name: TopicName) -> bool:
 
 
 async def check_is_new(broker: Broker, name: TopicName) -> None:
-    """`AlreadyExists` for a topic that is there, or is the server's to show."""
+    """`AlreadyExists` for an existing topic, and for internal ones."""
     if called(name) == internal.OFFSETS or await is_there(broker, name):
         raise AlreadyExists(f"Topic '{called(name)}' already exists.")
 

@@ -1,7 +1,7 @@
-"""Where partitions lie, who leads, and requests to change that.
+"""Log directories, leaders, and requests to move them.
 
-All of them lie in one place here, and have one leader: so nothing is on its way, nobody needs to be
-elected, and they may be moved to where they are.
+There is one directory and one leader: so no move is ever under way, no election is needed, and
+partitions may be "moved" to where they are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DescribeQuorum: who keeps the metadata, in the words of Kafka's quorum.
+"""DescribeQuorum: the metadata quorum, in Kafka's words.
 
-One node does, in a store of its own, so it votes for itself, leads, and lags behind nobody. There
-is no log of metadata with offsets: its end is reported as 0.
+One node has the metadata, in a store of its own: it is the only voter and the leader, and never
+lags. There is no metadata log with offsets: its end is reported as 0.
 """
 
 from __future__ import annotations

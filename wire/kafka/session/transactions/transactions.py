@@ -1,11 +1,11 @@
 """Transactions as Kafka's producers have them, on the coordinator of core.
 
-A producer takes a name (its transactional id) and gets a number and an epoch; whoever takes the
-same name later gets a higher epoch, and what was going on is aborted. Then it adds partitions and
-groups, writes, and ends.
+A producer takes a name (its transactional id) and gets a number and an epoch; a later producer with
+the same name gets a higher epoch, and the open transaction is aborted. Then it adds partitions and
+groups, writes, and ends the transaction.
 
-Waiting stands in place of "try again": who comes while the last transaction's end is on its way to
-the logs is answered when it is there.
+Where Kafka answers CONCURRENT_TRANSACTIONS, requests wait: one that comes while the markers of the
+last transaction are being written is answered when they are.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 NUMBERS: Final = "/magnetar/kafka/producer-ids"
 EPOCH_MAX: Final = 32_765
-"""Behind it comes another number: two more epochs are kept for fencing."""
+"""Then a new number follows: two more epochs are reserved for fencing."""
 FENCED_VERSIONS: Final[Mapping[int, int]] = {
     ApiKey.INIT_PRODUCER_ID: 4,
     ApiKey.ADD_PARTITIONS_TO_TXN: 2,
