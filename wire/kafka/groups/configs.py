@@ -35,8 +35,8 @@ BOUNDS: Final[Mapping[str, Bounds]] = {
 }
 
 _ROWS: Final[tuple[tuple[str, str, str], ...]] = (
-    (SESSION_MS, "45000", "A member that is silent for so long is gone."),
-    (HEARTBEAT_MS, "5000", "How often members are to call."),
+    (SESSION_MS, "45000", "A member that is silent for longer is removed."),
+    (HEARTBEAT_MS, "5000", "The interval of heartbeats."),
 )
 GROUP: Final[Mapping[str, Config]] = {
     name: Config(name, ConfigType.INT, default, configs.within(1, INT32_MAX), documentation)
@@ -64,7 +64,8 @@ def check_together(own: Mapping[str, str], options: GroupOptions) -> None:
     timing = timing_of(own, options)
     if timing.session_seconds <= timing.heartbeat_seconds:
         raise KafkaRefusal(
-            INVALID_CONFIG, f"{SESSION_MS} is longer than {HEARTBEAT_MS}, or everybody is late"
+            INVALID_CONFIG,
+            f"{SESSION_MS} is longer than {HEARTBEAT_MS}, or every member would time out",
         )
 
 

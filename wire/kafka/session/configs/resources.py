@@ -233,7 +233,7 @@ BROKER: Final[Mapping[str, Config]] = dict(
         _broker_row("num.partitions", ConfigType.INT, "Of a topic that comes so."),
         _broker_row("default.replication.factor", ConfigType.INT, "There is one broker."),
         _broker_row("min.insync.replicas", ConfigType.INT, "There is one broker."),
-        _broker_row("message.max.bytes", ConfigType.INT, "Largest batch taken."),
+        _broker_row("message.max.bytes", ConfigType.INT, "The largest batch accepted."),
         _broker_row("log.retention.ms", ConfigType.LONG, "Older records go."),
         _broker_row("log.cleanup.policy", ConfigType.LIST, "What ends a log."),
         _broker_row("log.message.timestamp.type", ConfigType.STRING, "Whose clock a time is."),
