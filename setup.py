@@ -7,7 +7,10 @@ The compiled twins of pure functions (docs/decisions/0008) are optional: without
 Python's headers the installation goes on without them.
 """
 
+import shutil
+
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 
 ROOMS = ("core", "wire", "bookie")
@@ -44,8 +47,18 @@ class BuildWithoutTests(build_py):
         return [module for module in found if module[1] != "conftest"]
 
 
+class BuildAnew(build):
+    """setuptools adds to `build/lib*` and packs all of it: what an earlier build has left there,
+    and the tree has no more, would ship.
+    """
+
+    def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
 setup(
-    cmdclass={"build_py": BuildWithoutTests},
+    cmdclass={"build": BuildAnew, "build_py": BuildWithoutTests},
     packages=packages(),
     package_dir={f"magnetar.{room}": room for room in ROOMS},
     ext_modules=[

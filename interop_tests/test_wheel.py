@@ -62,6 +62,17 @@ def test_nothing_of_ours_stands_beside_magnetar(wheel: Path) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {FRONT}
 
 
+def test_what_an_earlier_build_has_left_does_not_ship(tmp_path: Path) -> None:
+    """`pip install` builds in the checkout, which may have had other modules the last time."""
+    left = tmp_path / "lib" / FRONT / "core" / "gone.py"
+    left.parent.mkdir(parents=True)
+    left.write_text("")
+    folders = ["--build-lib", tmp_path / "lib", "--build-temp", tmp_path / "temp"]
+    subprocess.run([sys.executable, "setup.py", "-q", "build", *folders], cwd=ROOT, check=True)
+    assert (tmp_path / "lib" / FRONT / "core" / "kernel" / "errors.py").exists()
+    assert not left.exists()
+
+
 def test_compiled_twins_ship_in_a_wheel_for_most_linuxes(wheel: Path) -> None:
     compiled = {name for name in _names(wheel) if name.endswith(".so")}
     sources = [path for room in ROOMS for path in (ROOT / room).rglob("*.pyx")]

@@ -41,6 +41,7 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)
 """The data path makes no cycles; the defaults would scan all topics every few thousand messages."""
 GRACE_SECONDS: Final = 1.0
 """Time to unwind after the drain is cancelled, before the unhandled SIGALRM kills the process."""
+HANGUP_IGNORED: Final = "SIGHUP ignored: this server reloads nothing while it runs"
 STDIN: Final = 0
 NO_SYNC: Final = (
     "not syncing: messages are acknowledged before they are on disk, and a power cut or a crash "
@@ -104,7 +105,7 @@ class Stopping:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as `nohup` has it
-            signal.signal(signal.SIGHUP, self._on_hangup if has_terminal() else _stay)
+            signal.signal(signal.SIGHUP, self._on_hangup if has_terminal() else self._stay)
 
     def watch_stdin(self) -> None:
         """Request a stop when standard input ends. Runs in its own thread."""
@@ -130,6 +131,16 @@ class Stopping:
         """The terminal is gone. It may signal that more than once, which is no second request."""
         self.ask()
 
+    def _stay(self, _number: int, _frame: FrameType | None) -> None:
+        """Ignore SIGHUP, which tells daemons to reload their configuration. This server reloads
+        nothing, and the default action, to die at once, is not what operators want.
+        """
+        # Logged by the loop: a handler may interrupt a write to standard error, and such writes are
+        # not reentrant (`_enter_buffered_busy` in Modules/_io/bufferedio.c of CPython 3.11).
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(log.warning, HANGUP_IGNORED)
+
     def ask(self) -> None:
         """Request a stop; called from a signal handler or a thread."""
         self.stopping = True
@@ -148,13 +159,6 @@ def has_terminal() -> bool:
     except OSError:
         return False
     return True
-
-
-def _stay(_number: int, _frame: FrameType | None) -> None:
-    """Ignore SIGHUP, which tells daemons to reload their configuration. This server reloads
-    nothing, and the default action, to die at once, is not what anybody wants.
-    """
-    log.warning("SIGHUP ignored: this server reloads nothing while it runs")
 
 
 async def _serve(settings: Settings, stopping: Stopping, serve: Serve) -> None:
