@@ -2,8 +2,9 @@
 
 `Effective` declares those that have an effect, one field each; the field's default is the broker's.
 `stored.py` declares those without one, which are stored for tools. A new policy is one declaration
-here and the code of its effect: records, REST, settings and `docs/admin.md` follow from it
-(`declaration.py`).
+here and the code of its effect: records, REST and `docs/admin.md` follow from it
+(`declaration.py`). If operators configure its default, it names settings, which
+`magnetar/settings/broker.py` declares.
 
 The code that publishes and dispatches reads the fields of `Effective`, and nothing else.
 

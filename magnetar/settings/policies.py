@@ -1,9 +1,12 @@
 """The table of all policies, as the generated part of docs/admin.md. Pure."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from magnetar.core.policy.declaration import Policy, Scope, levels_of
 from magnetar.core.policy.policies import Effective
+from magnetar.settings.registry import SETTINGS
 
 HEAD = (
     "| of a namespace | of a topic | default | settings of `[broker]` | effect |",
@@ -14,7 +17,19 @@ HEAD = (
 def policy_table() -> str:
     """A row for each policy: those with an effect first."""
     policies = sorted(levels_of(Effective).policies, key=lambda policy: not policy.effect)
+    check_settings(policies)
     return "\n".join([*HEAD, *map(_row, policies), "", ""])
+
+
+def check_settings(policies: Iterable[Policy]) -> None:
+    """Raise `LookupError` unless the settings that policies name are declared."""
+    for policy in policies:
+        for name in policy.settings.split():
+            if f"broker.{name}" not in SETTINGS:
+                raise LookupError(
+                    f"the policy {policy.name} names the setting broker.{name}: declare it in "
+                    "magnetar/settings/broker.py, or leave it out"
+                )
 
 
 def _row(policy: Policy) -> str:

@@ -91,7 +91,10 @@ def _settings() -> dict[str, Setting]:
     for section in msgspec.structs.fields(Settings):
         defaults = getattr(Settings(), section.name)
         for field in msgspec.structs.fields(section.type):
-            assert get_origin(field.type) is Annotated, f"{section.name}.{field.name}: undescribed"
+            assert get_origin(field.type) is Annotated, (
+                f"the setting {section.name}.{field.name} has no description: declare it as "
+                "Annotated[type, Meta(description=...)]"
+            )
             limits = get_args(field.type)[1]
             default = getattr(defaults, field.name)
             setting = Setting(

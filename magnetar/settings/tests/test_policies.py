@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from magnetar.core.policy.declaration import Policy, levels_of
 from magnetar.core.policy.policies import Effective
-from magnetar.settings.policies import policy_table
+from magnetar.settings.policies import check_settings, policy_table
 from magnetar.settings.reference import with_part
 from magnetar.settings.registry import SETTINGS
 
@@ -28,3 +29,9 @@ def test_every_policy_has_a_row() -> None:
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
 def test_its_settings_exist(policy: Policy) -> None:
     assert {f"broker.{name}" for name in policy.settings.split()} <= SETTINGS.keys()
+
+
+def test_a_setting_that_is_not_declared_is_named() -> None:
+    policy = msgspec.structs.replace(levels_of(Effective).effective[0], settings="max_greetings")
+    with pytest.raises(LookupError, match=r"setting broker\.max_greetings: declare it in"):
+        check_settings([policy])
