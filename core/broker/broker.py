@@ -27,7 +27,7 @@ from magnetar.core.broker.catalog import Catalog
 from magnetar.core.broker.housekeeping import Housekeeping
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
-from magnetar.core.cluster.ownership import AloneHere, Ownership
+from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
@@ -61,8 +61,6 @@ POLICIES_PER_REST = 10
 """Topics that get new policies before the loop has its turn: they are worked out for each."""
 DISPATCH_SECONDS_MAX = 0.005
 """Delivering to one subscription after the other, before the rest of a sweep has its turn."""
-
-ALONE = AloneHere()
 
 
 def _always(_topic: Topic) -> bool:

@@ -22,7 +22,9 @@ the write and the new one after it. The owner after the crash reads either; no w
 before the store reports it durable. A failure other than a lost race (a full disk, a broken
 connection: ZooKeeper's CONNECTION_LOSS) leaves it open whether the write happened: UNSURE. `settle`
 reads the record: the old version means that it did not happen; the next version with the bytes of
-the attempt means that it did; anything else is another owner's write.
+the attempt means that it did; anything else is another owner's write. An attempt to write the bytes
+that were there already proves nothing, for a claim writes just those: there the next version counts
+as another owner's.
 
 Two processes on one store:
 
@@ -55,9 +57,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final, Generic, TypeVar
 
+import msgspec
 import trio
 
-from magnetar.core.kernel.errors import AlreadyExists, BadVersion, BrokerError, Fenced, NotFound
+from magnetar.core.kernel.errors import (
+    AlreadyExists,
+    BadVersion,
+    BrokerError,
+    Corrupted,
+    Fenced,
+    NotFound,
+)
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 
 Value = TypeVar("Value")
@@ -152,10 +162,28 @@ class OwnedRecord(Generic[Value]):
             raise Fenced(f"another owner keeps writing {self.path}")
 
     def _take(self, found: Versioned | None) -> None:
-        self.state = RecordState.HELD
         if found is not None:
-            self.value = self._decode(found.value)
+            self.value = self._read(found.value)
             self.version = self.epoch = found.version
+        self.state = RecordState.HELD
+
+    def _read(self, data: bytes) -> Value:
+        try:
+            return self._decode(data)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise Corrupted(f"the record {self.path} cannot be read: {error}") from error
+
+    async def verify(self) -> None:
+        """Raise `Fenced` unless the store still has the version of this owner.
+
+        For what an owner does elsewhere because of its record. The answer may be out of date when
+        it arrives: it holds for as long as no other owner can have done the same.
+        """
+        async with self._alone():
+            await self._settle()
+            found = await self._metadata.get(self.path)
+            if (ABSENT if found is None else found.version) != self.version:
+                raise self._lost()
 
     # -- changing it --------------------------------------------------------------------------
 
@@ -230,8 +258,12 @@ class OwnedRecord(Generic[Value]):
         if version != self.version:
             if (None if found is None else found.value) != self._tried:
                 raise self._lost()
-            if found is not None and version != self.version + 1:
+            if found is not None and (version != self.version + 1 or self._tried_the_same()):
                 raise self._lost()
             self.version = version
-            self.value = None if found is None else self._decode(found.value)
+            self.value = None if found is None else self._read(found.value)
         self.state, self._tried = RecordState.HELD, None
+
+    def _tried_the_same(self) -> bool:
+        """Whether the write that may have happened was to leave what was there."""
+        return self.value is not None and self._encode(self.value) == self._tried

@@ -15,7 +15,7 @@ that ships with the port: tests say whose a name is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -70,6 +70,9 @@ class AloneHere:
 
     def peers(self) -> Sequence[Peer]:
         return ()
+
+
+ALONE: Final[Ownership] = AloneHere()
 
 
 class OwnershipTable:

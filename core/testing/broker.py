@@ -8,8 +8,8 @@ from typing import Any
 
 import trio
 
-from magnetar.core.broker.broker import ALONE, Broker, BrokerSettings
-from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.broker.broker import Broker, BrokerSettings
+from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import Effective

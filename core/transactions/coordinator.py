@@ -5,6 +5,12 @@ fulfils the promises (offset commits) if it was committed; then it stores that a
 crash in between these steps are repeated: a second marker, or a promise fulfilled twice, changes
 nothing. A decided transaction takes no new participants: a writer that begins the next one waits.
 
+A coordinator that was replaced while it carries a decision out must not go on: the same writer may
+have begun the next transaction with the new one. So the record is verified before a log is loaded,
+and once more when it is, right before the marker is appended. No other coordinator can have come to
+the end of the transaction in between: it would have had to load the same log and mark it, which
+fences this one's.
+
 Each transaction is a record with one owner (`core/cluster/owned_record.py`). It is loaded when this
 broker starts or first needs it, if this broker owns it; others are neither loaded nor ended here.
 Loading does not claim it: every change of a transaction is a write, and a second marker of the same
@@ -20,6 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import quote, unquote
 
@@ -31,7 +38,13 @@ from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.clock import Clock
-from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator, TopicNotFound
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    Corrupted,
+    Fenced,
+    NotCoordinator,
+    TopicNotFound,
+)
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.topic import Topic
@@ -102,7 +115,10 @@ class Coordinator:
             if await self._broker.ownership.transaction(name) is None:
                 place = self._place(name)
                 async with place.lock:
-                    await self._load(place)
+                    try:
+                        await self._load(place)
+                    except Corrupted as error:  # this one fails, and no other
+                        log.error("transaction %s: %s", name, error)
                 self._drop_unused(place)
 
     async def run(self, idle_ms_max: int) -> None:
@@ -227,7 +243,8 @@ class Coordinator:
 
     def _lost(self, place: TransactionSlot) -> NotCoordinator:
         """Another coordinator has written the record; returns what to raise."""
-        log.warning("transaction %s: another broker coordinates it now", place.name)
+        if not place.lost:
+            log.warning("transaction %s: another broker coordinates it now", place.name)
         place.lost = True
         if place.transaction is not None and self._writers.get(place.transaction.writer) is place:
             del self._writers[place.transaction.writer]
@@ -316,49 +333,66 @@ class Coordinator:
         limiter = trio.CapacityLimiter(MARKED_AT_ONCE)
         async with trio.open_nursery() as nursery:
             for name in found.logs:
-                nursery.start_soon(self._mark, found, TopicName.parse(name), limiter)
+                nursery.start_soon(self._mark, place, found, TopicName.parse(name), limiter)
         if found.state is TransactionState.COMMITTING and found.promises:
-            await _insist(found.name, lambda: self._keep(found.promises))
-        await _insist(found.name, lambda: self._end(place, found))
+            await self._insist(place, partial(self._keep_promises, place, found))
+        await self._insist(place, partial(self._end, place, found))
         place.rest.set()
+
+    async def _keep_promises(self, place: TransactionSlot, found: Transaction) -> None:
+        await self._verify(place)
+        await self._keep(found.promises)
+
+    async def _verify(self, place: TransactionSlot) -> None:
+        """`NotCoordinator` if another coordinator has written the record."""
+        try:
+            await place.record.verify()
+        except Fenced as error:
+            raise self._lost(place) from error
 
     async def _end(self, place: TransactionSlot, found: Transaction) -> None:
         """All is done. Another coordinator that has the name now comes to the same end."""
-        try:
-            await self.store(
-                place, found, state=AT_REST[found.state], logs=(), parties=(), promises=()
-            )
-        except NotCoordinator as error:
-            log.info("transaction %s: %s", found.name, error)
+        await self.store(place, found, state=AT_REST[found.state], logs=(), parties=(), promises=())
 
     async def _mark(
-        self, found: Transaction, name: TopicName, limiter: trio.CapacityLimiter
+        self,
+        place: TransactionSlot,
+        found: Transaction,
+        name: TopicName,
+        limiter: trio.CapacityLimiter,
     ) -> None:
         async def mark() -> None:
+            await self._verify(place)
             try:
                 topic = await self._broker.topic(name, create=False)
             except TopicNotFound:
                 return  # deleted, and with it what was written
+            await self._verify(place)
             commit = found.state is TransactionState.COMMITTING
+            # appends before it awaits anything
             await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
 
         async with limiter:
-            await _insist(found.name, mark)
+            await self._insist(place, mark)
+
+    async def _insist(
+        self, place: TransactionSlot, action: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Until it is done, since what is decided is decided, or another coordinator's to do."""
+        pause = RETRY_SECONDS
+        while not place.lost:
+            try:
+                await action()
+            except NotCoordinator as error:
+                log.info("transaction %s: %s", place.name, error)
+                return
+            except BrokerError as error:
+                log.warning("transaction %s: tried again, %s", place.name, error)
+                await trio.sleep(pause)
+                pause = min(2 * pause, RETRY_SECONDS_MAX)
+            else:
+                return
 
 
 def _not_coordinator(name: str) -> NotCoordinator:
     return NotCoordinator(f"another broker coordinates transaction {name}")
-
-
-async def _insist(name: str, action: Callable[[], Awaitable[object]]) -> None:
-    """Until it is done: what is decided is decided."""
-    pause = RETRY_SECONDS
-    while True:
-        try:
-            await action()
-        except BrokerError as error:
-            log.warning("transaction %s: tried again, %s", name, error)
-            await trio.sleep(pause)
-            pause = min(2 * pause, RETRY_SECONDS_MAX)
-        else:
-            return

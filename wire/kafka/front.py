@@ -134,7 +134,7 @@ class KafkaFront:
         """Configs of topics that have not decided, as far as an operator may."""
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
         self.coordinator = Coordinator(broker, TRANSACTIONS, form, self._keep)
-        self.records = Records(broker.metadata)
+        self.records = Records(broker.metadata, broker.ownership)
         self.keeper = MemberStore(broker.metadata, broker.ownership)
         self.configured = Configured(broker.metadata, options.groups)
         self.groups = GroupCoordinator(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
@@ -10,7 +10,7 @@ import trio.testing
 
 from magnetar.core.cluster import owned_record
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
-from magnetar.core.kernel.errors import BadVersion, Fenced, StorageFailed
+from magnetar.core.kernel.errors import BadVersion, Corrupted, Fenced, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 from magnetar.core.testing.metadata import overwrite, remove
@@ -285,3 +285,43 @@ async def test_a_caller_that_is_cancelled_does_not_lose_the_version() -> None:
             scope.cancel()
     await record.write("three")
     assert await store.get(PATH) == Versioned(b"three", record.version)
+
+
+async def test_an_attempt_that_changed_nothing_proves_nothing(store: Flaky) -> None:
+    """A claim writes the bytes that are there, as the write that did not happen would have."""
+    record = await held(store)
+    store.breaks = "before"
+    with pytest.raises(StorageFailed):
+        await record.write("one")
+    claimer = record_of(store)
+    await claimer.claim()
+    with pytest.raises(Fenced):
+        await record.settle()
+    await claimer.write("two")
+
+
+@pytest.mark.parametrize("take", [OwnedRecord.load, OwnedRecord.claim])
+async def test_what_cannot_be_read_is_not_held(
+    store: Flaky, take: Callable[[OwnedRecord[str]], Awaitable[str | None]]
+) -> None:
+    await overwrite(store, PATH, b"\xff")
+    record = record_of(store)
+    with pytest.raises(Corrupted, match="the record /r cannot be read"):
+        await take(record)
+    assert record.state is RecordState.UNREAD
+    assert await store.get(PATH) is not None
+
+
+async def test_an_owner_may_ask_whether_it_still_is_one(store: Flaky) -> None:
+    record = await held(store)
+    await record.verify()
+    other = record_of(store)
+    await other.load()
+    await record.verify()
+    await other.write("two")
+    with pytest.raises(Fenced):
+        await record.verify()
+    await other.delete()
+    with pytest.raises(Fenced):
+        await record.verify()
+    await other.verify()

@@ -11,10 +11,13 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.entry.kafka import form
+from magnetar.core.entry.form import MarkKind, TransactionMark
+from magnetar.core.entry.kafka import form, record_batch
+from magnetar.core.entry.record import Record
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BadVersion, BrokerError, Fenced, NotCoordinator, NotReady
 from magnetar.core.kernel.names import NamespaceName, TopicName
@@ -27,6 +30,7 @@ from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
@@ -238,6 +242,48 @@ async def test_a_transaction_is_decided_by_one(
     async with ours.alone_with("n", settled=True) as place:
         assert place.transaction is not None
         assert place.transaction.state is TransactionState.COMMITTED, "loaded anew"
+
+
+def part(writer: int, value: bytes) -> bytes:
+    """A message in a transaction."""
+    plain = record_batch.batch_of([Record(0, 1000, None, value)], 0, 1)
+    header = record_batch.header_of(plain)._replace(
+        attributes=record_batch.TRANSACTIONAL, producer_id=writer, producer_epoch=0
+    )
+    return form.wrapped(record_batch.joined(header, plain[record_batch.HEADER_BYTES :]), 1, 1000)
+
+
+async def test_a_replaced_coordinator_marks_nothing_more(
+    autojump_clock: MockClock, brokers: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new one has ended the transaction, and its writer has begun the next one."""
+    one, other = brokers
+    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
+    await (await loaded(other)).begin_transactions()
+    await begun(ours)
+    paused, load = trio.Event(), one.topic
+
+    async def slow_load(name: TopicName, *, create: bool = True) -> Topic:
+        await paused.wait()
+        return await load(name, create=create)
+
+    monkeypatch.setattr(one, "topic", slow_load)
+    async with ours.alone_with("n", settled=True) as place:
+        await ours.decide(place, commit=True)
+    await settled()
+    await theirs.open()
+    await begun(theirs)
+    topic = await loaded(other)
+    index = topic.transactions.index
+    await published(topic, part(7, b"next"))
+    index.wrote(7, topic.ledger.next_index - 1, topic.ledger.chain.confirmed, 1000)
+    paused.set()
+    await trio.sleep(10)  # it would try again
+    assert ours.find("n") is None
+    assert [form.transaction_mark(sent) for sent in await entries(await loaded(one))] == [
+        TransactionMark(7, MarkKind.COMMIT),
+        TransactionMark(7, MarkKind.PART),
+    ]
 
 
 async def test_a_transaction_is_begun_by_one(brokers: tuple[Broker, Broker]) -> None:

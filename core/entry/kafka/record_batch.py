@@ -135,7 +135,8 @@ def marker(writer: int, epoch: int, now_ms: int, *, committed: bool) -> bytes:
 
 def is_commit(batch: bytes) -> bool:
     """Whether the transaction that a marker ends is done; else it came to nothing."""
-    key = records_of(batch)[0].key
+    records = records_of(batch)
+    key = records[0].key if records else None
     if key is None or len(key) < 4:
         raise Corrupted("a control batch does not say what it is")
     return bool(_MARKER_KIND(key, 2)[0] == _COMMIT)

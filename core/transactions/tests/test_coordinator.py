@@ -10,10 +10,11 @@ from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.kafka import form
-from magnetar.core.kernel.errors import NotReady, StorageFailed
+from magnetar.core.kernel.errors import Corrupted, NotReady, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import Coordinator
 from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
@@ -249,3 +250,18 @@ async def test_a_decision_of_which_nobody_heard_is_not_changed(
             assert place.transaction is not None
             assert place.transaction.state is TransactionState.COMMITTED
         assert keeper.kept == ["g"]
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff\xfe", b"\x93\x01\x02\x03"])
+async def test_a_record_that_cannot_be_read_fails_its_transaction_alone(data: bytes) -> None:
+    stores = Stores()
+    async with running(stores) as broker:
+        await topics_of(broker)
+        await begun(Coordinator(broker, PATH, form, Keeper()))
+        await overwrite(stores.metadata, f"{PATH}/damaged", data)
+        coordinator = Coordinator(broker, PATH, form, Keeper())
+        await coordinator.open()
+        assert state_of(coordinator) is TransactionState.ONGOING
+        with pytest.raises(Corrupted, match="damaged cannot be read"):
+            await begun(coordinator, "damaged")
+        await decide(coordinator, commit=True)

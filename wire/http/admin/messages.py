@@ -177,8 +177,8 @@ def _batch_headers(about: MessageMetadata) -> dict[str, object]:
 
 
 def _safe(value: str) -> str:
-    """A header value: ASCII without line breaks, as JSON already is."""
-    plain = value.replace("\r", " ").replace("\n", " ")
+    """A header value: ASCII without control characters, as JSON already is."""
+    plain = "".join(" " if letter < " " or letter == "\x7f" else letter for letter in value)
     return plain if plain.isascii() else plain.encode("ascii", "backslashreplace").decode()
 
 

@@ -25,7 +25,7 @@ import trio
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import BrokerError, NotCoordinator
+from magnetar.core.kernel.errors import BrokerError, Corrupted, NotCoordinator
 from magnetar.wire.kafka.errors import (
     COORDINATOR_NOT_AVAILABLE,
     GROUP_ID_NOT_FOUND,
@@ -104,7 +104,14 @@ class GroupCoordinator:
         for start in range(0, len(names), LOADS_AT_ONCE):
             async with trio.open_nursery() as nursery:  # their claims are written in one go
                 for group_id in names[start : start + LOADS_AT_ONCE]:
-                    nursery.start_soon(self._load, group_id)
+                    nursery.start_soon(self._load_stored, group_id)
+
+    async def _load_stored(self, group_id: str) -> None:
+        """At the start: a record that cannot be read fails its group and no other."""
+        try:
+            await self._load(group_id)
+        except Corrupted as error:
+            log.error("group %s: its members cannot be loaded: %s", group_id, error)
 
     async def ready(self, group_id: str) -> None:
         """Have the group here, if it is ours and has members; `NotCoordinator` if it is not ours.

@@ -19,6 +19,7 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.cluster.owned_record import OwnedRecord
+from magnetar.core.cluster.ownership import ALONE, Ownership
 from magnetar.core.kernel.errors import Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
 
@@ -46,8 +47,9 @@ _decode = msgspec.json.Decoder(GroupRecord).decode
 class Records:
     """See the module's docstring."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(self, metadata: MetadataStore, ownership: Ownership = ALONE) -> None:
         self._metadata = metadata
+        self._ownership = ownership
         self._held: dict[str, OwnedRecord[GroupRecord]] = {}
         """Records that exist."""
         self._lock = trio.Lock()
@@ -89,6 +91,8 @@ class Records:
             )
             if noted != record.value:
                 await self._write(group, record, noted)
+            else:
+                self._held[group] = record
 
     async def delete(self, group: str) -> None:
         """Delete the record, if there is one. An `ensure` that comes meanwhile writes it anew."""
@@ -102,11 +106,18 @@ class Records:
                 raise _not_coordinator(group) from error
 
     async def _loaded(self, group: str) -> OwnedRecord[GroupRecord]:
-        """The record of a group, there or not."""
+        """The record of a group, there or not, claimed: a former coordinator, which may take the
+        group for empty, can change it no more. `NotCoordinator` if the group is another broker's.
+        """
         held = self._held.get(group)
         if held is None:
+            if await self._ownership.group(group) is not None:
+                raise _not_coordinator(group)
             held = OwnedRecord(self._metadata, _path(group), _encode, _decode)
-            await held.load()
+            try:
+                await held.claim()
+            except Fenced as error:
+                raise _not_coordinator(group) from error
         return held
 
     async def _write(

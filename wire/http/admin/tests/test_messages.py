@@ -174,12 +174,12 @@ async def test_compressed_payloads_are_shown_as_they_were(visitor: Visitor) -> N
 
 
 async def test_hostile_values_do_no_harm(visitor: Visitor) -> None:
-    about = {"publish_time": 2**63, "producer_name": "a\r\nb", "partition_key": "ü"}
+    about = {"publish_time": 2**63, "producer_name": "a\r\nb\0\x7f", "partition_key": "ü"}
     await visitor.publish("a", [stored(b"one", **about)])
     answer = await visitor.ask("GET", f"{HERE}/ledger/0/entry/0")
     assert answer.status_code == 200
     assert "x-pulsar-publish-time" not in answer.headers
-    assert answer.headers["x-pulsar-producer-name"] == "a  b"
+    assert answer.headers["x-pulsar-producer-name"].rstrip() == "a  b"
 
 
 async def test_sizes_of_backlogs(visitor: Visitor) -> None:

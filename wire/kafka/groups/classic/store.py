@@ -81,8 +81,14 @@ class MemberStore:
         return kept
 
     def release(self, group: str) -> None:
-        """Another broker coordinates the group: what is stored is not ours any more."""
+        """Another broker coordinates the group: what is stored is not ours any more, and what was
+        still to be written is not written.
+        """
         self._held.pop(group, None)
+        pending = self._pending.pop(group, None)
+        if pending is not None:
+            for done in pending.dones:
+                done(_not_coordinator(group))
 
     def keep(self, group: str, kept: AnyStoredGroup | None, done: Done) -> None:
         """Write this, or delete what there is."""
@@ -113,7 +119,6 @@ class MemberStore:
             try:
                 await self._write(group, pending.kept)
             except Fenced as caught:
-                self.release(group)
                 error = _not_coordinator(group)
                 log.warning("group %s: its members are not stored: %s", group, caught)
             except BrokerError as caught:
@@ -121,14 +126,18 @@ class MemberStore:
                 log.warning("group %s: its members are not stored as they are: %s", group, error)
             for done in pending.dones:
                 done(error)
+            if isinstance(error, NotCoordinator):
+                self.release(group)
         self._busy.discard(group)
 
     async def _write(self, group: str, kept: AnyStoredGroup | None) -> None:
         record = self._held.get(group)
+        if record is None and kept is None:
+            return  # what is stored, if anything, is another coordinator's
         if record is None:
             record = self._record(group)
             await record.load()
-            if record.value is not None and kept is not None:
+            if record.value is not None:
                 # The first generation of a group is written after looking for a stored one.
                 raise Fenced(f"another owner has created {record.path}")
         if kept is None:

@@ -9,15 +9,16 @@ import trio
 
 from magnetar.core.cluster.ownership import OwnershipTable
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.clock import FixedClock
+from magnetar.core.testing.metadata import overwrite
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.errors import KafkaRefusal
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.classic.store import MemberStore
+from magnetar.wire.kafka.groups.classic.store import MEMBERS, MemberStore
 from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat
 from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
@@ -286,3 +287,12 @@ async def test_the_clock_goes_by_itself(desk: Desk, autojump_clock: trio.testing
         await trio.sleep(1)
         assert desk.groups.all() == []
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff\xfe\0"])
+async def test_members_that_cannot_be_read_fail_their_group_alone(desk: Desk, data: bytes) -> None:
+    await overwrite(desk.metadata, f"{MEMBERS}/damaged", data)
+    await desk.restart()
+    with pytest.raises(Corrupted, match="damaged cannot be read"):
+        await desk.groups.ready("damaged")
+    await desk.groups.ready("another")

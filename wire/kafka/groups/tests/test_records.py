@@ -2,6 +2,7 @@
 
 import pytest
 
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.errors import NotCoordinator
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.wire.kafka.groups.records import GROUPS, GroupRecord, Records
@@ -66,3 +67,23 @@ async def test_of_two_who_write_the_first_record_one_wins() -> None:
         await ours.ensure("g", GroupRecord())
     await ours.ensure("g", GroupRecord())
     assert await ours.find("g") == GroupRecord("consumer", "consumer")
+
+
+async def test_a_former_coordinator_changes_nothing_any_more() -> None:
+    store = MemoryMetadata()
+    peer = Peer(1)
+    table = OwnershipTable(peer)
+    former, present = Records(store, table), Records(store)
+    await former.ensure("g", GroupRecord("classic", "consumer"))
+    table.groups["g"] = peer
+    await present.ensure("g", GroupRecord("classic", "consumer"))
+    for change in (
+        former.note("g", "classic", "consumer", 12_345),  # it takes the group for empty
+        former.note("g", "classic", "consumer", 12_345),
+        former.delete("g"),
+        former.ensure("g", GroupRecord("classic", ages_early=True)),
+    ):
+        with pytest.raises(NotCoordinator):
+            await change
+    await present.note("g", "consumer", "consumer", 0)
+    assert await present.find("g") == GroupRecord("consumer", "consumer", 0)

@@ -147,3 +147,40 @@ async def test_who_asked_hears_what_went_wrong(gate: Gate, keeper: MemberStore) 
     gate.fails = False
     await keep(keeper, "g", kept(1)).result()
     assert await stored(gate) == {"g": kept(1)}
+
+
+async def claimed_by_another(gate: Gate) -> MemberStore:
+    other = MemberStore(gate, AloneHere())
+    assert await other.claim("g") is not None
+    return other
+
+
+async def test_a_fenced_coordinator_deletes_nothing(gate: Gate, keeper: MemberStore) -> None:
+    """Its write is under way when its last member leaves; another one has the group by then."""
+    gate.opened.set()
+    await keep(keeper, "g", kept(1)).result()
+    await claimed_by_another(gate)
+    gate.opened, gate.entered = trio.Event(), trio.Event()
+    first = keep(keeper, "g", kept(2))
+    await gate.entered.wait()
+    last = keep(keeper, "g", None)
+    gate.opened.set()
+    for waiting in (first, last):
+        with pytest.raises(NotCoordinator):
+            await waiting.result()
+    assert await stored(gate) == {"g": kept(1)}
+
+
+async def test_what_was_released_is_neither_written_nor_deleted(
+    gate: Gate, keeper: MemberStore
+) -> None:
+    gate.opened.set()
+    await keep(keeper, "g", kept(1)).result()
+    other = await claimed_by_another(gate)
+    waiting = keep(keeper, "g", kept(2))
+    keeper.release("g")
+    with pytest.raises(NotCoordinator):
+        await waiting.result()
+    await keeper.forget("g")
+    assert await stored(gate) == {"g": kept(1)}
+    other.release("g")
