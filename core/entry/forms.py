@@ -10,6 +10,7 @@ from typing import Final
 
 from magnetar.core.entry.form import Form
 from magnetar.core.entry.kafka import form as kafka
+from magnetar.core.entry.mqtt import form as mqtt
 from magnetar.core.entry.pulsar import form as pulsar
 
 NATIVE: Final[Form] = pulsar
@@ -17,7 +18,10 @@ NATIVE: Final[Form] = pulsar
 that are total take an entry with the broker's header as well.
 """
 SIZE_BYTES: Final = 4
-FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = ((kafka.BEGINS, kafka),)
+FOREIGN: Final[tuple[tuple[bytes, Form], ...]] = (
+    (kafka.BEGINS, kafka),
+    (mqtt.BEGINS, mqtt),
+)
 """The others, by how they begin."""
 NOTHING: Final = kafka.entry_of((), 0, 0, kafka.NAME)
 """An entry without a message, and without the broker's header, which readers of every form pass."""

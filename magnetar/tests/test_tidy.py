@@ -108,7 +108,7 @@ BAD_CLASSES = re.compile(r"(Manager|Helper|Impl|Utils?)$")
 
 
 PROTOCOLS = re.compile(r"kafka|pulsar|mqtt", re.IGNORECASE)
-FORMS = ("core/entry/kafka/*", "core/entry/pulsar/*", "core/entry/forms.py")
+FORMS = ("core/entry/kafka/*", "core/entry/mqtt/*", "core/entry/pulsar/*", "core/entry/forms.py")
 """Who may speak a protocol's words in core."""
 STORED_NAMES = {
     "core/broker/catalog.py": {"pulsar"},

@@ -1,0 +1,1 @@
+"""MQTT's stored form."""

@@ -1,0 +1,49 @@
+"""A run without some of its messages. Pure.
+
+What is left keeps its places, so that the entry covers the indexes that it covered; a run whose
+messages have all gone is a header alone.
+
+Invariant: a message that stays has the bytes that it had.
+"""
+
+from __future__ import annotations
+
+from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.entry.mqtt.properties import key_of, value_of
+from magnetar.core.entry.mqtt.run import PublishRun
+
+
+class UnpackedRun:
+    """A run, taken apart."""
+
+    __slots__ = ("_before", "_packets", "_run")
+
+    notes_horizon = False
+    loses_some = is_decided = True
+    producer_id = horizon_ms = -1
+
+    def __init__(self, before: bytes, run: PublishRun) -> None:
+        """`before` is what stands before the run. Raises `Corrupted`."""
+        self._before = before
+        self._run = run
+        self._packets = list(run)
+
+    @property
+    def items(self) -> list[Item]:
+        found = []
+        for packet in self._packets:
+            value = value_of(packet)
+            found.append(Item(packet.place, key_of(packet), -1 if value is None else len(value)))
+        return found
+
+    def without(self, fate: Fate) -> bytes:
+        run = self._run
+        left = [packet for packet in self._packets if packet.place not in fate.lost]
+        head = runs.head(
+            run.client_id,
+            has_properties=run.has_properties,
+            places=[packet.place for packet in left],
+        )
+        packets = [run.data[packet.begin : packet.end] for packet in left]
+        return b"".join((self._before, head, *packets))

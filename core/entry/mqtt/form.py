@@ -1,0 +1,149 @@
+"""MQTT's form: a run of PUBLISH packets as they came. See `core/entry/form.py`. Pure.
+
+    sent = u32 size | metadata | run
+
+Metadata is that of a Pulsar message: producer `mqtt`, publish time, the number of messages, and the
+property `entry.format=mqtt`, as Kafka's form has it. The run is in `run.py`, what its packets
+become in other protocols in `properties.py`: the key is the MQTT topic, the value the payload.
+
+An empty payload with retain set clears what is retained (3.3.1.3): to others it is a null value,
+and to compaction a tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+from typing import Final
+
+from magnetar.core.entry.form import Chunk, TransactionMark
+from magnetar.core.entry.mqtt import run as runs
+from magnetar.core.entry.mqtt.compaction import UnpackedRun
+from magnetar.core.entry.mqtt.properties import (
+    NULL_KEY,
+    NULL_VALUE,
+    TIME,
+    has_retain,
+    headers_of,
+    key_of,
+    properties_of,
+    qos_of,
+    time_of,
+    value_of,
+)
+from magnetar.core.entry.mqtt.run import PublishRun
+from magnetar.core.entry.record import NO_TIME, Header, Record
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.varints import number_at, varint, varint_end
+
+NAME: Final = "mqtt"
+BEGINS: Final = b"\x0a\x04mqtt\x10\x00\x18"
+"""Producer name, sequence id, and the tag of the publish time, as nobody else writes them."""
+_SIZE: Final = Layout(">I")
+_FORMAT: Final = b"\x22\x14\x0a\x0centry.format\x12\x04mqtt"
+_COUNT: Final = b"\x58"
+
+
+def head(messages: int, now_ms: int) -> bytes:
+    """What stands before a run of so many messages."""
+    metadata = b"".join((BEGINS, varint(now_ms), _FORMAT, _COUNT, varint(messages)))
+    return _SIZE.pack(len(metadata)) + metadata
+
+
+def run_of(sent: bytes) -> PublishRun:
+    """The run of an entry of this form."""
+    if len(sent) < _SIZE.size:
+        raise Corrupted("an entry ends within its metadata")
+    (size,) = _SIZE.unpack_from(sent)
+    return runs.opened(sent[_SIZE.size + size :])
+
+
+# -- what core asks of a form ---------------------------------------------------------------------
+
+
+def publish_time(sent: bytes) -> int:
+    """When the entry was made, in ms; 0 if its metadata is damaged."""
+    at = _SIZE.size + len(BEGINS)
+    end = varint_end(sent, at, len(sent))
+    return number_at(sent, at, end) if end else 0
+
+
+def latest_time(sent: bytes) -> int:
+    """MQTT's messages have no time of their own."""
+    return publish_time(sent) or -1
+
+
+def deliver_at(_sent: bytes) -> None:
+    """At once: nothing is delayed."""
+
+
+def ordering_key(sent: bytes) -> bytes | None:
+    """The first message's topic; the rest has no say, as in a batch of Pulsar's."""
+    try:
+        for packet in run_of(sent):
+            return packet.topic
+    except Corrupted:
+        pass
+    return None
+
+
+def sequence(_sent: bytes) -> None:
+    """Publishers number their messages by packet identifiers, which come again."""
+
+
+def chunk(_sent: bytes) -> Chunk | None:
+    """A message is never divided."""
+    return None
+
+
+def transaction_mark(_sent: bytes) -> TransactionMark | None:
+    """MQTT has no transactions."""
+    return None
+
+
+def records(sent: bytes, _earlier: Sequence[bytes] = ()) -> Sequence[Record]:
+    time_ms = publish_time(sent)
+    return [
+        Record(
+            packet.place,
+            time_of(packet, time_ms),
+            key_of(packet),
+            value_of(packet),
+            headers_of(packet.properties, time_ms, packet.qos, retain=packet.retain),
+        )
+        for packet in run_of(sent)
+    ]
+
+
+def entry_of(records: Sequence[Record], _index: int, publish_time_ms: int, producer: str) -> bytes:
+    """A run of what another protocol sent, which is named as its publisher. A key that is too long
+    for a topic is left out.
+    """
+    places = [record.place for record in records]
+    holes = places != list(range(len(places)))
+    pieces = [
+        head(places[-1] + 1 if places else 1, publish_time_ms),
+        runs.head(producer.encode(), has_properties=True, places=places if holes else None),
+    ]
+    pieces += [_packet(record, publish_time_ms) for record in records]
+    return b"".join(pieces)
+
+
+def _packet(record: Record, now_ms: int) -> bytes:
+    headers: list[Header] = list(record.headers)
+    retain = has_retain(headers)
+    key = record.key
+    if key is None or len(key) > runs.TOPIC_BYTES_MAX:
+        key = b""
+        headers.append(NULL_KEY)
+    if record.value is None and not retain:
+        headers.append(NULL_VALUE)
+    if record.timestamp_ms not in (NO_TIME, now_ms):
+        headers.append((TIME, b"%d" % record.timestamp_ms))
+    first = runs.PUBLISH | qos_of(headers, 0) << 1 | retain
+    return runs.packet(first, key, properties_of(headers, now_ms), record.value or b"")
+
+
+def unpacked(sent: bytes) -> UnpackedRun:
+    run = run_of(sent)
+    return UnpackedRun(sent[: len(sent) - len(run.data)], run)
