@@ -1,0 +1,1 @@
+"""Control packets as bytes, both ways. Pure."""

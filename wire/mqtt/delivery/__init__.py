@@ -1,0 +1,1 @@
+"""From stored messages to the subscribers' connections."""

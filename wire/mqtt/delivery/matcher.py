@@ -1,0 +1,105 @@
+"""Who gets a message: the subscriptions of all sessions that are awake, by topic.
+
+A session that several of its subscriptions bring a message gets it once, at the highest of their
+qualities of service and with the identifiers of all of them (3.3.4). What it has published itself
+comes by those without No Local alone [MQTT-3.8.3-3].
+
+Invariant: what is remembered of a topic is true; any change of a subscription forgets all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from magnetar.wire.mqtt.matching.filter_tree import FilterTree
+
+TOPICS_MAX: Final = 16_384
+"""Of which it is remembered who gets their messages."""
+
+
+class TopicSubscription(Struct, frozen=True):
+    """What a session has subscribed to, `$share` aside (3.8.3.1)."""
+
+    filter: str
+    qos: int
+    no_local: bool = False
+    retain_as_published: bool = False
+    identifier: int = 0
+    """0 for none."""
+
+
+class Grant(NamedTuple):
+    """How a session gets a message."""
+
+    qos: int
+    """At most."""
+    retain_as_published: bool
+    identifiers: tuple[int, ...]
+
+
+Subscriber = TypeVar("Subscriber")
+
+
+class Match(NamedTuple, Generic[Subscriber]):
+    """One session that gets the messages of a topic."""
+
+    subscriber: Subscriber
+    others: Grant
+    """For what others have published."""
+    own: Grant | None
+    """For what it has published itself; None if it does not get that."""
+
+
+class Matcher(Generic[Subscriber]):
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self._tree: FilterTree[Subscriber, TopicSubscription] = FilterTree()
+        self._known: dict[bytes, Sequence[Match[Subscriber]]] = {}
+
+    @property
+    def count(self) -> int:
+        """Subscriptions there are."""
+        return self._tree.count
+
+    def add(self, subscriber: Subscriber, subscription: TopicSubscription) -> None:
+        """Subscribe, or replace the subscription to that filter [MQTT-3.8.4-3]."""
+        self._tree.add(subscription.filter, subscriber, subscription)
+        self._known.clear()
+
+    def remove(self, subscriber: Subscriber, filter: str) -> None:
+        if self._tree.remove(filter, subscriber):
+            self._known.clear()
+
+    def targets(self, topic: bytes) -> Sequence[Match[Subscriber]]:
+        """Who gets the messages of a topic."""
+        found = self._known.get(topic)
+        if found is None:
+            found = self._found(topic.decode())
+            if len(self._known) >= TOPICS_MAX:
+                self._known.clear()
+            self._known[topic] = found
+        return found
+
+    def _found(self, topic: str) -> Sequence[Match[Subscriber]]:
+        by_subscriber: dict[Subscriber, list[TopicSubscription]] = {}
+        for subscriber, subscription in self._tree.match(topic):
+            by_subscriber.setdefault(subscriber, []).append(subscription)
+        return [target(subscriber, found) for subscriber, found in by_subscriber.items()]
+
+
+def target(subscriber: Subscriber, matching: Sequence[TopicSubscription]) -> Match[Subscriber]:
+    """How a session gets a message that all these subscriptions match."""
+    for_own = [one for one in matching if not one.no_local]
+    return Match(subscriber, _grant(matching), _grant(for_own) if for_own else None)
+
+
+def _grant(matching: Sequence[TopicSubscription]) -> Grant:
+    return Grant(
+        max(one.qos for one in matching),
+        any(one.retain_as_published for one in matching),
+        tuple(one.identifier for one in matching if one.identifier),
+    )

@@ -1,0 +1,77 @@
+"""A stored PUBLISH as one subscriber gets it. Pure.
+
+What is stored and what is sent differ in little: the fixed header's bits, the packet identifier,
+and in 5.0 what is left of the expiry interval and the subscription identifiers. Where nothing
+differs the stored bytes are sent as they are, several packets at once.
+
+    QoS      the lower one of publisher's and subscriber's [MQTT-3.8.4-8]
+    RETAIN   0, unless Retain As Published asks for the publisher's [MQTT-3.3.1-12, -13]
+    DUP      for sending again alone [MQTT-3.3.1-1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+from typing import Final, NamedTuple
+
+from magnetar.core.entry.mqtt import properties
+from magnetar.core.entry.mqtt.run import PUBLISH, RETAIN, StoredPublish
+from magnetar.wire.mqtt.codec.fields import varint
+from magnetar.wire.mqtt.codec.properties import Property
+from magnetar.wire.mqtt.codec.publishes import DUP
+
+_U16: Final = Layout(">H")
+_U32: Final = Layout(">I")
+
+
+class Addressee(NamedTuple):
+    """What decides how a subscriber gets a message."""
+
+    has_properties: bool
+    """It speaks 5.0."""
+    identifiers: Sequence[int] = ()
+    """Of its subscriptions that match, in 5.0 [MQTT-3.3.4-3, -4]."""
+
+
+def first_byte(qos: int, *, retain: bool, dup: bool = False) -> int:
+    return PUBLISH | (DUP if dup else 0) | qos << 1 | (RETAIN if retain else 0)
+
+
+def packed(
+    stored: StoredPublish,
+    first: int,
+    packet_id: int,
+    addressee: Addressee,
+    seconds_left: int | None = None,
+) -> bytes:
+    """The packet for one subscriber. `seconds_left` replaces a message expiry interval."""
+    pieces = [_U16.pack(len(stored.topic)), stored.topic]
+    if first >> 1 & 3:
+        pieces.append(_U16.pack(packet_id))
+    if addressee.has_properties:
+        pieces += _properties(stored.properties, addressee.identifiers, seconds_left)
+    pieces.append(stored.payload)
+    body = b"".join(pieces)
+    return bytes((first,)) + varint(len(body)) + body
+
+
+def _properties(
+    stored: bytes, identifiers: Sequence[int], seconds_left: int | None
+) -> Sequence[bytes]:
+    if seconds_left is not None:
+        stored = with_expiry(stored, seconds_left)
+    if identifiers:
+        number = bytes((Property.SUBSCRIPTION_IDENTIFIER,))
+        stored += b"".join(number + varint(one) for one in identifiers)
+    return varint(len(stored)), stored
+
+
+def with_expiry(stored: bytes, seconds_left: int) -> bytes:
+    """What is left of the interval in place of what it was [MQTT-3.3.2-6]."""
+    at = 0
+    for field in properties.fields(stored):
+        if field.number == properties.EXPIRY:
+            return stored[: at + 1] + _U32.pack(seconds_left) + stored[at + 5 :]
+        at += properties.size_of(field)
+    return stored

@@ -1,0 +1,90 @@
+"""A feed: entries in every state of theirs, offered in order to who reads."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+
+from magnetar.core.entry.kafka import form as kafka
+from magnetar.core.entry.record import Record
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.testing.bench import NO_AGE, Bench, settled, stored
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.mqtt.delivery.feed import ENTRIES_PER_TURN, Feed, FeedReader
+from magnetar.wire.mqtt.delivery.matcher import Grant, Matcher, TopicSubscription
+
+NOW = 1_700_000_000_000
+
+
+class Reader:
+    """Takes all that it is offered."""
+
+    client_id = b"reader"
+
+    def __init__(self) -> None:
+        self.got: list[bytes] = []
+        self.flushes = 0
+
+    def offer(
+        self, feed: Feed, position: Position, published_ms: int, packet: object, grant: Grant
+    ) -> None:
+        self.got.append(packet.payload)  # type: ignore[attr-defined]
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+
+class Desk:
+    def __init__(self, bench: Bench, topic: PersistentTopic) -> None:
+        self.bench, self.topic, self.reader = bench, topic, Reader()
+        matcher: Matcher[FeedReader] = Matcher()
+        matcher.add(self.reader, TopicSubscription("t", 1))
+        self.feed = Feed(topic, matcher, lambda _key: b"t", bench.env.spawn)
+        self.feed.join(self.reader)
+
+    async def publish(self, *values: bytes) -> None:
+        entries = [kafka.entry_of([Record(0, NOW, None, value)], 0, NOW, "p") for value in values]
+        await stored(self.topic.ledger, *entries)
+        await settled()
+
+
+@pytest.fixture
+async def desk(nursery: trio.Nursery) -> Desk:
+    bench = Bench(nursery, NO_AGE, sync_at_once=True)
+    return Desk(bench, await bench.topic())
+
+
+async def test_entries_of_all_protocols_in_their_order(desk: Desk) -> None:
+    await desk.publish(b"0", b"1")
+    await desk.publish(b"2")
+    assert desk.reader.got == [b"0", b"1", b"2"]
+    assert desk.reader.flushes == 3
+
+
+async def test_more_than_one_turn_and_what_is_not_in_memory(desk: Desk) -> None:
+    values = [b"%d" % number for number in range(3 * ENTRIES_PER_TURN)]
+    desk.bench.cache.bytes_max = 200
+    await desk.publish(*values)
+    assert desk.reader.got == values
+
+
+async def test_an_entry_that_cannot_be_read_is_passed(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged = kafka.entry_of([Record(0, NOW, None, b"x")], 0, NOW, "p")[:-3]
+    with caplog.at_level(logging.ERROR):
+        await stored(desk.topic.ledger, damaged)
+    await desk.publish(b"after")
+    assert desk.reader.got == [b"after"]
+    assert "no client can be given entry" in caplog.text
+
+
+async def test_who_joins_later_gets_what_comes_then(desk: Desk) -> None:
+    desk.feed.leave(desk.reader)
+    assert not desk.feed.is_read
+    await desk.publish(b"0")
+    desk.feed.join(desk.reader)
+    await desk.publish(b"1")
+    assert desk.reader.got == [b"1"]

@@ -1,0 +1,191 @@
+"""Messages from a log to clients: who lags catches up, and nobody gets anything twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+import trio
+
+from magnetar.core.entry.mqtt import form
+from magnetar.core.entry.mqtt.properties import properties_of
+from magnetar.core.entry.mqtt.run import head, packet
+from magnetar.core.testing.bench import NO_AGE, Bench, settled
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.mqtt.codec.publishes import Publish, TopicNames, parse_publishes
+from magnetar.wire.mqtt.delivery.feed import Feed, FeedReader
+from magnetar.wire.mqtt.delivery.matcher import Matcher, TopicSubscription
+from magnetar.wire.mqtt.delivery.subscriber import Subscriber
+
+
+class Outlet:
+    """A connection that takes what it is given, or says that it is congested."""
+
+    def __init__(self) -> None:
+        self.congested = False
+        self.packets: list[tuple[Publish, bytes]] = []
+
+    def send(self, packets: Sequence[bytes]) -> None:
+        for data in packets:
+            _, (found,) = parse_publishes(data, 0, TopicNames(), 10_000, has_properties=False)
+            self.packets.append((found, data[found.payload_at :]))
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [payload for _, payload in self.packets]
+
+
+class Desk:
+    """One topic, its feed, and subscribers."""
+
+    def __init__(self, desk: Bench, topic: PersistentTopic) -> None:
+        self.bench = desk
+        self.topic = topic
+        self.matcher: Matcher[FeedReader] = Matcher()
+        self.feed = Feed(topic, self.matcher, lambda key: key, desk.env.spawn)
+
+    def subscriber(
+        self, name: str, *filters: tuple[str, int], window: int = 10
+    ) -> tuple[Subscriber, Outlet]:
+        outlet = Outlet()
+        made = Subscriber(name.encode(), outlet, window, self.bench.clock, self.bench.env.spawn)
+        for filter, qos in filters:
+            subscription = TopicSubscription(filter, qos)
+            made.subscriptions[filter] = subscription
+            self.matcher.add(made, subscription)
+        self.feed.join(made)
+        return made, outlet
+
+    async def publish(
+        self, *messages: tuple[str, int, bytes], client: bytes = b"p", properties: bytes = b""
+    ) -> None:
+        """All in one entry."""
+        run = head(client, has_properties=bool(properties)) + b"".join(
+            packet(0x30 | qos << 1, topic.encode(), properties or None, payload)
+            for topic, qos, payload in messages
+        )
+        sent = form.head(len(messages), self.bench.clock.wall_ms()) + run
+        self.topic.publish([sent], [len(messages)], lambda _result: None)
+        await settled()
+
+
+@pytest.fixture
+async def desk(nursery: trio.Nursery) -> Desk:
+    made = Bench(nursery, NO_AGE, sync_at_once=True)
+    return Desk(made, await made.topic())
+
+
+async def test_the_lower_quality_of_service_counts(desk: Desk) -> None:
+    _, outlet = desk.subscriber("a", ("t", 1))
+    await desk.publish(("t", 0, b"0"), ("t", 1, b"1"), ("other", 2, b"x"), ("t", 2, b"2"))
+    assert [(one.qos, one.packet_id) for one, _ in outlet.packets] == [(0, 0), (1, 1), (1, 2)]
+    assert outlet.payloads == [b"0", b"1", b"2"]
+
+
+async def test_who_lags_goes_on_when_half_of_its_window_is_free(desk: Desk) -> None:
+    slow, outlet = desk.subscriber("slow", ("#", 1), window=4)
+    _, quick = desk.subscriber("quick", ("#", 1), window=100)
+    for number in range(10):
+        await desk.publish(("t", 1, b"%d" % number), ("t", 0, b"zero %d" % number))
+    ones = [payload for one, payload in outlet.packets if one.qos]
+    assert ones == [b"0", b"1", b"2", b"3"], "so many as its window has"
+    assert len(outlet.packets) == 4 + 10, "those of QoS 0 are not held up"
+    assert len(quick.packets) == 20
+    for number in (1, 2):
+        assert slow.ids.acknowledged(number)
+        slow.has_room()
+    await settled()
+    ones = [payload for one, payload in outlet.packets if one.qos]
+    assert ones == [b"%d" % number for number in range(6)]
+
+
+async def test_a_congested_connection_is_spared(desk: Desk) -> None:
+    one, outlet = desk.subscriber("a", ("#", 1))
+    await desk.publish(("t", 1, b"0"))
+    outlet.congested = True
+    await desk.publish(("t", 1, b"1"))
+    await desk.publish(("t", 0, b"lost"), ("t", 1, b"2"))
+    assert outlet.payloads == [b"0", b"1"], "it was congested after the second"
+    assert one.dropped == 1
+    outlet.congested = False
+    one.has_room()
+    await settled()
+    assert outlet.payloads == [b"0", b"1", b"2"]
+    await desk.publish(("t", 0, b"3"))
+    assert outlet.payloads == [b"0", b"1", b"2", b"3"]
+
+
+async def test_what_has_expired_or_is_too_large_is_not_sent(desk: Desk) -> None:
+    one, outlet = desk.subscriber("a", ("#", 1), window=1)
+    one.packet_bytes_max = 30
+    expiring = properties_of([(b"mqtt.expires-at", b"%d" % (desk.bench.clock.wall_ms() + 5_000))],
+                             desk.bench.clock.wall_ms())  # fmt: skip
+    await desk.publish(("t", 1, b"first"))
+    await desk.publish(("t", 1, b"expires"), properties=expiring)
+    await desk.publish(("t", 1, b"x" * 40), ("t", 1, b"last"))
+    desk.bench.clock.forward(6)
+    assert one.ids.acknowledged(1)
+    one.has_room()
+    await settled()
+    assert outlet.payloads == [b"first", b"last"]
+    assert one.dropped == 1
+    assert len(one.ids) == 1
+
+
+async def test_what_is_no_longer_in_memory_is_read(desk: Desk) -> None:
+    one, outlet = desk.subscriber("a", ("#", 1), window=2)
+    for number in range(12):
+        await desk.publish(("t", 1, b"%d" % number))
+    desk.bench.cache.bytes_max = 0
+    await desk.publish(("t", 1, b"12"))
+    for number in range(1, 13):
+        assert one.ids.acknowledged(number)
+        one.has_room()
+        await settled()
+    assert outlet.payloads == [b"%d" % number for number in range(13)]
+    assert not one.lags
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_each_gets_all_of_its_messages_once_and_in_order(desk: Desk, seed: int) -> None:
+    chance = random.Random(seed)
+    filters = [[("a/+", 1)], [("#", 1)], [("a/1", 1), ("b", 0), ("a/#", 1)]]
+    pairs = [desk.subscriber(str(n), *each, window=chance.randint(1, 6))
+             for n, each in enumerate(filters)]  # fmt: skip
+    expected: list[list[bytes]] = [[], [], []]
+    for number in range(120):
+        topic, payload = chance.choice(["a/1", "a/2", "b", "c"]), b"%d" % number
+        await desk.publish((topic, 1, payload))
+        expected[1].append(payload)
+        for place in (0, 2):
+            if topic.startswith("a/"):
+                expected[place].append(payload)
+        one, outlet = chance.choice(pairs)
+        outlet.congested = chance.random() < 0.3
+        for packet_id, _ in list(one.ids):
+            if chance.random() < 0.7:
+                one.ids.acknowledged(packet_id)
+        one.has_room()
+        if chance.random() < 0.1:
+            desk.bench.cache.bytes_max = chance.choice([0, 500, 100_000])
+    for one, outlet in pairs:
+        outlet.congested = False
+        while one.lags or one.ids:
+            for packet_id, _ in list(one.ids):
+                one.ids.acknowledged(packet_id)
+            one.has_room()
+            await settled()
+    got = [[payload for packet, payload in outlet.packets if packet.qos] for _, outlet in pairs]
+    assert got == expected
+    assert all(len(one.ids) == 0 for one, _ in pairs)
+
+
+async def test_a_feed_that_nobody_reads_rests(desk: Desk) -> None:
+    one, outlet = desk.subscriber("a", ("#", 1))
+    desk.feed.leave(one)
+    await desk.publish(("t", 1, b"0"))
+    assert not desk.feed.is_read
+    desk.feed.join(one)
+    await desk.publish(("t", 1, b"1"))
+    assert outlet.payloads == [b"1"], "what came in between is not for it"

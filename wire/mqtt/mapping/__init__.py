@@ -1,0 +1,1 @@
+"""MQTT topics and the topics that store them. Pure."""

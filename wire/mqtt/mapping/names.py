@@ -1,0 +1,57 @@
+"""One topic for each MQTT topic, by the names that Pulsar's own MQTT gateway gives them. Pure.
+
+    sensors/1/temp                            public/default/sensors%2F1%2Ftemp
+    persistent://tenant/ns/sensors/1/temp     tenant/ns/sensors%2F1%2Ftemp
+
+The encoding is that of `java.net.URLEncoder`, as in MoP's `PulsarTopicUtils` (5.0): a space becomes
+`+`, `*` stays. So Pulsar's consumers that were written for MoP find the same topics here.
+
+Invariant: `mqtt_topic` takes back what `topic_name` makes, and is None for names that it never
+makes (`a~b`): MQTT cannot address those.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote_plus, unquote_plus
+
+from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.kernel.names import DOMAINS, NamespaceName, TopicName
+
+_PREFIXES: Final = tuple(f"{domain}://" for domain in DOMAINS)
+
+
+def encoded(text: str) -> str:
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def topic_name(topic: str, namespace: NamespaceName) -> TopicName:
+    """The topic of an MQTT topic, which may name another namespace itself; raises `InvalidName`."""
+    domain, place, local = DOMAINS[0], str(namespace), topic
+    if topic.startswith(_PREFIXES):
+        domain, _, rest = topic.partition("://")
+        tenant, _, rest = rest.partition("/")
+        name, _, local = rest.partition("/")
+        place = f"{tenant}/{name}"
+    if not local:
+        raise InvalidName(f"{topic!r} names no topic")
+    return TopicName.parse(f"{domain}://{place}/{encoded(local)}")
+
+
+def mqtt_topic(name: TopicName, namespace: NamespaceName) -> str | None:
+    """What MQTT calls a topic: the short form in the namespace of its listener."""
+    try:
+        local = unquote_plus(name.local, errors="strict")
+    except UnicodeDecodeError:
+        return None
+    if encoded(local) != name.local:
+        return None
+    short = name.persistent and name.namespace == namespace
+    if short and not local.startswith(_PREFIXES):
+        return local
+    return f"{name.domain}://{name.namespace}/{local}"
+
+
+def is_explicit(topic: str) -> bool:
+    """Whether it names its namespace itself, and so is mapped by its name and by no rule."""
+    return topic.startswith(_PREFIXES)

@@ -1,0 +1,1 @@
+"""Which filters a topic name matches, and which names a filter does. Pure."""

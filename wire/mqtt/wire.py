@@ -1,0 +1,160 @@
+"""One MQTT connection without its socket: packets in, packets out.
+
+    state         leaves for                                  what may come
+    CONNECTING    OPEN by CONNECT, CLOSED                     CONNECT [MQTT-3.1.0-1]
+    OPEN          CLOSED                                      all but CONNECT [MQTT-3.1.0-2]
+    CLOSED                                                    nothing
+
+The wire knows the protocol version, the largest packets that either side takes, and the topic
+aliases that the client has set; sessions, identifiers and quotas are the session's. A packet that
+no rule allows ends the connection; a client of 5.0 hears why, in CONNACK before it is connected and
+in DISCONNECT after (4.13.1). Before 5.0 servers close without a word, but for the return codes that
+CONNACK has.
+
+Invariant: after `PacketError`, or `close`, no byte is parsed any more, and nothing is packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from magnetar.core.link.large_frame import LargeFrame
+from magnetar.wire.mqtt.codec import decode, encode
+from magnetar.wire.mqtt.codec.fields import varint_at
+from magnetar.wire.mqtt.codec.packets import Packet, PacketType, Version
+from magnetar.wire.mqtt.codec.publishes import Publishes, TopicNames, parse_publishes
+from magnetar.wire.mqtt.errors import PacketError
+from magnetar.wire.mqtt.reason_codes import ReasonCode
+
+PACKET_BYTES_MAX: Final = 268_435_460
+"""What the remaining length can say, and the fixed header."""
+CONNECT_BYTES_MAX: Final = 256 * 1024
+"""Of a stranger: client id, user name, password and will have 64 KiB each."""
+_PUBLISH: Final = PacketType.PUBLISH << 4
+
+Event = Packet | Publishes
+
+
+class WireState(Enum):
+    """See the module's docstring."""
+
+    CONNECTING = "connecting"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class MqttWire:
+    """See the module's docstring."""
+
+    packs_unasked = False
+    bytes_held = 0
+
+    def __init__(self, packet_bytes_max: int = PACKET_BYTES_MAX) -> None:
+        self.state = WireState.CONNECTING
+        self.version = Version.V3_1_1
+        """As long as nobody has said, what every client understands."""
+        self.frame_bytes_wanted = 0
+        self.names = TopicNames()
+        self._size_max = packet_bytes_max
+        self._events: list[Event] = []
+        self._outgoing: list[bytes] = []
+
+    # -- in -----------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> int:
+        """Parse all whole packets in `data`; returns how many bytes they took."""
+        at, size = 0, len(data)
+        self.frame_bytes_wanted = 0
+        try:
+            while at < size:
+                if self.state is WireState.CLOSED:
+                    raise PacketError(ReasonCode.PROTOCOL_ERROR, "bytes after the end")
+                if self.state is WireState.OPEN and data[at] & 0xF0 == _PUBLISH:
+                    behind = self._take_publishes(data, at)
+                    if behind > at:
+                        at = behind
+                        continue
+                end = self._take(data, at, size)
+                if end == at:
+                    break
+                at = end
+        except PacketError as error:
+            self._refuse(error)
+            raise
+        return at
+
+    def body_in(self, begin: bytes) -> tuple[int, int]:
+        """Packets are taken whole."""
+        return 0, 0
+
+    def feed_large(self, frame: LargeFrame) -> None:
+        self.feed(frame.whole())
+
+    def take_events(self) -> Sequence[Event]:
+        events, self._events = self._events, []
+        return events
+
+    def _take_publishes(self, data: bytes, at: int) -> int:
+        behind, found = parse_publishes(
+            data, at, self.names, self._size_max, has_properties=self.version == Version.V5
+        )
+        if found:
+            self._events.append(Publishes(data, found))
+        return behind
+
+    def _take(self, data: bytes, at: int, size: int) -> int:
+        """Take one packet; the offset behind it, or where it begins if it is not whole."""
+        self._check_first(data[at])
+        length, body_at = varint_at(data, at + 1, size)
+        if not body_at:
+            return at
+        end = body_at + length
+        limit = self._size_max if self.state is WireState.OPEN else CONNECT_BYTES_MAX
+        if end - at > limit:
+            raise PacketError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {end - at} bytes")
+        if end > size:
+            self.frame_bytes_wanted = end - at
+            return at
+        self._events.append(self._decode(data[at], data[body_at:end]))
+        return end
+
+    def _check_first(self, first: int) -> None:
+        """Before it is whole: a stranger is not waited for."""
+        if self.state is WireState.CONNECTING and first >> 4 != PacketType.CONNECT:
+            raise PacketError(ReasonCode.PROTOCOL_ERROR, "the first packet is not CONNECT")
+
+    def _decode(self, first: int, body: bytes) -> Packet:
+        if self.state is WireState.OPEN:
+            return decode.decode(first, body, self.version)
+        if len(body) > 6:  # the name and the level: who speaks 5.0 hears by 5.0 what is wrong
+            self.version = Version.V5 if body[:7] == b"\0\x04MQTT\x05" else self.version
+        packet = decode.decode_connect(first, body)
+        self.version, self.state = packet.version, WireState.OPEN
+        return packet
+
+    # -- out ----------------------------------------------------------------------------------
+
+    def take_outgoing(self) -> list[bytes]:
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def _refuse(self, error: PacketError) -> None:
+        """The last word to a peer that broke the rules, where its version has one."""
+        if self.state is WireState.OPEN:
+            if self.version == Version.V5:
+                self._outgoing.append(encode.disconnect(error.reason))
+        elif self.state is WireState.CONNECTING and self._has_words(error):
+            self._outgoing.append(encode.connack(self.version, error.reason))
+        self.state = WireState.CLOSED
+
+    def _has_words(self, error: PacketError) -> bool:
+        """Who does not begin with CONNECT hears nothing; 3.1.1 has words for the level alone."""
+        return isinstance(error, PacketError) and (
+            error.reason is ReasonCode.UNSUPPORTED_PROTOCOL_VERSION or self.version == Version.V5
+        )
+
+    def close(self) -> None:
+        """Parse nothing any more."""
+        self.state = WireState.CLOSED
