@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -21,6 +21,7 @@ from msgspec import Struct
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.cooperation import ListLock
+from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
@@ -169,13 +170,13 @@ class KafkaFront:
     async def open(self) -> None:
         """Know what is the same after each start."""
         metadata = self.broker.metadata
+        if await metadata.get(CLUSTER_ID) is None:
+            with suppress(AlreadyExists):  # another broker was first
+                made = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=")
+                await metadata.put(CLUSTER_ID, made, ABSENT)
         found = await metadata.get(CLUSTER_ID)
-        if found is None:
-            made = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=")
-            await metadata.put(CLUSTER_ID, made, ABSENT)
-            self.cluster_id = made.decode()
-        else:
-            self.cluster_id = found.value.decode()
+        assert found is not None, "it is never deleted"
+        self.cluster_id = found.value.decode()
         await self.coordinator.open()
         await self.configured.open()
         await self.groups.open()

@@ -83,17 +83,17 @@ async def find(storage: Storage, name: str, stored: Versioned) -> RecoveredLog:
         next_index = max(next_index, last.first_index)
         if last in unsealed or NEXT_INDEX not in properties:
             next_index = max(next_index, await _index_at(storage, confirmed) + 1)
+    doomed = doomed_of(properties)
     return RecoveredLog(
         segments=segments,
         confirmed=confirmed,
         properties=properties,
         next_index=next_index,
         terminated=info.terminated,
-        doomed=[
-            *(segment.ledger_id for segment in listed if not segment.entries),
-            *doomed_of(properties),
-        ],
-        changed=bool(unsealed) or len(segments) != len(listed),
+        doomed=[*(segment.ledger_id for segment in listed if not segment.entries), *doomed],
+        # A former owner may be about to give a doomed ledger its place (`create_beside`): it is
+        # fenced by a write of the list before anything is deleted.
+        changed=bool(unsealed) or len(segments) != len(listed) or bool(doomed),
     )
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.cluster.ownership import ALONE, Ownership
-from magnetar.core.kernel.errors import Fenced, NotCoordinator
+from magnetar.core.kernel.errors import Corrupted, Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
 
 GROUPS: Final = "/magnetar/kafka/groups"
@@ -63,7 +63,10 @@ class Records:
         if held is not None:
             return held.value
         found = await self._metadata.get(_path(group))
-        return None if found is None else _decode(found.value)
+        try:
+            return None if found is None else _decode(found.value)
+        except msgspec.MsgspecError as error:
+            raise Corrupted(f"the record of group {group} cannot be read: {error}") from error
 
     async def ensure(self, group: str, first: GroupRecord) -> None:
         """Create the record `first`, unless the group has one."""

@@ -87,3 +87,12 @@ async def test_two_unsealed_ledgers() -> None:
         log = await found(desk, listed(first), listed(second))
         assert [segment.entries for segment in log.segments] == [2, 1]
         assert log.next_index == 3
+
+
+async def test_a_former_owner_is_fenced_before_its_doomed_ledgers_are_deleted() -> None:
+    """It may be about to give one its place in the list."""
+    async with bench() as desk:
+        ledger_id = await ledger_with(desk, 0, 1, closed=True)
+        properties = {"magnetar.next-index": "2", "magnetar.doomed": "77"}
+        log = await found(desk, listed(ledger_id, 2, closed=True), **properties)
+        assert (log.changed, log.doomed) == (True, [77])

@@ -3,8 +3,9 @@
 import pytest
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
-from magnetar.core.kernel.errors import NotCoordinator
+from magnetar.core.kernel.errors import Corrupted, NotCoordinator
 from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.wire.kafka.groups.records import GROUPS, GroupRecord, Records
 
 
@@ -87,3 +88,10 @@ async def test_a_former_coordinator_changes_nothing_any_more() -> None:
             await change
     await present.note("g", "consumer", "consumer", 0)
     assert await present.find("g") == GroupRecord("consumer", "consumer", 0)
+
+
+async def test_a_record_that_cannot_be_read_is_corrupted() -> None:
+    store = MemoryMetadata()
+    await store.put(f"{GROUPS}/g", b"[", ABSENT)
+    with pytest.raises(Corrupted, match="the record of group g cannot be read"):
+        await Records(store).find("g")
