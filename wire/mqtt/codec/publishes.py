@@ -8,8 +8,8 @@ the session is what depends on other packets (aliases, identifiers in use, quota
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -30,10 +30,15 @@ DUP: Final = 8
 RETAIN: Final = 1
 NAMES_MAX: Final = 1024
 """Topic names of one connection that are known to be valid."""
+_PUBLISH: Final = int(PacketType.PUBLISH)
+_BAD_FLAGS: Final[Mapping[int, str]] = {
+    **dict.fromkeys((6, 7, 14, 15), "a quality of service of 3"),  # [MQTT-3.3.1-4]
+    **dict.fromkeys((8, 9), "DUP with QoS 0"),  # [MQTT-3.3.1-2]
+}
 
 
-class Publish(NamedTuple):
-    """One PUBLISH of a run."""
+class Publish(Struct, frozen=True, gc=False):
+    """One PUBLISH of a run. It refers to nothing that refers to it."""
 
     flags: int
     """The lower four bits of its first byte."""
@@ -68,25 +73,16 @@ class Publishes(Struct, frozen=True):
     packets: Sequence[Publish]
 
 
-class TopicNames:
+class TopicNames(dict[bytes, str]):
     """Names that this connection has used, by their bytes: a device uses few, many times."""
 
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, str] = {}
-
-    def get(self, data: bytes) -> str:
-        name = self._known.get(data)
-        return name if name is not None else self._new(data)
-
-    def _new(self, data: bytes) -> str:
+    def __missing__(self, data: bytes) -> str:
         name = text_of(data)
         if not topics.is_name(name):
             raise PacketError(ReasonCode.TOPIC_NAME_INVALID, "the topic is no topic name")
-        if len(self._known) >= NAMES_MAX:
-            self._known.clear()
-        self._known[data] = name
+        if len(self) >= NAMES_MAX:
+            self.clear()
+        self[data] = name
         return name
 
 
@@ -98,8 +94,14 @@ def parse_publishes(
     """
     found: list[Publish] = []
     size = len(data)
-    while at < size and data[at] >> 4 == PacketType.PUBLISH:
-        length, fields_at = varint_at(data, at + 1, size)
+    while at + 2 < size and data[at] >> 4 == _PUBLISH:
+        length, more = data[at + 1], data[at + 2]
+        if length < 128:
+            fields_at = at + 2
+        elif 0 < more < 128:  # most lengths have two bytes
+            length, fields_at = length & 127 | more << 7, at + 3
+        else:
+            length, fields_at = varint_at(data, at + 1, size)
         end = fields_at + length
         if not fields_at or end > size:
             break
@@ -107,6 +109,8 @@ def parse_publishes(
             raise PacketError(ReasonCode.PACKET_TOO_LARGE, f"a packet of {end - at} bytes")
         found.append(_parse(data, at, fields_at, end, names, has_properties))
         at = end
+    if size - at == 2 and data[at] >> 4 == _PUBLISH and not data[at + 1]:
+        raise MalformedPacket("a packet ends within a field")  # the only one of two bytes
     return at, found
 
 
@@ -114,26 +118,26 @@ def _parse(
     data: bytes, begin: int, at: int, end: int, names: TopicNames, has_properties: bool
 ) -> Publish:
     flags = data[begin] & 15
-    qos = flags >> 1 & 3
-    if qos == 3:
-        raise MalformedPacket("a quality of service of 3")  # [MQTT-3.3.1-4]
-    if flags & DUP and not qos:
-        raise MalformedPacket("DUP with QoS 0")  # [MQTT-3.3.1-2]
-    topic_end = at + 2 + int.from_bytes(data[at : at + 2])
-    if topic_end + (2 if qos else 0) > end:
+    if flags in _BAD_FLAGS:
+        raise MalformedPacket(_BAD_FLAGS[flags])
+    if end - at < 2:
         raise MalformedPacket("a packet ends within a field")
-    topic = names.get(data[at + 2 : topic_end]) if topic_end > at + 2 else ""
-    packet_id = 0
-    if qos:
-        packet_id = int.from_bytes(data[topic_end : topic_end + 2])
+    topic_end = at + 2 + (data[at] << 8 | data[at + 1])
+    packet_id, payload_at = 0, topic_end + 2 if flags > RETAIN else topic_end
+    if payload_at > end:
+        raise MalformedPacket("a packet ends within a field")
+    if flags > RETAIN:
+        packet_id = data[topic_end] << 8 | data[topic_end + 1]
         if not packet_id:
             raise MalformedPacket("the packet identifier is zero")  # [MQTT-2.2.1-3]
-        topic_end += 2
+    topic = names[data[at + 2 : topic_end]] if topic_end > at + 2 else ""
     properties = NO_PROPERTIES
-    if has_properties:
-        fields = FieldReader(data, topic_end, end)
+    if has_properties and payload_at < end and not data[payload_at]:
+        payload_at += 1  # none
+    elif has_properties:
+        fields = FieldReader(data, payload_at, end)
         properties = read_properties(fields, IN_PUBLISH)
-        topic_end = end - fields.left
+        payload_at = end - fields.left
     if not topic and Property.TOPIC_ALIAS not in properties:
         raise ProtocolViolation("neither a topic name nor an alias")  # [MQTT-3.3.2-1], 3.3.2.3.4
-    return Publish(flags, topic, packet_id, begin, topic_end, end, properties)
+    return Publish(flags, topic, packet_id, begin, payload_at, end, properties)

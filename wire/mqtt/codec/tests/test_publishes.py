@@ -60,6 +60,8 @@ def test_whole_packets_up_to_another_type(
         (b"\x30\x07\0\x01t\x03\x23\0\0", True, ReasonCode.TOPIC_ALIAS_INVALID),
         (b"\x30\x06\0\x01t\x02\x0b\x01", True, MALFORMED),  # [MQTT-3.3.4-6]
         (packet(0x30, b"t", None, bytes(1_000)), False, ReasonCode.PACKET_TOO_LARGE),
+        (b"\x30\0", False, MALFORMED),
+        (b"\x30\0\xc0\0", False, MALFORMED),
         (b"\x30\x80\x00", False, MALFORMED),  # a length longer than it need be
         (b"\x30\xff\xff\xff\xff", False, MALFORMED),
     ],
@@ -78,11 +80,11 @@ def test_an_alias_may_stand_for_the_topic() -> None:
 
 def test_names_are_remembered_up_to_a_limit() -> None:
     names = TopicNames()
-    first = names.get(b"0")
-    assert names.get(b"0") is first
+    first = names[b"0"]
+    assert names[b"0"] is first
     for number in range(2 * NAMES_MAX):
-        assert names.get(b"%d" % number) == str(number)
-    assert len(names._known) <= NAMES_MAX
+        assert names[b"%d" % number] == str(number)
+    assert len(names) <= NAMES_MAX
 
 
 @given(st.binary(max_size=60), st.booleans())
