@@ -18,7 +18,7 @@ from magnetar import part_settings
 from magnetar.bookie.embedded import EmbeddedStore
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.spare_files import Lend
-from magnetar.core.ledger.reports import NO_WRITES
+from magnetar.core.ledger.write_failure_log import NO_WRITES
 from magnetar.core.link.front import Door, Front
 from magnetar.core.link.loop import Link
 from magnetar.doors.sockets import DoorPlan, address, host_names

@@ -28,7 +28,7 @@ ATTACH_SECONDS: Final = 20.0
 """Waiting for a topic to be gone or there. Clients give up after 30: they are to hear why."""
 
 
-class Marks:
+class NameCounts:
     """Names that are marked for a while, by however many at the same time."""
 
     __slots__ = ("_counts",)

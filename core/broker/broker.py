@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from magnetar.core.broker import rate_sampler
 from magnetar.core.broker.access import Access
-from magnetar.core.broker.attachment import ATTACH_SECONDS, Marks
+from magnetar.core.broker.attachment import ATTACH_SECONDS, NameCounts
 from magnetar.core.broker.catalog import Catalog
 from magnetar.core.broker.housekeeping import Housekeeping
 from magnetar.core.broker.topic_ids import TopicIds
@@ -134,9 +134,9 @@ class Broker:
         self._dirty_cursors: list[Cursor] = []
         self._locks: dict[str, trio.Lock] = {}
         """Of the topics being loaded, unloaded or deleted just now."""
-        self.attaching = Marks()
+        self.attaching = NameCounts()
         """Topics to which a client is attaching: those are not idle."""
-        self.going = Marks()
+        self.going = NameCounts()
         """Namespaces and topics being deleted with all that is in them: nothing new comes there."""
         self._stopping = False
         self._nursery: trio.Nursery

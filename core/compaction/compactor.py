@@ -2,8 +2,8 @@
 
 A reader of a compacted log (Kafka's `cleanup.policy=compact`) sees at least the last message of
 each key, in the order and at the offsets at which all were written. `plan.py` decides when it is
-due and for which ledgers, `judge.py` what becomes of an entry; `rewrite.py` rewrites the log and
-documents what a crash leaves. The definition of a tombstone is a parameter (`rule.py`).
+due and for which ledgers, `retention_rule.py` what becomes of an entry; `rewrite.py` rewrites the
+log and documents what a crash leaves. The definition of a tombstone is a parameter (`rule.py`).
 
 Housekeeping offers each loaded topic in its rounds. A log that is unloaded meanwhile, or fails,
 stays unchanged and is offered again later.
@@ -17,8 +17,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from magnetar.core.compaction.judge import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import Plan, plan
+from magnetar.core.compaction.retention_rule import Outcomes, Terms, TransactionOutcome
 from magnetar.core.compaction.rewrite import Rewrite
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.kernel.errors import BrokerError
@@ -80,13 +80,17 @@ def _clean_to(topic: PersistentTopic) -> int:
 def _outcomes(topic: PersistentTopic) -> Outcomes:
     """What becomes of the topic's transactions."""
 
-    def outcome(writer: int, index: int) -> Standing:
+    def outcome(writer: int, index: int) -> TransactionOutcome:
         transactions = topic.ledger.transactions
         if not topic.transactions.present:
-            return Standing.OPEN
+            return TransactionOutcome.OPEN
         if index >= transactions.stable_index(topic.ledger.confirmed_index):
-            return Standing.OPEN
-        return Standing.VOID if transactions.hides(writer, index) else Standing.HOLDS
+            return TransactionOutcome.OPEN
+        return (
+            TransactionOutcome.VOID
+            if transactions.hides(writer, index)
+            else TransactionOutcome.HOLDS
+        )
 
     return outcome
 

@@ -25,9 +25,16 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from magnetar.core.compaction.judge import Judge, Outcomes, Standing, Terms, standing_of, unpacked
 from magnetar.core.compaction.latest import KEYS_MAX, Latest
 from magnetar.core.compaction.plan import Plan, groups
+from magnetar.core.compaction.retention_rule import (
+    Outcomes,
+    RetentionRule,
+    Terms,
+    TransactionOutcome,
+    outcome_of,
+    unpacked,
+)
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced
@@ -78,12 +85,12 @@ class Rewrite:
         clean_to = self._terms.clean_to
         while clean_to < self._plan.end:
             latest = await self._look(clean_to)
-            judge = Judge(latest, self._terms._replace(clean_to=clean_to))
+            rule = RetentionRule(latest, self._terms._replace(clean_to=clean_to))
             ripe = [one for one in self._plan.segments if one.first_index < latest.end]
             for group in groups(ripe):
                 # until the last group is in its place, the log is as dirty as it was
                 done = clean_to if group[-1] is not ripe[-1] else latest.end
-                await self._rewrite(group, judge, done)
+                await self._rewrite(group, rule, done)
             clean_to = latest.end
 
     # -- looking ------------------------------------------------------------------------------
@@ -104,7 +111,7 @@ class Rewrite:
         return latest
 
     async def _note(self, latest: Latest, entry: bytes, about: header.EntryHeader) -> None:
-        if standing_of(entry, self._outcomes) is not Standing.HOLDS:
+        if outcome_of(entry, self._outcomes) is not TransactionOutcome.HOLDS:
             return
         if len(entry) > ON_THE_LOOP_BYTES:
             found = await trio.to_thread.run_sync(unpacked, entry)
@@ -140,14 +147,14 @@ class Rewrite:
 
     # -- rewriting ----------------------------------------------------------------------------
 
-    async def _rewrite(self, group: Sequence[Segment], judge: Judge, clean_to: int) -> None:
+    async def _rewrite(self, group: Sequence[Segment], rule: RetentionRule, clean_to: int) -> None:
         ledger = self._ledger
         # who has just learnt of an entry that goes may be given an empty batch in its place
         if not ledger.mixed:
             await ledger.set_property(MIXED, "")
         writer = await removal.create_beside(ledger)
         try:
-            instead = {one.ledger_id: await self._copied(one, judge, writer) for one in group}
+            instead = {one.ledger_id: await self._copied(one, rule, writer) for one in group}
             await writer.close()
         except BaseException:
             with trio.CancelScope(shield=True):
@@ -158,7 +165,9 @@ class Rewrite:
             # which of both is doomed
             await removal.replace(ledger, instead, clean_to, self._gone)
 
-    async def _copied(self, segment: Segment, judge: Judge, writer: LedgerWriter) -> Segment | None:
+    async def _copied(
+        self, segment: Segment, rule: RetentionRule, writer: LedgerWriter
+    ) -> Segment | None:
         """What is left of a ledger, in the one that is being written; None for nothing."""
         first = writer.last_confirmed + 1
         ids: list[int] = []
@@ -167,7 +176,7 @@ class Rewrite:
         waiting_bytes = 0
         async with aclosing(self._entries(segment)) as entries:
             async for entry_id, entry in entries:
-                left = await self._left_of(entry, judge)
+                left = await self._left_of(entry, rule)
                 if left is None:
                     continue
                 ids.append(entry_id)
@@ -186,12 +195,12 @@ class Rewrite:
         remaining = RemainingEntries(writer.ledger_id, first, ids)
         return replace(segment, entries=ids[-1] + 1, size=size, remaining=remaining)
 
-    async def _left_of(self, entry: bytes, judge: Judge) -> bytes | None:
+    async def _left_of(self, entry: bytes, rule: RetentionRule) -> bytes | None:
         await self._rest(header.read(entry).count)
-        standing = standing_of(entry, self._outcomes)
+        outcome = outcome_of(entry, self._outcomes)
         if len(entry) <= ON_THE_LOOP_BYTES:
-            return judge.left_of(entry, standing)
-        return await trio.to_thread.run_sync(judge.left_of, entry, standing)
+            return rule.left_of(entry, outcome)
+        return await trio.to_thread.run_sync(rule.left_of, entry, outcome)
 
 
 async def _encoded(ids: list[int]) -> list[bytes]:

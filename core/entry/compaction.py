@@ -16,7 +16,7 @@ class Item(NamedTuple):
     """Of its value, -1 if there is none."""
 
 
-class Fate(NamedTuple):
+class Removal(NamedTuple):
     """What becomes of an entry."""
 
     lost: Collection[int]
@@ -56,6 +56,6 @@ class UnpackedEntry(Protocol):
         """Some of its messages may go while others stay."""
         ...
 
-    def without(self, fate: Fate) -> bytes | None:
+    def without(self, fate: Removal) -> bytes | None:
         """What is left of it; None for nothing."""
         ...

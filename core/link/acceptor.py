@@ -45,7 +45,7 @@ class Accepted(NamedTuple):
     """Why it is one too many; empty if it is not."""
 
 
-class Accepting:
+class Acceptor:
     """See the module's docstring."""
 
     def __init__(self, poller: Poller, limits: LinkLimits, complaints: Complaints) -> None:

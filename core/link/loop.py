@@ -42,7 +42,7 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.complaints import Complaints
 from magnetar.core.kernel.errors import WireError
 from magnetar.core.link import foreign_protocols
-from magnetar.core.link.acceptor import Accepted, Accepting
+from magnetar.core.link.acceptor import Accepted, Acceptor
 from magnetar.core.link.backend import NO_BACKEND, Backend
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.foreign_protocols import NO_HTTP, HttpAddress
@@ -51,8 +51,8 @@ from magnetar.core.link.keep_alive import Silence
 from magnetar.core.link.large_frame import LargeFrame
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.linger import LINGER_SECONDS, LINGERING_MAX, Lingering
-from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, Incoming
-from magnetar.core.link.memory.outbound import Outgoing
+from magnetar.core.link.memory.inbound import ASKING_BYTES, LARGE_BYTES_TIGHT, InboundMemory
+from magnetar.core.link.memory.outbound import OutboundMemory
 from magnetar.core.link.memory.pace import Pace
 from magnetar.core.link.memory.pauses import PAUSE_STOP, PAUSE_STORAGE
 from magnetar.core.link.memory.stalls import Stalls
@@ -95,12 +95,12 @@ class Link:
         """Sessions start here what must wait."""
         self._connections: dict[int, Connection] = {}
         self.complaints = Complaints(clock)
-        self._accepting = Accepting(self.poller, limits, self.complaints)
+        self._accepting = Acceptor(self.poller, limits, self.complaints)
         self._watched: dict[int, Callable[[], None]] = {}
         self._due: list[Callable[[], bool]] = []
         self._touched: list[Connection] = []
-        self.incoming = Incoming(limits.partial_bytes_max, limits.storing_bytes_max)
-        self.outgoing = Outgoing(limits.sending_bytes_max, limits.outbox_high_bytes)
+        self.incoming = InboundMemory(limits.partial_bytes_max, limits.storing_bytes_max)
+        self.outgoing = OutboundMemory(limits.sending_bytes_max, limits.outbox_high_bytes)
         self._http = http
         self._stalls = Stalls(self.incoming, self.outgoing, limits.stalled_seconds)
         self._silence = Silence(limits)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.form import Chunk, MarkKind, TransactionMark
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import Corrupted
@@ -108,7 +108,7 @@ class UnpackedNote:
             for place, (key, value) in enumerate(self._pairs)
         ]
 
-    def without(self, fate: Fate) -> bytes:
+    def without(self, fate: Removal) -> bytes:
         pairs = [pair for place, pair in enumerate(self._pairs) if place not in fate.lost]
         return note(self._time_ms, pairs)
 

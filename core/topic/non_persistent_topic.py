@@ -36,7 +36,7 @@ from magnetar.core.topic.subscription.consumer import (
     Subscription,
 )
 from magnetar.core.topic.subscription.key_shared import hash_of, mode_of
-from magnetar.core.topic.subscription.statistics import NEVER, LastTimes, SubscriptionStatistics
+from magnetar.core.topic.subscription.statistics import NO_TIMES, LastTimes, SubscriptionStatistics
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
@@ -140,7 +140,7 @@ class NonPersistentSubscription:
 
     def last_times(self) -> LastTimes:
         """Of the connected ones: those that have left are not remembered."""
-        return NEVER.with_those(self.consumers)
+        return NO_TIMES.with_those(self.consumers)
 
     def statistics(self) -> SubscriptionStatistics:
         return SubscriptionStatistics(read=(-1, -1))

@@ -37,7 +37,7 @@ from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import effective as effective_limits
-from magnetar.core.ledger.reports import NO_WRITES
+from magnetar.core.ledger.write_failure_log import NO_WRITES
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
@@ -45,7 +45,7 @@ from magnetar.core.topic.publishing.admission import carry_out, remember
 from magnetar.core.topic.publishing.deduplication import CURSOR as DEDUPLICATION
 from magnetar.core.topic.publishing.deduplication import Deduplication
 from magnetar.core.topic.publishing.producer import Producer
-from magnetar.core.topic.publishing.producers import NOTHING, Producers
+from magnetar.core.topic.publishing.producers import NO_CHANGE, Producers
 from magnetar.core.topic.publishing.sequences import ProducerSequences
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest, Sink, Subscription
 from magnetar.core.topic.subscription.outstanding import limits_of
@@ -342,7 +342,7 @@ class PersistentTopic:
         """A producer leaves; the one that waited for that is let in."""
         self.last_used_ms = self.env.clock.wall_ms()
         decision = self.producers.detach(producer)
-        if decision is not NOTHING:
+        if decision is not NO_CHANGE:
             self.env.spawn(carry_out, decision, self.producers, self.ledger)
 
     # -- subscriptions ------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from magnetar.core.ledger.fold.fold import Fold, FoldState, Snapshot, SnapshotPo
 from magnetar.core.ledger.fold.snapshots import MetadataSnapshots
 from magnetar.core.ledger.fold.transaction_index import (
     Aborted,
-    Image,
+    IndexImage,
     Open,
     ProducerId,
     TransactionIndex,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TRANSACTIONAL: Final = "magnetar.transactional"
 """Property of the log: there are, or were, transactions in it."""
 SNAPSHOTS: Final = "/magnetar/transactions/logs"
-RULES: Final = SnapshotPolicy("transactions", entries=5_000, bytes=64 * 1024 * 1024)
+SNAPSHOT_POLICY: Final = SnapshotPolicy("transactions", entries=5_000, bytes=64 * 1024 * 1024)
 
 
 class TransactionSnapshot(Struct, frozen=True):
@@ -49,7 +49,7 @@ class TransactionSnapshot(Struct, frozen=True):
 _decode: Final = msgspec.msgpack.Decoder(TransactionSnapshot).decode
 
 
-def encode(snapshot: Snapshot[Image]) -> bytes:
+def encode(snapshot: Snapshot[IndexImage]) -> bytes:
     image = snapshot.image
     stored = TransactionSnapshot(
         snapshot.position, image.open, image.aborted, snapshot.created_ms or 0
@@ -57,9 +57,9 @@ def encode(snapshot: Snapshot[Image]) -> bytes:
     return msgspec.msgpack.encode(stored)
 
 
-def decode(data: bytes) -> Snapshot[Image]:
+def decode(data: bytes) -> Snapshot[IndexImage]:
     stored = _decode(data)
-    return Snapshot(stored.position, Image(stored.open, stored.aborted), stored.created_ms)
+    return Snapshot(stored.position, IndexImage(stored.open, stored.aborted), stored.created_ms)
 
 
 class TransactionBuffer:
@@ -74,7 +74,7 @@ class TransactionBuffer:
             ledger,
             ledger.transactions,
             MetadataSnapshots(storage, ledger, f"{SNAPSHOTS}/{ledger.name}", encode, decode),
-            RULES,
+            SNAPSHOT_POLICY,
         )
 
     @property

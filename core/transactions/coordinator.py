@@ -61,7 +61,7 @@ MARKED_AT_ONCE: Final = 100
 _encode: Final = msgspec.json.encode
 _decode: Final = msgspec.json.Decoder(Transaction).decode
 
-Keep = Callable[[Iterable[Promise]], Awaitable[None]]
+CommitPending = Callable[[Iterable[Promise]], Awaitable[None]]
 """Keeps promises; raises `BrokerError` if that is to be tried again."""
 
 
@@ -96,10 +96,12 @@ class TransactionSlot:
         self.rest.set()
 
 
-class Coordinator:
+class TransactionCoordinator:
     """See the module's docstring."""
 
-    def __init__(self, broker: TopicHost, path: str, form: TransactionalForm, keep: Keep) -> None:
+    def __init__(
+        self, broker: TopicHost, path: str, form: TransactionalForm, keep: CommitPending
+    ) -> None:
         """`form` is that of the markers."""
         self._broker = broker
         self._form = form

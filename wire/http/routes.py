@@ -26,14 +26,14 @@ from magnetar.wire.http.front import HttpFront
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.server.guard import form, headers_of
 
-Handler = Callable[[AdminRequest], Coroutine[Any, Any, object]]
-Table = Sequence[tuple[str, str, Handler]]
+AdminHandler = Callable[[AdminRequest], Coroutine[Any, Any, object]]
+Table = Sequence[tuple[str, str, AdminHandler]]
 """Methods (several with a space between), path below the mount, handler."""
 
 JSON: Final = "application/json"
 
 
-def alone(handler: Handler) -> Handler:
+def alone(handler: AdminHandler) -> AdminHandler:
     """A handler with exclusive access to its namespace's policies, after it has read its body."""
 
     async def answer(request: AdminRequest) -> object:
@@ -54,7 +54,7 @@ def changing(table: Table) -> Table:
 
 def routes(front: HttpFront, table: Table) -> list[BaseRoute]:
     """The routes of one table, in its order."""
-    by_path: dict[str, dict[str, Handler]] = {}
+    by_path: dict[str, dict[str, AdminHandler]] = {}
     for methods, path, handler in table:
         for method in methods.split():
             known = by_path.setdefault(path + "/", {})
@@ -76,7 +76,7 @@ def _last(path: str) -> tuple[int, str]:
 
 
 def endpoint(
-    front: HttpFront, handlers: Mapping[str, Handler]
+    front: HttpFront, handlers: Mapping[str, AdminHandler]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The function that Starlette calls for one path."""
 

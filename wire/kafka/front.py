@@ -26,7 +26,7 @@ from magnetar.core.kernel.spare_files import Lend
 from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
 from magnetar.core.ports.metadata_store import ABSENT
-from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.transaction import Promise
 from magnetar.wire.kafka.addresses import Endpoint, parsed
 from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
@@ -34,10 +34,10 @@ from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.lookups import Lookups
 from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
 from magnetar.wire.kafka.groups.expiry import Expiry, forget_if_unused
+from magnetar.wire.kafka.groups.group_configs import GroupConfigs
+from magnetar.wire.kafka.groups.group_records import GroupRecords
 from magnetar.wire.kafka.groups.offsets import Offsets
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import Records
-from magnetar.wire.kafka.groups.stored_configs import Configured
 from magnetar.wire.kafka.groups.subscriptions import Subscriptions
 from magnetar.wire.kafka.groups.task_order import TaskOrder
 from magnetar.wire.kafka.partition.inspectors import Inspectors
@@ -134,10 +134,10 @@ class KafkaFront:
         }
         """Configs of topics that have not decided, as far as an operator may."""
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
-        self.coordinator = Coordinator(broker, TRANSACTIONS, form, self._keep)
-        self.records = Records(broker.metadata, broker.ownership)
+        self.coordinator = TransactionCoordinator(broker, TRANSACTIONS, form, self._keep)
+        self.records = GroupRecords(broker.metadata, broker.ownership)
         self.keeper = MemberStore(broker.metadata, broker.ownership)
-        self.configured = Configured(broker.metadata, options.groups)
+        self.configured = GroupConfigs(broker.metadata, options.groups)
         self.groups = GroupCoordinator(
             broker.clock,
             options.groups,

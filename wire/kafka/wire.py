@@ -30,7 +30,7 @@ WORDS_BYTES_MAX: Final = 4 * 1024 * 1024
 """Of a request that brings no records: taken apart it has many times its size in memory."""
 BEGINS: Final = (b"\0\0", b"\0", b"")
 """How a frame of Produce, the API with the number 0, begins, as much of it as has come."""
-NOTHING: Final = memoryview(b"")
+NO_RECORDS: Final = memoryview(b"")
 _SIZE = Layout(">i").unpack_from
 
 
@@ -116,7 +116,7 @@ class RepeatedProduce(KafkaRequest):
 
     def let_go(self) -> None:
         self._request = self.body = None
-        self.records = NOTHING
+        self.records = NO_RECORDS
 
 
 class KafkaWire:

@@ -12,7 +12,7 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from magnetar.wire.pulsar.values import NOTHING as NOTHING
+from magnetar.wire.pulsar.values import NO_PROPERTIES as NOTHING
 from magnetar.wire.pulsar.values import AccessMode as AccessMode
 from magnetar.wire.pulsar.values import Features as Features
 from magnetar.wire.pulsar.values import KeyShared as KeyShared

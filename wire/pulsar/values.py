@@ -16,7 +16,7 @@ from msgspec import Struct
 
 Txn = tuple[int, int]
 
-NOTHING: Final[Mapping[str, str]] = {}
+NO_PROPERTIES: Final[Mapping[str, str]] = {}
 
 
 class MessageId(Struct, frozen=True):

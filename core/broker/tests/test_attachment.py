@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import trio
 
-from magnetar.core.broker.attachment import ATTACH_SECONDS, Marks, attach
+from magnetar.core.broker.attachment import ATTACH_SECONDS, NameCounts, attach
 from magnetar.core.kernel.errors import BrokerError, ConsumerBusy, NotReady, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.values import AutoTopicCreation
@@ -156,7 +156,7 @@ async def test_a_server_that_stops_lets_nobody_wait() -> None:
 
 
 def test_marks_are_there_as_long_as_anybody_holds_one() -> None:
-    marks = Marks()
+    marks = NameCounts()
     with marks.one_more("a"):
         with marks.one_more("a"):
             assert "a" in marks

@@ -31,7 +31,7 @@ from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
-from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
 T = TopicName.parse("t")
@@ -212,7 +212,7 @@ async def keep(_promises: Iterable[Promise]) -> None:
     """There are none."""
 
 
-async def begun(coordinator: Coordinator, writer: int = 7) -> None:
+async def begun(coordinator: TransactionCoordinator, writer: int = 7) -> None:
     async with coordinator.alone_with("n", settled=True) as place:
         if place.transaction is None:
             await coordinator.store(place, Transaction("n", writer, 0, 1000))
@@ -222,7 +222,7 @@ async def begun(coordinator: Coordinator, writer: int = 7) -> None:
 async def test_a_transaction_is_decided_by_one(
     stores: Stores, brokers: tuple[Broker, Broker]
 ) -> None:
-    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
+    ours, theirs = (TransactionCoordinator(broker, PATH, form, keep) for broker in brokers)
     topic = await loaded(brokers[1])
     await topic.begin_transactions()
     await begun(ours)
@@ -258,7 +258,7 @@ async def test_a_replaced_coordinator_marks_nothing_more(
 ) -> None:
     """The new one has ended the transaction, and its writer has begun the next one."""
     one, other = brokers
-    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
+    ours, theirs = (TransactionCoordinator(broker, PATH, form, keep) for broker in brokers)
     await (await loaded(other)).begin_transactions()
     await begun(ours)
     paused, load = trio.Event(), one.topic
@@ -287,7 +287,7 @@ async def test_a_replaced_coordinator_marks_nothing_more(
 
 
 async def test_a_transaction_is_begun_by_one(brokers: tuple[Broker, Broker]) -> None:
-    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
+    ours, theirs = (TransactionCoordinator(broker, PATH, form, keep) for broker in brokers)
     async with ours.alone_with("n", settled=True) as place:
         await begun(theirs, writer=8)
         with pytest.raises(NotCoordinator):
@@ -301,7 +301,7 @@ async def test_a_transaction_is_begun_by_one(brokers: tuple[Broker, Broker]) -> 
 async def test_whoever_waits_for_a_lost_transaction_gets_the_new_one(
     brokers: tuple[Broker, Broker],
 ) -> None:
-    ours, theirs = (Coordinator(broker, PATH, form, keep) for broker in brokers)
+    ours, theirs = (TransactionCoordinator(broker, PATH, form, keep) for broker in brokers)
     await (await loaded(brokers[1])).begin_transactions()
     await begun(ours)
     seen: list[TransactionState] = []
@@ -326,7 +326,7 @@ async def test_an_end_that_another_one_carries_out_ends_here(
 ) -> None:
     """Both find a decision, and carry it out: it is the same one."""
     first, ours, theirs = (
-        Coordinator(broker, PATH, form, keep) for broker in (brokers[0], *brokers)
+        TransactionCoordinator(broker, PATH, form, keep) for broker in (brokers[0], *brokers)
     )
     await (await loaded(brokers[0])).begin_transactions()
     await begun(first)
@@ -394,7 +394,7 @@ async def test_a_start_touches_nothing_of_another_owner(stores: Stores) -> None:
     table.transactions["n"] = peer
     table.topics[T.full] = peer
     async with running(stores) as owner:
-        coordinator = Coordinator(owner, PATH, form, keep)
+        coordinator = TransactionCoordinator(owner, PATH, form, keep)
         await (await loaded(owner)).begin_transactions()
         await begun(coordinator)
         async with coordinator.alone_with("n", settled=True) as place:
@@ -404,7 +404,7 @@ async def test_a_start_touches_nothing_of_another_owner(stores: Stores) -> None:
             await place.record.write(decided)
         before = dict(stores.metadata._values)
         async with running(stores, table) as other:
-            theirs = Coordinator(other, PATH, form, keep)
+            theirs = TransactionCoordinator(other, PATH, form, keep)
             await theirs.open()
             await settled()
             assert list(theirs.all()) == []

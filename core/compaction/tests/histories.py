@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from magnetar.core.compaction.judge import Outcomes, Standing, Terms
 from magnetar.core.compaction.plan import plan
+from magnetar.core.compaction.retention_rule import Outcomes, Terms, TransactionOutcome
 from magnetar.core.compaction.rewrite import Rewrite
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.entry import conversion, header
@@ -83,9 +83,9 @@ async def messages(ledger: ManagedLedger) -> list[Message]:
     return found
 
 
-def unknown(_writer: int, _index: int) -> Standing:
+def unknown(_writer: int, _index: int) -> TransactionOutcome:
     """Nobody knows what became of a transaction."""
-    return Standing.OPEN
+    return TransactionOutcome.OPEN
 
 
 async def compacted(

@@ -21,7 +21,7 @@ from magnetar.core.kernel.errors import BrokerError, StorageFailed
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.read.index_lookup import Places
+from magnetar.core.ledger.read.index_lookup import IndexLookup
 from magnetar.core.testing.bench import NO_AGE, Bench, bench, settled
 
 FOR_EVER = 10**15
@@ -77,7 +77,7 @@ async def _all_is_well(
     assert ledger.confirmed_index == len(every)
     values = {one.key: one.value for one in every}
     assert {one.key: one.value for one in await messages(ledger)} == values
-    found, places = await entries(ledger), Places(ledger)
+    found, places = await entries(ledger), IndexLookup(ledger)
     for index in range(len(every)):
         behind = [at for at, entry in found if header.read(entry).index >= index]
         assert await places.find(index) == behind[0]

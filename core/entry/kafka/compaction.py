@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.kafka import compression
 from magnetar.core.entry.kafka.record_batch import (
     CODEC,
@@ -76,11 +76,11 @@ class UnpackedBatch:
         """From when on its tombstones may go; -1 if that is not said yet."""
         return self.header.first_timestamp if self.header.attributes & HORIZON else -1
 
-    def without(self, fate: Fate) -> bytes:
+    def without(self, fate: Removal) -> bytes:
         """The batch with what is left of it, which may be its header alone."""
         return self._before + self._batch_without(fate)
 
-    def _batch_without(self, fate: Fate) -> bytes:
+    def _batch_without(self, fate: Removal) -> bytes:
         header = self.header
         left = [piece for piece in self._pieces if piece.item.place not in fate.lost]
         if not left:

@@ -8,7 +8,7 @@ Invariant: a message that stays has the bytes that it had.
 
 from __future__ import annotations
 
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.entry.mqtt.properties import key_of, value_of
 from magnetar.core.entry.mqtt.run import PublishRun
@@ -37,7 +37,7 @@ class UnpackedRun:
             found.append(Item(packet.place, key_of(packet), -1 if value is None else len(value)))
         return found
 
-    def without(self, fate: Fate) -> bytes:
+    def without(self, fate: Removal) -> bytes:
         run = self._run
         left = [packet for packet in self._packets if packet.place not in fate.lost]
         head = runs.head(

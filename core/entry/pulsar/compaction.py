@@ -11,7 +11,7 @@ Invariant: taking apart raises `Corrupted` and nothing else.
 
 from __future__ import annotations
 
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.pulsar.messages import PulsarMessage
 
 
@@ -36,6 +36,6 @@ class UnpackedMessages:
                 for one in message.records()
             ]
 
-    def without(self, fate: Fate) -> None:
+    def without(self, fate: Removal) -> None:
         """Nothing is left of it."""
         assert len(fate.lost) == len(self.items), "it goes as a whole"

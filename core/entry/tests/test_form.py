@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry.compaction import Fate
+from magnetar.core.entry.compaction import Removal
 from magnetar.core.entry.form import Chunk, Form, MarkKind, TransactionalForm, TransactionMark
 from magnetar.core.entry.forms import FOREIGN, NATIVE
 from magnetar.core.entry.kafka import form as kafka
@@ -56,7 +56,7 @@ def test_what_compaction_leaves_is_the_rest(
     lost = set(places)
     if entry.loses_some:
         lost = data.draw(st.sets(st.sampled_from(places)))
-    left = entry.without(Fate(lost))
+    left = entry.without(Removal(lost))
     found = [] if left is None else [one.place for one in form.unpacked(left).items]
     if form is not note_form:  # which counts places anew
         assert found == [place for place in places if place not in lost]

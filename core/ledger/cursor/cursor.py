@@ -28,12 +28,12 @@ from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor.acks import AckState, Range
-from magnetar.core.ledger.cursor.cursor_store import CursorPlace
+from magnetar.core.ledger.cursor.cursor_store import CursorRecord
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.ledger.reports import Trouble, log_name
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.write_failure_log import WriteFailureLog, log_name
 from magnetar.core.ports.ledger_store import Done, LedgerWriter
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Cursor:
         self.longs: Mapping[str, int] = {}
         """What its owner stores with its position."""
         self.last_active_ms = storage.clock.wall_ms()
-        self.place = CursorPlace(storage, ledger, name)
+        self.place = CursorRecord(storage, ledger, name)
         self._storage = storage
         self._ledger = ledger
         self._dirty = False
@@ -90,7 +90,7 @@ class Cursor:
         self._retrying = False
         """A task waits to save what could not be saved."""
         self._closed = False
-        self._trouble = Trouble()
+        self._trouble = WriteFailureLog()
         self._writer: LedgerWriter | None = None
         self._waiters: list[Done] = []
         self._saving_for: list[Done] = []

@@ -24,14 +24,14 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.reports import log_name
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.write_failure_log import log_name
 from magnetar.core.ports.ledger_store import LedgerWriter
 
 log = logging.getLogger(__name__)
 
 
-class CursorPlace:
+class CursorRecord:
     """See the module's docstring."""
 
     __slots__ = ("_cursor", "_ledger", "_storage", "_znode", "ledger_id", "switched_ms")

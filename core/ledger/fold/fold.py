@@ -62,7 +62,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.errors import BrokerError, Corrupted
 from magnetar.core.ledger.log.chain import START, Position
-from magnetar.core.ledger.reports import log_name
+from magnetar.core.ledger.write_failure_log import log_name
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NEVER: Final = 1 << 62
+UNLIMITED: Final = 1 << 62
 """More entries than any log has."""
 READ_ENTRIES: Final = 1_000
 READ_BYTES: Final = 4 * 1024 * 1024
@@ -137,14 +137,14 @@ class SnapshotPolicy(Struct, frozen=True):
 
     name: str
     """Of the view, for log lines."""
-    entries: int = NEVER
+    entries: int = UNLIMITED
     """A snapshot is due when so many were stored after the last one."""
-    bytes: int = NEVER
+    bytes: int = UNLIMITED
     """Or so much payload."""
     pause_ms: int = 0
     """Between two snapshots, however much is stored."""
-    replay_entries: int = NEVER
-    replay_bytes: int = NEVER
+    replay_entries: int = UNLIMITED
+    replay_bytes: int = UNLIMITED
     """Of the end of the log, whichever is less; what is before it is forgotten."""
     holds: bool = True
     """Entries stay in the log until a snapshot covers them."""
@@ -182,7 +182,7 @@ class Fold(Generic[Image]):
         self._view = view
         self._snapshots = snapshots
         self._rules = rules
-        self.counts = rules.entries < NEVER or rules.bytes < NEVER
+        self.counts = rules.entries < UNLIMITED or rules.bytes < UNLIMITED
         """Snapshots are due by what is stored, not only when the log is unloaded."""
         self._saving = trio.Lock()
         self._dirty = False
@@ -253,7 +253,7 @@ class Fold(Generic[Image]):
         """As far before the end as the rules have it."""
         ledger, chain, rules = self._ledger, self._ledger.chain, self._rules
         left = rules.replay_entries
-        if rules.replay_bytes < NEVER and chain.entries:
+        if rules.replay_bytes < UNLIMITED and chain.entries:
             left = min(left, rules.replay_bytes * chain.entries // max(ledger.size, 1) + 1)
         position = START
         for segment in reversed(chain.segments):

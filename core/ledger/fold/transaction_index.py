@@ -41,7 +41,7 @@ class Aborted(NamedTuple):
     last: int
 
 
-class Image(NamedTuple):
+class IndexImage(NamedTuple):
     """The index, as snapshots have it."""
 
     open: list[tuple[ProducerId, Open]]
@@ -117,10 +117,10 @@ class TransactionIndex:
         """The log begins there now."""
         del self.aborted[: bisect_left(self.aborted, index, key=_last)]
 
-    def snapshot(self) -> Image:
-        return Image(list(self.open.items()), list(self.aborted))
+    def snapshot(self) -> IndexImage:
+        return IndexImage(list(self.open.items()), list(self.aborted))
 
-    def restore(self, image: Image, _now_ms: int) -> None:
+    def restore(self, image: IndexImage, _now_ms: int) -> None:
         self.open, self.aborted = dict(image.open), list(image.aborted)
 
 

@@ -51,8 +51,8 @@ from magnetar.core.ledger.read.readers import Readers
 from magnetar.core.ledger.read.sparse import Sparse
 from magnetar.core.ledger.read.tail_cache import Slice, TopicTail
 from magnetar.core.ledger.read.time_lookup import Times
-from magnetar.core.ledger.reports import Trouble, log_name
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.ledger.write_failure_log import WriteFailureLog, log_name
 from magnetar.core.ports.ledger_store import LedgerReader, LedgerWriter
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class ManagedLedger:
         self._lost = lost
         self._tail = TopicTail(storage.cache)
         self._refusal: BrokerError | None = None  # why nothing is appended any more
-        self._trouble = Trouble()
+        self._trouble = WriteFailureLog()
         self._writer: LedgerWriter | None = None
         self._waiting: deque[Append] = deque()
         self._in_flight: deque[Append] = deque()

@@ -27,7 +27,7 @@ from magnetar.core.ledger.read.remaining_entries import (
     id_entries,
     parse_location,
 )
-from magnetar.core.ledger.reports import log_name
+from magnetar.core.ledger.write_failure_log import log_name
 from magnetar.core.ports.metadata_store import Versioned
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 A list of ledgers says the index of the first message of each, so the ledger is found at once; in
 it, headers of single entries are read until the entry is found. Who reads on from there knows the
-next place without asking; `Places` remembers the last few such.
+next place without asking; `IndexLookup` remembers the last few such.
 
 Invariant: a place is right or absent: entries never move, and trimmed ones are looked up anew.
 """
@@ -21,7 +21,7 @@ REMEMBERED_MAX: Final = 256
 """Places of one log: a reader each."""
 
 
-class Places:
+class IndexLookup:
     """See the module's docstring."""
 
     def __init__(self, ledger: ManagedLedger) -> None:

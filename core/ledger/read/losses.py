@@ -22,7 +22,7 @@ from msgspec import Struct
 from magnetar.core.entry.forms import NOTHING
 from magnetar.core.kernel.errors import BrokerError, Corrupted, LedgerNotFound
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.ledger.reports import log_name
+from magnetar.core.ledger.write_failure_log import log_name
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.chain import Position, Segment

@@ -45,7 +45,7 @@ PART_OF_PROVEN: Final = 4
 """This part of it is reserved for peers that have had something stored."""
 
 
-class Incoming:
+class InboundMemory:
     """See the module's docstring."""
 
     __slots__ = (

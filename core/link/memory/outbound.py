@@ -47,7 +47,7 @@ class BlockedPeer(Protocol):
         ...
 
 
-class Outgoing:
+class OutboundMemory:
     """See the module's docstring."""
 
     __slots__ = (

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.link.memory.inbound import Incoming
-from magnetar.core.link.memory.outbound import Outgoing
+from magnetar.core.link.memory.inbound import InboundMemory
+from magnetar.core.link.memory.outbound import OutboundMemory
 from magnetar.core.link.sockets import unsent
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Watched:
 class Stalls:
     """See the module's docstring."""
 
-    def __init__(self, incoming: Incoming, outgoing: Outgoing, seconds: float) -> None:
+    def __init__(self, incoming: InboundMemory, outgoing: OutboundMemory, seconds: float) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._seconds = seconds

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from magnetar.core.kernel.complaints import Complaints
-from magnetar.core.link.acceptor import Accepting
+from magnetar.core.link.acceptor import Acceptor
 from magnetar.core.link.front import Door, Listener
 from magnetar.core.link.limits import LinkLimits
 from magnetar.core.link.poller import READ, new_poller
@@ -35,7 +35,7 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     poller = new_poller()
-    accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
+    accepting = Acceptor(poller, LinkLimits(), Complaints(FixedClock()))
     door = socket.create_server(("127.0.0.1", 0))
     fd = door.fileno()
     accepting.listen(Listener(Door("lines", door), never))
@@ -59,7 +59,7 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
 
 def test_a_listener_may_stop_while_it_rests() -> None:
     poller = new_poller()
-    accepting = Accepting(poller, LinkLimits(), Complaints(FixedClock()))
+    accepting = Acceptor(poller, LinkLimits(), Complaints(FixedClock()))
     door = socket.create_server(("127.0.0.1", 0))
     accepting.listen(Listener(Door("lines", door), never))
     with closing(poller), closing(socket.socket()) as client:

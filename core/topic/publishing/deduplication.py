@@ -23,7 +23,7 @@ from magnetar.core.ledger.storage import Storage
 from magnetar.core.topic.publishing.sequences import ProducerSequences
 
 CURSOR: Final = "pulsar.dedup"
-RULES: Final = SnapshotPolicy("sequence ids", entries=1_000, pause_ms=1_000)
+SNAPSHOT_POLICY: Final = SnapshotPolicy("sequence ids", entries=1_000, pause_ms=1_000)
 
 
 class Deduplication:
@@ -70,7 +70,7 @@ class Deduplication:
 
     def _new_fold(self, sequences: ProducerSequences) -> Fold[dict[str, int]]:
         snapshots = CursorSnapshots(self._storage, self._ledger, CURSOR)
-        return Fold(self._storage, self._ledger, sequences, snapshots, RULES)
+        return Fold(self._storage, self._ledger, sequences, snapshots, SNAPSHOT_POLICY)
 
     # -- publishing ---------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ class Decision(Struct, frozen=True):
     """Have waited in vain."""
 
 
-NOTHING = Decision()
+NO_CHANGE = Decision()
 
 
 class Producers:
@@ -150,10 +150,10 @@ class Producers:
         """A producer leaves; the first who waits may get the topic."""
         if leaver in self.waiting:
             self.waiting.remove(leaver)
-            return NOTHING
+            return NO_CHANGE
         self._forget(leaver)
         if self._by_name:
-            return NOTHING
+            return NO_CHANGE
         refused: list[tuple[Producer, BrokerError]] = []
         while self.waiting:
             first = self.waiting.pop(0)
@@ -162,7 +162,7 @@ class Producers:
                 taken = self._take(first, ())
                 return Decision(taken.granted, taken.epoch, refused=tuple(refused))
             refused.append((first, _fenced(first, self.epoch)))
-        return Decision(refused=tuple(refused)) if refused else NOTHING
+        return Decision(refused=tuple(refused)) if refused else NO_CHANGE
 
     def _forget(self, producer: Producer) -> None:
         if producer in self.waiting:

@@ -51,4 +51,4 @@ class LastTimes(NamedTuple):
         return LastTimes(flow_ms, consumed_ms, acked_ms)
 
 
-NEVER: Final = LastTimes(0, 0, 0)
+NO_TIMES: Final = LastTimes(0, 0, 0)

@@ -32,7 +32,7 @@ from magnetar.core.topic.subscription.outstanding import SharedLimits
 from magnetar.core.topic.subscription.shared import SharedDispatcher
 from magnetar.core.topic.subscription.single_active import SingleDispatcher
 from magnetar.core.topic.subscription.source import EntrySource
-from magnetar.core.topic.subscription.statistics import NEVER, LastTimes, SubscriptionStatistics
+from magnetar.core.topic.subscription.statistics import NO_TIMES, LastTimes, SubscriptionStatistics
 
 
 class SubscriptionType(enum.Enum):
@@ -103,7 +103,7 @@ class PersistentSubscription:
         self.last_expired_ms = 0
         self.last_mark_delete_ms = 0
         """When the mark-delete position last moved on."""
-        self._last_times = NEVER
+        self._last_times = NO_TIMES
         """Of consumers that have left."""
         self._env = env
         self._ledger = ledger

@@ -11,7 +11,7 @@ from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
-from magnetar.core.ledger.fold.transaction_index import Aborted, Image, Open, TransactionIndex
+from magnetar.core.ledger.fold.transaction_index import Aborted, IndexImage, Open, TransactionIndex
 from magnetar.core.testing.bench import Bench, bench, settled
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.transaction_buffer import decode, encode
@@ -136,7 +136,7 @@ def test_snapshots_of_older_versions_are_read() -> None:
         "789c6b5e51905f9c5992999f3789997d497e416adec4499c93352631b39e676060ec3eff3483617962527e51"
         "496acac4c91c5c2200d9d4125d"
     )
-    image = Image([(9, Open(40, (3, 5), 1_700_000_000_000))], [Aborted(8, 10, 20)])
+    image = IndexImage([(9, Open(40, (3, 5), 1_700_000_000_000))], [Aborted(8, 10, 20)])
     assert decode(zlib.decompress(old)) == Snapshot((3, 7), image, 0)
     new = Snapshot((3, 7), image, 5)
     assert decode(encode(new)) == new

@@ -16,7 +16,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.transactions.coordinator import Coordinator
+from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
 
 PATH = "/transactions"
@@ -48,19 +48,19 @@ async def topics_of(broker: Broker) -> list[PersistentTopic]:
     return found
 
 
-async def begun(coordinator: Coordinator, name: str = "n") -> None:
+async def begun(coordinator: TransactionCoordinator, name: str = "n") -> None:
     async with coordinator.alone_with(name, settled=True) as place:
         if place.transaction is None:
             await coordinator.store(place, Transaction(name, 7, 0, 1000))
         await coordinator.extend(place, logs=LOGS, parties=["g"], promises=[Promise("g", b"1")])
 
 
-async def decide(coordinator: Coordinator, *, commit: bool, name: str = "n") -> None:
+async def decide(coordinator: TransactionCoordinator, *, commit: bool, name: str = "n") -> None:
     async with coordinator.alone_with(name, settled=True) as place:
         await coordinator.decide(place, commit=commit)
 
 
-def state_of(coordinator: Coordinator, name: str = "n") -> TransactionState | None:
+def state_of(coordinator: TransactionCoordinator, name: str = "n") -> TransactionState | None:
     found = coordinator.find(name)
     return found.state if found is not None else None
 
@@ -69,7 +69,7 @@ def state_of(coordinator: Coordinator, name: str = "n") -> TransactionState | No
 async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> None:
     keeper = Keeper()
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, form, keeper)
+        coordinator = TransactionCoordinator(broker, PATH, form, keeper)
         topics = await topics_of(broker)
         await begun(coordinator)
         assert state_of(coordinator) is TransactionState.ONGOING
@@ -87,7 +87,7 @@ async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> N
 
 async def test_only_who_is_in_it_may_write() -> None:
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
         assert coordinator.admits(7, 0, LOGS[0])
@@ -102,7 +102,7 @@ async def test_only_who_is_in_it_may_write() -> None:
 async def test_what_was_decided_before_a_crash_is_carried_out_after_it(commit: bool) -> None:
     stores, keeper = Stores(sync_at_once=False), Keeper()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, form, keeper)
+        coordinator = TransactionCoordinator(broker, PATH, form, keeper)
         await topics_of(broker)
         await begun(coordinator)
         await decide(coordinator, commit=commit)
@@ -110,7 +110,7 @@ async def test_what_was_decided_before_a_crash_is_carried_out_after_it(commit: b
         assert state_of(coordinator) in (TransactionState.COMMITTING, TransactionState.ABORTING)
     stores = _after_a_crash(stores)
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, form, keeper)
+        coordinator = TransactionCoordinator(broker, PATH, form, keeper)
         await coordinator.open()
         await settled()
         assert state_of(coordinator) is (
@@ -131,11 +131,11 @@ def _after_a_crash(stores: Stores) -> Stores:
 async def test_a_transaction_that_goes_on_is_there_after_a_crash() -> None:
     stores = Stores()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await coordinator.open()
         assert state_of(coordinator) is TransactionState.ONGOING
         assert coordinator.admits(7, 0, LOGS[2])
@@ -145,7 +145,7 @@ async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> N
     keeper = Keeper()
     keeper.failures = 3
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, form, keeper)
+        coordinator = TransactionCoordinator(broker, PATH, form, keeper)
         await topics_of(broker)
         await begun(coordinator)
         await decide(coordinator, commit=True)
@@ -157,7 +157,7 @@ async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> N
 
 async def test_a_topic_that_is_gone_holds_nobody_up() -> None:
     async with running() as broker:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
         await broker.delete(NAMES[1], force=True)
@@ -171,7 +171,7 @@ async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
 ) -> None:
     stores = Stores()
     async with running(stores) as broker, trio.open_nursery() as nursery:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
         nursery.start_soon(coordinator.run, 3_600_000)
@@ -189,7 +189,7 @@ async def test_what_takes_too_long_is_aborted_and_its_writer_fenced(
 async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -> None:
     stores = Stores()
     async with running(stores) as broker, trio.open_nursery() as nursery:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator, "old")
         await decide(coordinator, commit=True, name="old")
@@ -207,7 +207,7 @@ async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -
 async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPatch) -> None:
     stores = Stores()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await topics_of(broker)
         await begun(coordinator)
 
@@ -230,7 +230,7 @@ async def test_a_decision_of_which_nobody_heard_is_not_changed(
     """The store wrote it, and the connection broke before it could say so."""
     stores, keeper = Stores(), Keeper()
     async with running(stores) as broker:
-        coordinator = Coordinator(broker, PATH, form, keeper)
+        coordinator = TransactionCoordinator(broker, PATH, form, keeper)
         await topics_of(broker)
         await begun(coordinator)
         put = stores.metadata.put
@@ -257,9 +257,9 @@ async def test_a_record_that_cannot_be_read_fails_its_transaction_alone(data: by
     stores = Stores()
     async with running(stores) as broker:
         await topics_of(broker)
-        await begun(Coordinator(broker, PATH, form, Keeper()))
+        await begun(TransactionCoordinator(broker, PATH, form, Keeper()))
         await overwrite(stores.metadata, f"{PATH}/damaged", data)
-        coordinator = Coordinator(broker, PATH, form, Keeper())
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper())
         await coordinator.open()
         assert state_of(coordinator) is TransactionState.ONGOING
         with pytest.raises(Corrupted, match="damaged cannot be read"):

@@ -17,10 +17,10 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.wire.http.admin.topic_lookup import each_stored, having
 from magnetar.wire.http.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.routes import Handler, Table, not_here
+from magnetar.wire.http.routes import AdminHandler, Table, not_here
 
 
-def refuses(reason: str) -> Handler:
+def refuses(reason: str) -> AdminHandler:
     """405, whatever the request."""
 
     async def refuse(_ask: AdminRequest) -> None:

@@ -43,15 +43,15 @@ from magnetar.wire.kafka.groups.classic.group_record import (
     StoredGroup,
     unheard,
 )
+from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, resumed
-from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, size_of_kept
 from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
+from magnetar.wire.kafka.groups.group_configs import GroupConfigs
+from magnetar.wire.kafka.groups.group_records import CLASSIC, CONSUMER, GroupRecord, GroupRecords
 from magnetar.wire.kafka.groups.memory_budget import GROUP_BYTES, GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import CLASSIC, CONSUMER, GroupRecord, Records
-from magnetar.wire.kafka.groups.stored_configs import Configured
 
 log = logging.getLogger(__name__)
 
@@ -72,9 +72,9 @@ class GroupCoordinator:
         self,
         clock: Clock,
         options: GroupOptions,
-        records: Records,
+        records: GroupRecords,
         keeper: MemberStore,
-        configured: Configured,
+        configured: GroupConfigs,
         emptied: Callable[[str], Awaitable[None]],
     ) -> None:
         self._clock = clock

@@ -17,11 +17,11 @@ import trio
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.wire.kafka.errors import NONE
 from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
-from magnetar.wire.kafka.groups.records import GroupRecord
+from magnetar.wire.kafka.groups.group_records import GroupRecord
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.front import KafkaFront
-    from magnetar.wire.kafka.groups.subscriptions import Partition
+    from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Expiry:
             if expires_ms(commit, GroupRecord(), retention_ms) <= now_ms:
                 await self._forgotten(group, where)
 
-    async def _forgotten(self, group: str, where: Partition) -> bool:
+    async def _forgotten(self, group: str, where: TopicPartition) -> bool:
         code = await self._front.offsets.forget(group, where)
         if code == NONE:
             log.info("group %s: the offset of %s-%d has expired", group, *where)

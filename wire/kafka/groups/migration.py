@@ -16,7 +16,7 @@ from magnetar.wire.kafka.groups.classic.group_record import (
     StoredMember,
 )
 from magnetar.wire.kafka.groups.classic.member import ClassicMember
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.classic import (
     assignment_of,
     known,
@@ -33,7 +33,7 @@ def moved_over(group: Group, topics: Topics) -> StoredConsumerGroup | None:
     Of a partition that two were given only one has it.
     """
     epoch = max(group.generation, 1)
-    taken: set[Partition] = set()
+    taken: set[TopicIdPartition] = set()
     readers = []
     for member in group.members:
         reader = _reader(member, epoch, topics, taken)
@@ -48,7 +48,7 @@ def moved_over(group: Group, topics: Topics) -> StoredConsumerGroup | None:
 
 
 def _reader(
-    member: ClassicMember, epoch: int, topics: Topics, taken: set[Partition]
+    member: ClassicMember, epoch: int, topics: Topics, taken: set[TopicIdPartition]
 ) -> StoredConsumer | None:
     request = member.request
     said = subscription_of(request)

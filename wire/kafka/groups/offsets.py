@@ -50,8 +50,8 @@ from magnetar.wire.kafka.errors import (
     code_of,
 )
 from magnetar.wire.kafka.groups.commit import CommittedPosition, committed, is_committed, stored
-from magnetar.wire.kafka.groups.records import GroupRecord, Records
-from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.group_records import GroupRecord, GroupRecords
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.partition.logs import Logs, PartitionLog
 
 OWN: Final = "kafka.group"
@@ -60,7 +60,7 @@ AT_ONCE: Final = 100
 """Partitions that are loaded at the same time."""
 
 
-class Place(Struct, frozen=True):
+class CommitTarget(Struct, frozen=True):
     """Where one commit goes."""
 
     log: PartitionLog
@@ -72,7 +72,7 @@ class Place(Struct, frozen=True):
 class Offsets:
     """See the module's docstring."""
 
-    def __init__(self, broker: Broker, logs: Logs, records: Records) -> None:
+    def __init__(self, broker: Broker, logs: Logs, records: GroupRecords) -> None:
         self._broker = broker
         self._logs = logs
         self._records = records
@@ -83,10 +83,10 @@ class Offsets:
     async def commit(
         self,
         group: str,
-        commits: Mapping[Partition, CommittedPosition],
+        commits: Mapping[TopicPartition, CommittedPosition],
         turn: AbstractAsyncContextManager[None],
         first: GroupRecord,
-    ) -> dict[Partition, int]:
+    ) -> dict[TopicPartition, int]:
         """Keep all of them; returns an error code for each. `first` is the record of a group that
         has none yet.
         """
@@ -105,10 +105,10 @@ class Offsets:
     async def _commit(
         self,
         group: str,
-        commits: Mapping[Partition, CommittedPosition],
+        commits: Mapping[TopicPartition, CommittedPosition],
         turn: AbstractAsyncContextManager[None],
         first: GroupRecord,
-    ) -> dict[Partition, int]:
+    ) -> dict[TopicPartition, int]:
         async with turn:
             try:
                 check_subscription(group)
@@ -122,9 +122,9 @@ class Offsets:
 
     def _moved(
         self,
-        commits: Mapping[Partition, CommittedPosition],
-        places: Mapping[Partition, Place | int],
-    ) -> tuple[dict[Partition, int], dict[Partition, Cursor]]:
+        commits: Mapping[TopicPartition, CommittedPosition],
+        places: Mapping[TopicPartition, CommitTarget | int],
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Cursor]]:
         """Move all cursors that may be moved; why others may not. Nothing of it is stored yet."""
         codes, cursors = {}, {}
         now_ms = self._broker.clock.wall_ms()
@@ -143,11 +143,11 @@ class Offsets:
         return codes, cursors
 
     async def _places(
-        self, group: str, commits: Mapping[Partition, CommittedPosition]
-    ) -> dict[Partition, Place | int]:
+        self, group: str, commits: Mapping[TopicPartition, CommittedPosition]
+    ) -> dict[TopicPartition, CommitTarget | int]:
         """A place for each, or why there is none; what is not loaded is loaded together."""
-        found: dict[Partition, Place | int] = {}
-        waiting: list[Partition] = []
+        found: dict[TopicPartition, CommitTarget | int] = {}
+        waiting: list[TopicPartition] = []
         for where in commits:
             log = self._logs.at_once(*where)
             if log is not None and group in log.topic.subscriptions:
@@ -165,18 +165,18 @@ class Offsets:
                 nursery.start_soon(work)
         return found
 
-    async def _place(self, group: str, where: Partition, offset: int) -> Place | int:
+    async def _place(self, group: str, where: TopicPartition, offset: int) -> CommitTarget | int:
         try:
             log = await self._logs.get(*where)
             mark = await _mark_before(log, offset)
             subscription = await log.topic.subscription(group, start=mark, properties={OWN: "true"})
         except (BrokerError, KafkaRefusal) as error:
             return commit_code(error)
-        return Place(log, subscription, mark)
+        return CommitTarget(log, subscription, mark)
 
     # -- asking -------------------------------------------------------------------------------
 
-    async def fetch(self, group: str, where: Partition) -> CommittedPosition | None:
+    async def fetch(self, group: str, where: TopicPartition) -> CommittedPosition | None:
         """What was committed, or where a subscription of that name stands; None for nothing."""
         try:
             log = await self._logs.get(*where)
@@ -192,7 +192,7 @@ class Offsets:
 
     # -- forgetting ---------------------------------------------------------------------------
 
-    async def forget(self, group: str, where: Partition) -> int:
+    async def forget(self, group: str, where: TopicPartition) -> int:
         """Delete what was committed, and with it the subscription if it is the group's own."""
         try:
             log = await self._logs.get(*where)
@@ -240,12 +240,12 @@ def committed_offset(ledger: ManagedLedger, cursor: Cursor) -> int | None:
     return max(ledger.first_index, segment.first_index if segment is not None else 0)
 
 
-async def _saved(cursors: Mapping[Partition, Cursor]) -> dict[Partition, int]:
+async def _saved(cursors: Mapping[TopicPartition, Cursor]) -> dict[TopicPartition, int]:
     """Wait until all are stored, which happens together; returns an error code for each."""
-    codes: dict[Partition, int] = {}
+    codes: dict[TopicPartition, int] = {}
     response = trio.Event()
 
-    def done(where: Partition, error: BrokerError | None) -> None:
+    def done(where: TopicPartition, error: BrokerError | None) -> None:
         codes[where] = NONE if error is None else commit_code(error)
         if len(codes) == len(cursors):
             response.set()

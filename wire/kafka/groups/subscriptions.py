@@ -30,7 +30,7 @@ DEPTH: Final = 4
 LOGS_PER_REST: Final = 50
 """Looked at before the loop gets its turn."""
 
-Partition = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A topic as Kafka's clients call it, and a number."""
 
 
@@ -56,18 +56,18 @@ class Subscriptions:
         await self._refresh()
         return sorted(map(TopicName.of_managed_ledger, self._logs.get(name, ())), key=str)
 
-    async def partitions(self, name: str) -> list[Partition]:
+    async def partitions(self, name: str) -> list[TopicPartition]:
         """Those that have a subscription of that name, as Kafka's clients call them."""
         return [await self.partition_of(topic) for topic in await self.topics(name)]
 
-    async def partition_of(self, name: TopicName) -> Partition:
+    async def partition_of(self, name: TopicName) -> TopicPartition:
         """What clients call a topic; one that is only named like a partition is none."""
         index = name.partition_index
         if name.partitioned and index < await self._broker.catalog.partitions(name.base):
             return called(name.base), index
         return called(name), 0
 
-    async def attached(self, name: str) -> list[tuple[Partition, Consumer]]:
+    async def attached(self, name: str) -> list[tuple[TopicPartition, Consumer]]:
         """Consumers of Pulsar's that are attached to subscriptions of that name, and where."""
         found = []
         for topic in await self.topics(name):

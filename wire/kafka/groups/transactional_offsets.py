@@ -13,7 +13,7 @@ import msgspec
 
 from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.groups.commit import CommittedPosition
-from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 
 TransactionalOffsets = list[tuple[str, int, CommittedPosition]]
 """Topic, partition, and what to commit."""
@@ -22,7 +22,7 @@ encode: Final = msgspec.json.encode
 decode: Final = msgspec.json.Decoder(TransactionalOffsets).decode
 
 
-def unstable(transactions: Iterable[Transaction], group: str) -> set[Partition]:
+def unstable(transactions: Iterable[Transaction], group: str) -> set[TopicPartition]:
     """Partitions of a group whose offset depends on a transaction that is not over (KIP-447).
 
     One that is to be aborted changes no offset. One that is to be committed has changed it when

@@ -19,12 +19,12 @@ from magnetar.core.kernel.errors import NotReady, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import MIXED
-from magnetar.core.ledger.read.index_lookup import Places
+from magnetar.core.ledger.read.index_lookup import IndexLookup
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka.configs import ProduceRules, rules
 from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, KafkaRefusal
 from magnetar.wire.kafka.names import called, topic_of
-from magnetar.wire.kafka.partition.producer_snapshots import Image, fold_of
+from magnetar.wire.kafka.partition.producer_snapshots import ProducerImages, fold_of
 from magnetar.wire.kafka.partition.producer_states import Census, ProducerStates
 
 EPOCH: Final = 0
@@ -72,9 +72,9 @@ class PartitionLog:
         self._rules = rules(topic.policies, defaults, bytes_max)
         self.writable = False
         """The log is marked as mixed, durably, and its producers are loaded."""
-        self.places = Places(topic.ledger)
+        self.places = IndexLookup(topic.ledger)
         self.producers = ProducerStates(census)
-        self._fold: Fold[Image] | None = None
+        self._fold: Fold[ProducerImages] | None = None
         self._turn = trio.Lock()
 
     @property
@@ -112,7 +112,7 @@ class PartitionLog:
                 await self.topic.ledger.set_property(MIXED, "")
             self.writable = True
 
-    async def _loaded(self) -> Fold[Image]:
+    async def _loaded(self) -> Fold[ProducerImages]:
         """The state of the producers that have written the log, if any of Kafka's have."""
         fold = fold_of(self.topic.env.storage, self.topic.ledger, self.producers)
         try:

@@ -25,39 +25,41 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.storage import Storage
 
 SNAPSHOTS: Final = "/magnetar/kafka/producers"
-RULES: Final = SnapshotPolicy(
+SNAPSHOT_POLICY: Final = SnapshotPolicy(
     "Kafka's producers",
     replay_entries=20_000,
     replay_bytes=64 * 1024 * 1024,
     holds=False,
 )
 
-Image = list[ProducerImage]
+ProducerImages = list[ProducerImage]
 
 
 class ProducerSnapshot(Struct, frozen=True, array_like=True):
     """A stored snapshot: msgpack, fields by place."""
 
     position: Position
-    producers: Image
+    producers: ProducerImages
     created_ms: int = 0
 
 
 _decode: Final = msgspec.msgpack.Decoder(ProducerSnapshot).decode
 
 
-def encode(snapshot: Snapshot[Image]) -> bytes:
+def encode(snapshot: Snapshot[ProducerImages]) -> bytes:
     stored = ProducerSnapshot(snapshot.position, snapshot.image, snapshot.created_ms or 0)
     return msgspec.msgpack.encode(stored)
 
 
-def decode(data: bytes) -> Snapshot[Image]:
+def decode(data: bytes) -> Snapshot[ProducerImages]:
     stored = _decode(data)
     return Snapshot(stored.position, stored.producers, stored.created_ms)
 
 
-def fold_of(storage: Storage, ledger: ManagedLedger, producers: ProducerStates) -> Fold[Image]:
+def fold_of(
+    storage: Storage, ledger: ManagedLedger, producers: ProducerStates
+) -> Fold[ProducerImages]:
     """What keeps them, of one partition."""
     path = f"{SNAPSHOTS}/{ledger.name}"
     snapshots = MetadataSnapshots(storage, ledger, path, encode, decode)
-    return Fold(storage, ledger, producers, snapshots, RULES)
+    return Fold(storage, ledger, producers, snapshots, SNAPSHOT_POLICY)

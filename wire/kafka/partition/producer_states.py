@@ -39,7 +39,7 @@ SEQUENCES: Final = 1 << 31
 """After the highest number comes 0."""
 UNKNOWN: Final = -1
 
-Answer = Callable[[int, int], None]
+AppendDone = Callable[[int, int], None]
 """Takes an error code, and the offset if there is one."""
 
 
@@ -52,7 +52,7 @@ class BatchMetadata:
         self.first = first
         self.last = last
         self.offset = offset
-        self.waiting: list[Answer] = []
+        self.waiting: list[AppendDone] = []
         """Of those who sent it again before that."""
 
 

@@ -41,7 +41,7 @@ LOAD_ENTRIES_MAX: Final = 1_000
 RETRY_SECONDS: Final = 1.0
 ENTRIES_PER_TURN: Final = 64
 """Offered or looked through in one call; others have their turn in between."""
-NOTHING: Final = Messages(b"", 0, ())
+NO_MESSAGES: Final = Messages(b"", 0, ())
 
 
 class MessagePlace(NamedTuple):
@@ -170,7 +170,7 @@ class Feed:
                 mark = form_of(sent).transaction_mark(sent)
                 index = part.header(place).first_index
                 if mark is not None and transactions.hides(mark.writer, index):
-                    return NOTHING
+                    return NO_MESSAGES
             return messages_of(sent, self._topic_of)
         except Corrupted as error:
             entry_id = part.first_entry + place
@@ -178,7 +178,7 @@ class Feed:
                 "%s: no client can be given entry %d:%d: %s",
                 self.topic.name, part.ledger_id, entry_id, error,
             )  # fmt: skip
-            return NOTHING
+            return NO_MESSAGES
 
     def _offer(self, position: Position, messages: Messages) -> None:
         touched: dict[FeedReader, None] = {}

@@ -20,7 +20,7 @@ def check_attached(attached: Sized, coming: Sized) -> None:
         raise NotAllowed(f"a connection may have at most {ATTACHED_MAX} producers or consumers")
 
 
-class Nobody:
+class DetachedSink:
     """Stands for a connection's producers and consumers when it is gone: nothing reaches them.
 
     A producer and its protocol's side know each other. With this in the place of the latter they go
@@ -47,4 +47,4 @@ class Nobody:
     def end_of_topic(self) -> None: ...
 
 
-NOBODY: Final = Nobody()
+DETACHED: Final = DetachedSink()

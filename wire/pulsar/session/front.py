@@ -40,7 +40,7 @@ class PulsarFront:
     def __init__(self, broker: Broker, options: PulsarOptions, doors: Sequence[Door] = ()) -> None:
         self.broker = broker
         self.options = options
-        self.lookups = lookup.UnderWay(options.lookups_max)
+        self.lookups = lookup.LookupLimit(options.lookups_max)
         self.schedule = RequestSchedule(broker.spawn)
         self._doors = doors
 

@@ -36,7 +36,7 @@ def topic_name(text: str) -> TopicName:
     return TopicName.parse(text)
 
 
-class UnderWay:
+class LookupLimit:
     """How many questions are being answered, of all connections of a front."""
 
     __slots__ = ("_count", "_max", "lists")

@@ -24,7 +24,7 @@ from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, hot, replies
 from magnetar.wire.pulsar.session import liveness
 from magnetar.wire.pulsar.session.attached_producer import AttachedProducer
-from magnetar.wire.pulsar.session.attachment_limit import NOBODY, check_attached
+from magnetar.wire.pulsar.session.attachment_limit import DETACHED, check_attached
 from magnetar.wire.pulsar.session.lookup import topic_name
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def detach_all(session: PulsarSession) -> None:
     producers, session.producers = session.producers, {}
     for attached in producers.values():
         attached.topic.detach_producer(attached.producer)
-        attached.producer.sink = NOBODY
+        attached.producer.sink = DETACHED
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

@@ -52,13 +52,13 @@ EVENT_BYTES: Final = 512
 """An event without its texts."""
 NUMBER_BYTES: Final = 32
 
-Answer = Callable[["PulsarSession", Any], Awaitable[None]]
+RequestHandler = Callable[["PulsarSession", Any], Awaitable[None]]
 
 
 class WaitingRequest(NamedTuple):
     """One that waits."""
 
-    answer: Answer
+    answer: RequestHandler
     event: events.Event
     size: int
     """What it counts in the server's memory."""
@@ -166,7 +166,7 @@ class RequestQueue:
     def __len__(self) -> int:
         return len(self._later) + self.under_way
 
-    def add(self, answer: Answer, event: events.Event) -> None:
+    def add(self, answer: RequestHandler, event: events.Event) -> None:
         """Have it answered, now or later."""
         connection, size = self._session.connection, size_of(event)
         if not connection.has_room_to_wait(size):

@@ -27,7 +27,7 @@ from magnetar.wire.pulsar.session.absent_consumers import AbsentConsumers
 from magnetar.wire.pulsar.session.attached_producer import AttachedProducer as AttachedProducer
 from magnetar.wire.pulsar.session.produce import HANDLERS as PRODUCE
 from magnetar.wire.pulsar.session.produce import detach_all as detach_producers
-from magnetar.wire.pulsar.session.requests import Answer, RequestQueue
+from magnetar.wire.pulsar.session.requests import RequestHandler, RequestQueue
 from magnetar.wire.pulsar.wire import PulsarWire
 
 if TYPE_CHECKING:
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[["PulsarSession", Any], None] | Callable[["PulsarSession", Any], Awaitable[None]]
+CommandHandler = (
+    Callable[["PulsarSession", Any], None] | Callable[["PulsarSession", Any], Awaitable[None]]
+)
 
-HANDLERS: Final[Mapping[type, Handler]] = {
+HANDLERS: Final[Mapping[type, CommandHandler]] = {
     **connect.HANDLERS,
     **lookup.HANDLERS,
     **PRODUCE,
@@ -46,7 +48,7 @@ HANDLERS: Final[Mapping[type, Handler]] = {
     **seek.HANDLERS,
     **query.HANDLERS,
 }
-AT_ONCE: Final[Mapping[type, Handler]] = {
+AT_ONCE: Final[Mapping[type, CommandHandler]] = {
     event: handler
     for event, handler in HANDLERS.items()
     if not inspect.iscoroutinefunction(handler)
@@ -136,11 +138,11 @@ class PulsarSession:
         except BrokerError as error:
             self.refuse(event, error)
 
-    def wait_for(self, handler: Answer, event: events.Event) -> None:
+    def wait_for(self, handler: RequestHandler, event: events.Event) -> None:
         """Start what must wait as a task of its own, when its turn comes."""
         self.requests.add(handler, event)
 
-    async def answer(self, handler: Answer, event: events.Event) -> None:
+    async def answer(self, handler: RequestHandler, event: events.Event) -> None:
         """Act on one event that needs time."""
         try:
             await handler(self, event)

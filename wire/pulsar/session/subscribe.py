@@ -25,7 +25,7 @@ from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 from magnetar.wire.pulsar import events, replies
 from magnetar.wire.pulsar.session import liveness
-from magnetar.wire.pulsar.session.attachment_limit import NOBODY, check_attached
+from magnetar.wire.pulsar.session.attachment_limit import DETACHED, check_attached
 from magnetar.wire.pulsar.session.consume import AttachedConsumer
 from magnetar.wire.pulsar.session.lookup import topic_name
 
@@ -218,7 +218,7 @@ def detach_all(session: PulsarSession) -> None:
     consumers, session.consumers = session.consumers, {}
     for attached in consumers.values():
         attached.topic.detach(attached.consumer)
-        attached.consumer.sink = NOBODY
+        attached.consumer.sink = DETACHED
 
 
 HANDLERS: Final[Mapping[type, Any]] = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.compaction.tests.histories import batch
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.kafka.compaction import HORIZON, UnpackedBatch
 from magnetar.core.entry.kafka.record_batch import CODEC, LOG_APPEND_TIME, header_of
@@ -40,7 +40,7 @@ def test_what_stays_is_as_it_was(
         Item(place, key, -1 if value is None else len(value))
         for place, (key, value) in enumerate(records)
     ]
-    made = taken.without(Fate(lost, horizon_ms))
+    made = taken.without(Removal(lost, horizon_ms))
     assert made[:4] == b"head"
     old, new = header_of(before), checked(made[4:])
     kept = [one for one in record_batch.records_of(before) if one.place not in lost]
@@ -57,15 +57,15 @@ def test_what_stays_is_as_it_was(
 
 
 def test_a_time_that_is_noted_stays() -> None:
-    once = UnpackedBatch(batch([(b"a", None), (b"b", b"x")]), 0).without(Fate((1,), 9_000))
-    twice = UnpackedBatch(once, 0).without(Fate(()))
+    once = UnpackedBatch(batch([(b"a", None), (b"b", b"x")]), 0).without(Removal((1,), 9_000))
+    twice = UnpackedBatch(once, 0).without(Removal(()))
     assert UnpackedBatch(twice, 0).horizon_ms == 9_000
     assert record_batch.records_of(twice) == [Record(0, 1000, b"a", None, [(b"h", b"x")])]
 
 
 def test_times_of_the_server_stay() -> None:
     stamped = record_batch.stamped(batch([(b"a", b"1"), (b"b", b"2")]), 77_000)
-    made = UnpackedBatch(stamped, 0).without(Fate((1,), 9_000))
+    made = UnpackedBatch(stamped, 0).without(Removal((1,), 9_000))
     assert checked(made).last_timestamp == 77_000
     assert (
         checked(made).attributes & (LOG_APPEND_TIME | HORIZON | CODEC) == LOG_APPEND_TIME | HORIZON
@@ -74,7 +74,7 @@ def test_times_of_the_server_stay() -> None:
 
 
 def test_an_empty_batch_is_taken_apart() -> None:
-    empty = UnpackedBatch(batch([(b"a", b"1")], 3), 0).without(Fate((0,)))
+    empty = UnpackedBatch(batch([(b"a", b"1")], 3), 0).without(Removal((0,)))
     assert UnpackedBatch(empty, 0).items == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.mqtt import form
 from magnetar.core.entry.mqtt.run import head, packet
 
@@ -18,18 +18,18 @@ def test_items() -> None:
 
 
 def test_what_stays_has_its_place_its_bytes_and_its_publisher() -> None:
-    left = form.unpacked(SENT).without(Fate({0}))
+    left = form.unpacked(SENT).without(Removal({0}))
     run = form.run_of(left)
     assert run.client_id == b"me"
     assert [(one.place, run.data[one.begin : one.end]) for one in run] == [
         (1, PACKETS[1]),
         (2, PACKETS[2]),
     ]
-    again = form.unpacked(left).without(Fate({1}))
+    again = form.unpacked(left).without(Removal({1}))
     assert [one.place for one in form.run_of(again)] == [2]
 
 
 def test_nothing_may_be_left() -> None:
-    left = form.unpacked(SENT).without(Fate({0, 1, 2}))
+    left = form.unpacked(SENT).without(Removal({0, 1, 2}))
     assert not form.records(left)
     assert form.publish_time(left) == 5

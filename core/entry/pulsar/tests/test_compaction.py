@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.entry.compaction import Fate, Item
+from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.pulsar import messages
 from magnetar.core.entry.pulsar.compaction import UnpackedMessages
 from magnetar.core.entry.record import Record
@@ -48,9 +48,9 @@ def test_what_is_in_it(records: list[tuple[bytes | None, bytes | None]], checked
 def test_a_message_goes_as_a_whole() -> None:
     taken = UnpackedMessages(entry(b"value", key=b"k"))
     assert taken.items == [Item(0, b"k", 5)]
-    taken.without(Fate((0,)))
+    taken.without(Removal((0,)))
     with pytest.raises(AssertionError, match="as a whole"):
-        taken.without(Fate(()))
+        taken.without(Removal(()))
 
 
 NUMBER, BYTES = 0, 2

@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.core.kernel.errors import Fenced, NotFound, StorageFailed
 from magnetar.core.ledger import formats
-from magnetar.core.ledger.cursor.cursor_store import CursorPlace
+from magnetar.core.ledger.cursor.cursor_store import CursorRecord
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.testing.bench import Bench, bench, settled
 
@@ -23,14 +23,14 @@ def value(ledger_id: int = -1, entry_id: int = 0) -> bytes:
     return formats.encode_cursor(info)
 
 
-async def created(desk: Bench) -> tuple[ManagedLedger, CursorPlace]:
+async def created(desk: Bench) -> tuple[ManagedLedger, CursorRecord]:
     ledger = await desk.ledger()
-    place = CursorPlace(desk.storage, ledger, "s/1")
+    place = CursorRecord(desk.storage, ledger, "s/1")
     await place.create(value())
     return ledger, place
 
 
-async def named(place: CursorPlace) -> int:
+async def named(place: CursorRecord) -> int:
     """A fresh ledger, and the znode that names it."""
     writer = await place.begin_ledger()
     await place.name(writer.ledger_id, value(writer.ledger_id))
@@ -45,7 +45,7 @@ async def test_a_znode_names_one_ledger_and_the_one_before_is_gone(desk: Bench) 
     assert list(desk.ledgers.ledgers) == [second]
     assert second != first
     assert (place.ledger_id, place.switched_ms) == (second, desk.clock.wall_ms())
-    again = CursorPlace(desk.storage, ledger, "s/1")
+    again = CursorRecord(desk.storage, ledger, "s/1")
     assert (await again.find()).cursors_ledger_id == again.ledger_id == second
     await again.name(-1, value())
     assert desk.ledgers.ledgers == {}
@@ -69,7 +69,7 @@ async def test_what_cannot_be_named_is_not_left_over(desk: Bench) -> None:
 
 async def test_another_owners_is_not_written_over(desk: Bench) -> None:
     ledger, place = await created(desk)
-    other = CursorPlace(desk.storage, ledger, "s/1")
+    other = CursorRecord(desk.storage, ledger, "s/1")
     await other.find()
     theirs = await named(other)
     with pytest.raises(Fenced) as refused:
@@ -86,7 +86,7 @@ async def test_a_deletion_may_be_repeated(desk: Bench) -> None:
     await place.delete()
     assert desk.ledgers.ledgers == {}
     with pytest.raises(NotFound, match="no cursor s/1 of persistent://public/default/t"):
-        await CursorPlace(desk.storage, ledger, "s/1").find()
+        await CursorRecord(desk.storage, ledger, "s/1").find()
 
 
 async def test_the_last_snapshot_counts_if_there_is_one(desk: Bench) -> None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
-from magnetar.core.ledger.fold.fold import NEVER, Fold, FoldState
+from magnetar.core.ledger.fold.fold import UNLIMITED, Fold, FoldState
 from magnetar.core.ledger.log.managed_ledger import LogState
 from magnetar.core.ledger.tests.folds import (
     CASES,
@@ -375,7 +375,9 @@ async def test_whoever_is_the_loser_the_log_says_what_is(desk: Bench, case: Case
 
 def ruled(history: History, **rules: int) -> Fold[Any]:
     fold = history.subject.fold
-    fold._rules = replace(fold._rules, **{"entries": NEVER, "bytes": NEVER, "pause_ms": 0, **rules})
+    fold._rules = replace(
+        fold._rules, **{"entries": UNLIMITED, "bytes": UNLIMITED, "pause_ms": 0, **rules}
+    )
     fold.counts = True
     return fold
 

@@ -4,7 +4,7 @@ import pytest
 
 from magnetar.core.entry import header
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.read.index_lookup import REMEMBERED_MAX, Places
+from magnetar.core.ledger.read.index_lookup import REMEMBERED_MAX, IndexLookup
 from magnetar.core.testing.bench import NO_AGE, Bench, Outcome, bench, settled
 
 COUNTS = [1, 3, 1, 1, 10, 2, 1, 1, 4]
@@ -34,7 +34,7 @@ async def test_every_message_is_found(tailed: bool) -> None:
             ledger.append([b"%d" % place], [count], Outcome())
             await settled()
         assert len(ledger.chain.segments) > 2
-        places = Places(ledger)
+        places = IndexLookup(ledger)
         assert ledger.first_index == 0
         assert ledger.confirmed_index == sum(COUNTS)
         for place, (first, count) in enumerate(zip(FIRSTS, COUNTS, strict=True)):
@@ -46,7 +46,7 @@ async def test_every_message_is_found(tailed: bool) -> None:
 async def test_a_place_that_is_known_is_not_looked_for() -> None:
     async with bench(NO_AGE) as made:
         ledger = await filled(made)
-        places = Places(ledger)
+        places = IndexLookup(ledger)
         position = await places.find(FIRSTS[4])
         places.note(0, position)  # not where it is: only to see that nobody looks
         assert await places.find(0) == position
@@ -58,7 +58,7 @@ async def test_a_place_that_is_known_is_not_looked_for() -> None:
 async def test_a_place_in_a_ledger_that_is_gone_is_looked_for_again() -> None:
     async with bench(NO_AGE) as made:
         ledger = await filled(made)
-        places = Places(ledger)
+        places = IndexLookup(ledger)
         first = ledger.chain.segments[0].ledger_id
         places.note(0, (first, 0))
         await ledger.trim([first])

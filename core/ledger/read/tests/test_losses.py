@@ -9,7 +9,7 @@ from magnetar.core.entry.forms import NOTHING
 from magnetar.core.kernel.errors import Corrupted, LedgerNotFound
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
-from magnetar.core.ledger.read.index_lookup import Places
+from magnetar.core.ledger.read.index_lookup import IndexLookup
 from magnetar.core.ledger.read.losses import Lost
 from magnetar.core.testing.bench import Bench, bench, stored
 from magnetar.core.topic.seek import find_by_time
@@ -113,7 +113,7 @@ async def test_every_place_is_found_round_the_damage(damaged: tuple[int, ...]) -
     async with bench(WIDE) as desk:
         ledger = await rotten(desk, *damaged)
         ledger._tail.clear()
-        at, places = ledger.chain.first[0], Places(ledger)
+        at, places = ledger.chain.first[0], IndexLookup(ledger)
         for index in range(COUNT):
             ledger_id, entry_id = await places.find(index)
             assert ledger_id == at

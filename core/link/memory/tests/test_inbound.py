@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from magnetar.core.link.memory.inbound import Incoming
+from magnetar.core.link.memory.inbound import InboundMemory
 
 KIB = 1024
 
@@ -11,7 +11,7 @@ KIB = 1024
 class Frame:
     """A connection in the middle of a frame."""
 
-    def __init__(self, incoming: Incoming, size: int = 0) -> None:
+    def __init__(self, incoming: InboundMemory, size: int = 0) -> None:
         self.incoming = incoming
         self.held = 0
         self.size = size
@@ -34,7 +34,7 @@ class Frame:
 
 
 def test_there_is_room_up_to_the_limit_and_for_one_beyond() -> None:
-    incoming = Incoming(100 * KIB, 0)
+    incoming = InboundMemory(100 * KIB, 0)
     first, second, third = (Frame(incoming) for _ in range(3))
     assert first.ask(60 * KIB)
     assert second.ask(60 * KIB), "one may always go on"
@@ -50,7 +50,7 @@ def test_there_is_room_up_to_the_limit_and_for_one_beyond() -> None:
 
 
 def test_those_who_have_stored_something_go_first_and_have_a_part_of_their_own() -> None:
-    incoming = Incoming(100, 0)
+    incoming = InboundMemory(100, 0)
     stranger, late, later, known = (Frame(incoming) for _ in range(4))
     stranger.proven = late.proven = later.proven = False
     assert stranger.ask(75)
@@ -66,7 +66,7 @@ def test_those_who_have_stored_something_go_first_and_have_a_part_of_their_own()
 
 
 def test_who_waits_is_given_all_it_lacks() -> None:
-    incoming = Incoming(100, 0)
+    incoming = InboundMemory(100, 0)
     first, second, third = (Frame(incoming) for _ in range(3))
     assert first.ask(100)
     assert second.ask(1)
@@ -76,7 +76,7 @@ def test_who_waits_is_given_all_it_lacks() -> None:
 
 
 def test_who_has_gone_does_not_wait() -> None:
-    incoming = Incoming(100, 0)
+    incoming = InboundMemory(100, 0)
     first, second, third = (Frame(incoming) for _ in range(3))
     assert first.ask(100)
     assert second.ask(100)
@@ -90,7 +90,7 @@ def test_who_has_gone_does_not_wait() -> None:
 
 
 def test_much_is_told_before_it_is_too_much() -> None:
-    incoming = Incoming(100, 0)
+    incoming = InboundMemory(100, 0)
     one: Any = Frame(incoming)
     incoming.hold(one, 50)
     assert not incoming.tight
@@ -105,7 +105,7 @@ def test_all_frames_come_to_an_end_whatever_the_order() -> None:
     """Nobody waits for ever, and there is never more than the limit and one frame."""
     for seed in range(50):
         chance = random.Random(seed)
-        incoming = Incoming(1000, 0)
+        incoming = InboundMemory(1000, 0)
         frames = [Frame(incoming, chance.randrange(1, 900)) for _ in range(30)]
         for frame in frames:
             frame.proven = chance.random() < 0.5
@@ -126,7 +126,7 @@ def test_all_frames_come_to_an_end_whatever_the_order() -> None:
 
 
 def test_large_requests_have_room_or_not() -> None:
-    incoming = Incoming(100, 0)
+    incoming = InboundMemory(100, 0)
     assert incoming.take(60)
     assert not incoming.take(60)
     incoming.requested -= 60
@@ -134,7 +134,7 @@ def test_large_requests_have_room_or_not() -> None:
 
 
 def test_of_small_ones_a_part_is_kept_for_who_has_stored_something() -> None:
-    incoming = Incoming(100, 0)
+    incoming = InboundMemory(100, 0)
     assert incoming.take(25, proven=False)
     assert not incoming.requests_high
     assert incoming.take(50, proven=False)
@@ -145,7 +145,7 @@ def test_of_small_ones_a_part_is_kept_for_who_has_stored_something() -> None:
 
 
 def test_what_is_stored_makes_room_at_half_the_limit() -> None:
-    incoming = Incoming(0, 100)
+    incoming = InboundMemory(0, 100)
     incoming.storing = 99
     assert not incoming.storing_much
     incoming.storing = 100

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.core.link.memory.outbound import PART_OF_PROVEN, SHARE_BYTES_MIN, Outgoing
+from magnetar.core.link.memory.outbound import PART_OF_PROVEN, SHARE_BYTES_MIN, OutboundMemory
 
 MIB = 1024 * 1024
 
@@ -17,11 +17,11 @@ class Somebody:
 
 
 @pytest.fixture
-def outgoing() -> Outgoing:
-    return Outgoing(64 * MIB, MIB)
+def outgoing() -> OutboundMemory:
+    return OutboundMemory(64 * MIB, MIB)
 
 
-def test_each_further_answer_is_smaller_until_there_is_none(outgoing: Outgoing) -> None:
+def test_each_further_answer_is_smaller_until_there_is_none(outgoing: OutboundMemory) -> None:
     shares = []
     while share := outgoing.share(reads=False):
         shares.append(share)
@@ -32,13 +32,13 @@ def test_each_further_answer_is_smaller_until_there_is_none(outgoing: Outgoing) 
     assert outgoing.used <= 64 * MIB - 64 * MIB // PART_OF_PROVEN
 
 
-def test_who_reads_has_some_when_others_have_none(outgoing: Outgoing) -> None:
+def test_who_reads_has_some_when_others_have_none(outgoing: OutboundMemory) -> None:
     while share := outgoing.share(reads=False):
         outgoing.add(share)
     assert outgoing.share(reads=True) >= 4 * MIB
 
 
-def test_as_less_is_left_outboxes_may_hold_less(outgoing: Outgoing) -> None:
+def test_as_less_is_left_outboxes_may_hold_less(outgoing: OutboundMemory) -> None:
     assert outgoing.high == MIB
     outgoing.add(40 * MIB)
     assert outgoing.high == MIB
@@ -50,7 +50,7 @@ def test_as_less_is_left_outboxes_may_hold_less(outgoing: Outgoing) -> None:
     assert outgoing.high == MIB
 
 
-def test_many_that_pack_as_they_may_stay_within_the_limit(outgoing: Outgoing) -> None:
+def test_many_that_pack_as_they_may_stay_within_the_limit(outgoing: OutboundMemory) -> None:
     packed = [0] * 10_000
     for place in range(len(packed)):
         while packed[place] <= outgoing.high:
@@ -59,7 +59,7 @@ def test_many_that_pack_as_they_may_stay_within_the_limit(outgoing: Outgoing) ->
     assert outgoing.used <= 48 * MIB + 16 * 1024, "the rest is for those that read"
 
 
-def test_who_waits_is_told_in_order_as_there_is_room(outgoing: Outgoing) -> None:
+def test_who_waits_is_told_in_order_as_there_is_room(outgoing: OutboundMemory) -> None:
     everybody = [Somebody() for _ in range(5)]
     outgoing.add(64 * MIB)
     for one in everybody:
@@ -77,7 +77,7 @@ def test_who_waits_is_told_in_order_as_there_is_room(outgoing: Outgoing) -> None
     assert not outgoing.short
 
 
-def test_no_more_are_told_than_find_a_share(outgoing: Outgoing) -> None:
+def test_no_more_are_told_than_find_a_share(outgoing: OutboundMemory) -> None:
     everybody = [Somebody() for _ in range(50)]
     for one in everybody:
         outgoing.wait(one)
@@ -90,7 +90,7 @@ def test_no_more_are_told_than_find_a_share(outgoing: Outgoing) -> None:
         outgoing.add(share)
 
 
-def test_those_that_read_go_first_and_need_less(outgoing: Outgoing) -> None:
+def test_those_that_read_go_first_and_need_less(outgoing: OutboundMemory) -> None:
     outgoing.add(64 * MIB)
     others, reading = Somebody(), Somebody(reads=True)
     outgoing.wait(others)
@@ -108,5 +108,5 @@ def test_those_that_read_go_first_and_need_less(outgoing: Outgoing) -> None:
 
 
 def test_a_small_limit_has_shares_too() -> None:
-    outgoing = Outgoing(MIB, MIB)
+    outgoing = OutboundMemory(MIB, MIB)
     assert 0 < outgoing.share(reads=False) <= MIB // 4

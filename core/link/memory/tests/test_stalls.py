@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from magnetar.core.link.memory.inbound import Incoming
-from magnetar.core.link.memory.outbound import Outgoing
+from magnetar.core.link.memory.inbound import InboundMemory
+from magnetar.core.link.memory.outbound import OutboundMemory
 from magnetar.core.link.memory.stalls import RATE_BYTES_MIN, Stalls
 
 
@@ -23,7 +23,7 @@ class Peer:
 
 
 def test_nobody_is_closed_while_nobody_waits() -> None:
-    stalls = Stalls(Incoming(100, 0), Outgoing(100, 100), 2.0)
+    stalls = Stalls(InboundMemory(100, 0), OutboundMemory(100, 100), 2.0)
     idle: Any = Peer()
     idle.outbox, idle.held = [b"x"], 1
     for now in range(10):
@@ -31,8 +31,8 @@ def test_nobody_is_closed_while_nobody_waits() -> None:
 
 
 def test_who_takes_nothing_is_closed_while_others_wait() -> None:
-    outgoing = Outgoing(100, 100)
-    stalls = Stalls(Incoming(100, 0), outgoing, 2.0)
+    outgoing = OutboundMemory(100, 100)
+    stalls = Stalls(InboundMemory(100, 0), outgoing, 2.0)
     reader: Any
     stalled: Any
     empty: Any
@@ -48,8 +48,8 @@ def test_who_takes_nothing_is_closed_while_others_wait() -> None:
 
 
 def test_time_counts_from_when_others_wait() -> None:
-    outgoing = Outgoing(100, 100)
-    stalls = Stalls(Incoming(100, 0), outgoing, 2.0)
+    outgoing = OutboundMemory(100, 100)
+    stalls = Stalls(InboundMemory(100, 0), outgoing, 2.0)
     peer: Any = Peer()
     peer.outbox = [b"x"]
     assert not list(stalls.stalled([peer], 0))
@@ -63,8 +63,8 @@ def test_time_counts_from_when_others_wait() -> None:
 
 
 def test_who_sends_no_more_of_its_frame_is_closed_unless_we_asked_it_to_wait() -> None:
-    incoming = Incoming(100, 0)
-    stalls = Stalls(incoming, Outgoing(100, 100), 2.0)
+    incoming = InboundMemory(100, 0)
+    stalls = Stalls(incoming, OutboundMemory(100, 100), 2.0)
     stalled: Any
     waits: Any
     small: Any
@@ -79,8 +79,8 @@ def test_who_sends_no_more_of_its_frame_is_closed_unless_we_asked_it_to_wait() -
 
 def test_who_sends_small_frames_all_the_time_is_not_taken_for_one_who_stops() -> None:
     """It is always in the middle of one, and never far in it."""
-    incoming = Incoming(100, 0)
-    stalls = Stalls(incoming, Outgoing(100, 100), 2.0)
+    incoming = InboundMemory(100, 0)
+    stalls = Stalls(incoming, OutboundMemory(100, 100), 2.0)
     busy: Any = Peer()
     others: Any = Peer()
     incoming.ask(busy, 90, 90)

@@ -7,7 +7,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from magnetar.core.kernel.errors import BrokerError, Invalid, ProducerBusy, ProducerFenced
 from magnetar.core.topic.publishing.producer import AccessMode, Producer, ProducerRequest
-from magnetar.core.topic.publishing.producers import EPOCH_CLAIMED_MAX, NOTHING, Decision, Producers
+from magnetar.core.topic.publishing.producers import (
+    EPOCH_CLAIMED_MAX,
+    NO_CHANGE,
+    Decision,
+    Producers,
+)
 
 SHARED = AccessMode.SHARED
 EXCLUSIVE = AccessMode.EXCLUSIVE
@@ -64,11 +69,11 @@ def test_waiters_are_served_in_order_with_rising_epochs() -> None:
     books = Producers()
     books.attach(a, 0)
     for one in (b, c, d):
-        assert books.attach(one, 0) == NOTHING
-    assert books.detach(c) == NOTHING
+        assert books.attach(one, 0) == NO_CHANGE
+    assert books.detach(c) == NO_CHANGE
     assert books.detach(a) == Decision(b, 0)
     assert books.detach(b) == Decision(d, 1)
-    assert books.detach(d) == NOTHING
+    assert books.detach(d) == NO_CHANGE
     assert len(books) == 0
 
 
@@ -138,7 +143,7 @@ def test_the_same_producer_may_come_back(fields: dict[str, object]) -> None:
     assert books.attach(new, 1) == Decision(new, None, (old,))
     assert books.all() == [new]
     # the old one's farewell changes nothing
-    assert books.detach(old) == NOTHING
+    assert books.detach(old) == NO_CHANGE
     assert books.all() == [new]
 
 

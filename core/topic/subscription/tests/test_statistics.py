@@ -12,7 +12,7 @@ from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest, Subscription
-from magnetar.core.topic.subscription.statistics import NEVER
+from magnetar.core.topic.subscription.statistics import NO_TIMES
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 
@@ -65,7 +65,7 @@ async def test_when_consumers_did_something_last(desk: Bench) -> None:
     """Those who have left count, where a topic remembers them."""
     for topic, remembered in ((await desk.topic(), 9), (await desk.unstored(), 0)):
         subscription = await topic.subscription("s")
-        assert subscription.last_times() == NEVER
+        assert subscription.last_times() == NO_TIMES
         for number in (3, 9, 6):
             consumer = attach(topic, subscription)
             consumer.last_flow_ms = number

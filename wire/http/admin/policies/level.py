@@ -19,7 +19,7 @@ from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
 from magnetar.wire.http.admin.policies.limits import check
 from magnetar.wire.http.request import AdminRequest
-from magnetar.wire.http.routes import Handler, Table, changing, plain_text
+from magnetar.wire.http.routes import AdminHandler, Table, changing, plain_text
 
 
 class Level(Struct, frozen=True):
@@ -45,7 +45,9 @@ def table(level: Level, levels: Levels) -> Table:
     return changing(rows)
 
 
-def handlers(level: Level, policy: Policy, scope: Scope) -> tuple[Handler, Handler, Handler]:
+def handlers(
+    level: Level, policy: Policy, scope: Scope
+) -> tuple[AdminHandler, AdminHandler, AdminHandler]:
     """Get, set and remove one policy."""
     by_cluster = policy.per_cluster and level.name == "namespace"
 
@@ -96,7 +98,7 @@ async def _applied(request: AdminRequest, policy: Policy, record: Any) -> Any:
 # -- backlog quotas: one policy with two types -------------------------------------------------
 
 
-def _quotas(level: Level) -> list[tuple[str, str, Handler]]:
+def _quotas(level: Level) -> list[tuple[str, str, AdminHandler]]:
     async def get(request: AdminRequest) -> object:
         decided = (await level.policies(request)).backlog_quotas
         if level.name == "namespace" or not request.flag("applied"):

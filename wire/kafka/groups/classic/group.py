@@ -47,6 +47,7 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.classic import protocols
 from magnetar.wire.kafka.groups.classic.group_record import Done, StoredGroup, unheard
+from magnetar.wire.kafka.groups.classic.join_phase import JoinPhase, RebalanceRules, begun
 from magnetar.wire.kafka.groups.classic.member import (
     NEVER,
     ClassicMember,
@@ -57,8 +58,7 @@ from magnetar.wire.kafka.groups.classic.member import (
     resumed,
     size_of_member,
 )
-from magnetar.wire.kafka.groups.classic.roster import Roster
-from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules, Round, begun
+from magnetar.wire.kafka.groups.classic.members import Members
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState, following
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
@@ -76,12 +76,12 @@ class Group:
         self.protocol_type: str | None = None
         self.protocol: str | None = None
         self.leader = ""
-        self.members = Roster(room)
+        self.members = Members(room)
         self.due = 0.0
         """There is nothing to do before."""
         self._rules = rules
         self._room = room
-        self._round = Round(NEVER, NEVER)
+        self._round = JoinPhase(NEVER, NEVER)
         self._sync_ends = NEVER
         self._keeps = 0
         """The generation whose assignments are being stored."""
@@ -251,7 +251,7 @@ class Group:
                 self._drop(member, UNKNOWN_MEMBER_ID)
         waiting = [one.id for one in self.members if one.join_waits is not None]
         if self.members and not waiting:
-            self._round = Round(now + self._rebalance_seconds(), NEVER)
+            self._round = JoinPhase(now + self._rebalance_seconds(), NEVER)
             return
         self.generation += 1
         if not self.members:
@@ -441,7 +441,7 @@ class Group:
         self._enter(ClassicGroupState.EMPTY)
         self.protocol = None
         self.leader = ""
-        self._round, self._sync_ends = Round(NEVER, NEVER), NEVER
+        self._round, self._sync_ends = JoinPhase(NEVER, NEVER), NEVER
         self._rules.keep(self.id, None, unheard)
 
     def die(self, code: int = UNKNOWN_MEMBER_ID) -> None:
@@ -494,6 +494,6 @@ class Group:
         if self._round.ends <= now:
             self._rules.soon(partial(self._look, self._round, now))
 
-    def _look(self, gathering: Round, now: float) -> None:
+    def _look(self, gathering: JoinPhase, now: float) -> None:
         if self.state is ClassicGroupState.PREPARING_REBALANCE and self._round is gathering:
             self._go_on_gathering(now)

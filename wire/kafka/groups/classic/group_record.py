@@ -80,7 +80,7 @@ class StoredConsumerGroup(Struct, frozen=True, array_like=True, tag="consumer"):
 
 AnyStoredGroup = StoredGroup | StoredConsumerGroup
 Done = Callable[[BrokerError | None], None]
-Keep = Callable[[str, AnyStoredGroup | None, Done], None]
+StoreGroup = Callable[[str, AnyStoredGroup | None, Done], None]
 """Keep this of that group, or nothing any more, and tell when the disk has it, or why not."""
 
 

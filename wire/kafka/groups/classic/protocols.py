@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
-from magnetar.wire.kafka.groups.classic.roster import Roster
+from magnetar.wire.kafka.groups.classic.members import Members
 
 
 def common(members: Iterable[ClassicMember]) -> set[str]:
@@ -18,16 +18,16 @@ def common(members: Iterable[ClassicMember]) -> set[str]:
 
 
 def fits(
-    request: Joining, protocol_type: str | None, roster: Roster, before: ClassicMember | None
+    request: Joining, protocol_type: str | None, members: Members, before: ClassicMember | None
 ) -> bool:
     """Whether a member with these protocols fits all others but the one it replaces."""
     if not request.protocols or not request.protocol_type:
         return False
-    others = len(roster) - (before is not None)
+    others = len(members) - (before is not None)
     if not others:
         return True
     known = set(before.request.names) if before is not None else set[str]()
-    shared = any(roster.knowing(name) - (name in known) == others for name in request.names)
+    shared = any(members.knowing(name) - (name in known) == others for name in request.names)
     return shared and request.protocol_type == protocol_type
 
 

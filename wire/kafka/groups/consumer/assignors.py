@@ -13,18 +13,18 @@ import heapq
 from collections.abc import Callable, Mapping, Set
 from typing import Final
 
-Partition = tuple[bytes, int]
+TopicIdPartition = tuple[bytes, int]
 """The id of a topic, and a number."""
 Wishes = Mapping[str, Set[bytes]]
 """Ids of topics, by member."""
-Targets = dict[str, set[Partition]]
+Targets = dict[str, set[TopicIdPartition]]
 
 PASSES_MAX: Final = 10
 """Over all topics, to even out what members with different wishes have."""
 
 
 def uniform(
-    wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[Partition]]
+    wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[TopicIdPartition]]
 ) -> Targets:
     """`sizes` are partitions by topic, `held` what members have now."""
     wanting = _wanting(wishes)
@@ -57,7 +57,7 @@ def _wanting(wishes: Wishes) -> dict[bytes, list[str]]:
 def _keep(
     wishes: Wishes,
     sizes: Mapping[bytes, int],
-    held: Mapping[str, Set[Partition]],
+    held: Mapping[str, Set[TopicIdPartition]],
     given: Targets,
 ) -> None:
     """Let members keep what they have, up to a fair share."""
@@ -65,7 +65,7 @@ def _keep(
     total = sum(sizes[topic] for topic in {topic for some in wishes.values() for topic in some})
     # with different subscriptions the fair share is unknown here: any excess is taken away later
     share, more = divmod(total, len(wishes)) if alike else (total, 0)
-    taken: set[Partition] = set()
+    taken: set[TopicIdPartition] = set()
     for member in sorted(wishes, key=lambda one: (-len(held.get(one, ())), one)):
         has = sorted(
             (topic, number)
@@ -103,7 +103,7 @@ def _evened_out(wanting: Mapping[bytes, list[str]], given: Targets) -> bool:
 
 
 def spread(
-    wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[Partition]]
+    wishes: Wishes, sizes: Mapping[bytes, int], held: Mapping[str, Set[TopicIdPartition]]
 ) -> Targets:
     """Neighbours of each topic for each member, in the order of their names."""
     del held
@@ -118,7 +118,7 @@ def spread(
     return given
 
 
-Assignor = Callable[[Wishes, Mapping[bytes, int], Mapping[str, Set[Partition]]], Targets]
+Assignor = Callable[[Wishes, Mapping[bytes, int], Mapping[str, Set[TopicIdPartition]]], Targets]
 DEFAULT: Final = "uniform"
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform, "range": spread}
 """By the names that clients know."""

@@ -28,7 +28,7 @@ from magnetar.wire.kafka.errors import (
 from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.group_record import Classic
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup
 from magnetar.wire.kafka.groups.consumer.heartbeat import JOIN, Heartbeat, Topics, by_topic
 from magnetar.wire.kafka.groups.consumer.member import NEVER, ConsumerMember, MemberState
@@ -114,7 +114,7 @@ def speaking(request: Joining) -> Classic:
     return Classic(tuple(request.names), version, request.session_seconds)
 
 
-def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[Partition]:
+def known(said: Iterable[TopicPartitions], topics: Topics) -> frozenset[TopicIdPartition]:
     """The named partitions, of topics that exist."""
     return frozenset(
         (topics.ids[one.topic], number)
@@ -150,7 +150,9 @@ def sync(group: ConsumerGroup, request: Syncing, now: float) -> Synced:
     )
 
 
-def assignment_of(group: ConsumerGroup, partitions: set[Partition], classic: Classic) -> bytes:
+def assignment_of(
+    group: ConsumerGroup, partitions: set[TopicIdPartition], classic: Classic
+) -> bytes:
     """What to read, in the member's own words."""
     names, found = group.topics.names, by_topic(partitions)
     named = {names[topic]: numbers for topic, numbers in found.items() if topic in names}

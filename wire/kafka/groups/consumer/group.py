@@ -48,7 +48,12 @@ from magnetar.wire.kafka.groups.classic.group_record import (
     StoredConsumer,
     StoredConsumerGroup,
 )
-from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, DEFAULT, Partition, Targets
+from magnetar.wire.kafka.groups.consumer.assignors import (
+    ASSIGNORS,
+    DEFAULT,
+    Targets,
+    TopicIdPartition,
+)
 from magnetar.wire.kafka.groups.consumer.heartbeat import (
     JOIN,
     LEAVE,
@@ -99,7 +104,7 @@ class ConsumerGroup:
         self._room = room
         self._taken_bytes = 0
         self._static: dict[str, ConsumerMember] = {}
-        self._owners: dict[Partition, ConsumerMember] = {}
+        self._owners: dict[TopicIdPartition, ConsumerMember] = {}
         self._seen: dict[bytes, int] = {}
         """Partitions of the topics that members want, as the target knows them."""
 
@@ -283,7 +288,7 @@ class ConsumerGroup:
             del self._static[member.instance_id]
         self._release(member, member.assigned | member.revoking)
 
-    def _release(self, member: ConsumerMember, partitions: Iterable[Partition]) -> None:
+    def _release(self, member: ConsumerMember, partitions: Iterable[TopicIdPartition]) -> None:
         for partition in partitions:
             assert self._owners[partition] is member
             del self._owners[partition]
@@ -355,7 +360,7 @@ class ConsumerGroup:
     # -- getting there ------------------------------------------------------------------------
 
     def _reconcile(
-        self, member: ConsumerMember, owned: frozenset[Partition] | None, now: float
+        self, member: ConsumerMember, owned: frozenset[TopicIdPartition] | None, now: float
     ) -> None:
         """One step of a member towards its target, as far as others let it."""
         if member.state is MemberState.STABLE and member.epoch == self.epoch:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from magnetar.wire.kafka.errors import NONE
 from magnetar.wire.kafka.groups.classic.group_record import Classic
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 
 JOIN: Final = 0
 LEAVE: Final = -1
@@ -30,7 +30,7 @@ class Heartbeat(Struct, frozen=True):
     pattern: str | None = None
     """And by pattern; empty for none."""
     assignor: str | None = None
-    owned: frozenset[Partition] | None = None
+    owned: frozenset[TopicIdPartition] | None = None
     """What it reads now."""
     client_id: str = ""
     host: str = ""
@@ -52,7 +52,7 @@ class HeartbeatResult(Struct, frozen=True):
     message: str = ""
     member_id: str = ""
     epoch: int = 0
-    assigned: Set[Partition] | None = None
+    assigned: Set[TopicIdPartition] | None = None
     """All that it may read; None if that is what it was."""
     again_seconds: float = 0.0
     """When it is to call again."""
@@ -78,7 +78,7 @@ class Topics(Struct, frozen=True):
         return {topic: name for name, topic in self.ids.items()}
 
 
-def by_topic(partitions: Iterable[Partition]) -> dict[bytes, list[int]]:
+def by_topic(partitions: Iterable[TopicIdPartition]) -> dict[bytes, list[int]]:
     """Numbers by the id of their topic, both in order."""
     found: dict[bytes, list[int]] = {}
     for topic, number in sorted(partitions):

@@ -16,7 +16,7 @@ from collections.abc import Set
 from typing import Final
 
 from magnetar.wire.kafka.groups.classic.group_record import Classic, StoredConsumer
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.heartbeat import LEAVE_FOR_NOW, Heartbeat, Topics
 
 NEVER: Final = float("inf")
@@ -64,9 +64,9 @@ class ConsumerMember:
         self.names: frozenset[str] = frozenset()
         self.pattern = ""
         self.assignor: str | None = None
-        self.assigned: set[Partition] = set()
+        self.assigned: set[TopicIdPartition] = set()
         """What it may read."""
-        self.revoking: set[Partition] = set()
+        self.revoking: set[TopicIdPartition] = set()
         """What it may still be reading."""
         self.state = MemberState.STABLE
         self.call_by = self.revoke_by = NEVER
@@ -112,7 +112,7 @@ class ConsumerMember:
             self.assignor = beat.assignor
         return before != (self.names, self.pattern, self.assignor, self.classic)
 
-    def stored(self, target: Set[Partition]) -> StoredConsumer:
+    def stored(self, target: Set[TopicIdPartition]) -> StoredConsumer:
         """What to store of it, with its target assignment."""
         return StoredConsumer(
             self.id,

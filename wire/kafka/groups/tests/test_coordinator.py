@@ -21,10 +21,10 @@ from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, S
 from magnetar.wire.kafka.groups.classic.store import MEMBERS, MemberStore
 from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat
 from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+from magnetar.wire.kafka.groups.group_configs import GroupConfigs
+from magnetar.wire.kafka.groups.group_records import GroupRecord, GroupRecords
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import GroupRecord, Records
-from magnetar.wire.kafka.groups.stored_configs import Configured
 
 
 class Desk:
@@ -39,10 +39,10 @@ class Desk:
         self.make()
 
     def make(self) -> None:
-        self.records = Records(self.metadata)
+        self.records = GroupRecords(self.metadata)
         self.keeper = MemberStore(self.metadata, self.ownership)
         self.nursery.start_soon(self.keeper.run)
-        self.configured = Configured(self.metadata, GroupOptions())
+        self.configured = GroupConfigs(self.metadata, GroupOptions())
         self.groups = GroupCoordinator(
             self.clock,
             self.configured.options,

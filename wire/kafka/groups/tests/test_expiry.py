@@ -10,8 +10,8 @@ from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.expiry import Expiry, expires_ms
+from magnetar.wire.kafka.groups.group_records import GroupRecord
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.messages.groups import LeaveGroupRequest, LeaveMember
 from magnetar.wire.kafka.messages.offsets import OffsetCommitRequest
 from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, member

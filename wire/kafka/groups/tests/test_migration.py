@@ -6,7 +6,7 @@ from magnetar.wire.kafka.groups import migration
 from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.group_record import Classic, StoredGroup, StoredMember
-from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
+from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat, Timing

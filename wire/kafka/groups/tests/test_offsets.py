@@ -9,6 +9,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Stage, stage
 from magnetar.wire.kafka.groups.commit import CommittedPosition
+from magnetar.wire.kafka.groups.group_records import GroupRecord
 from magnetar.wire.kafka.groups.offsets import (
     OWN,
     Offsets,
@@ -16,7 +17,6 @@ from magnetar.wire.kafka.groups.offsets import (
     committed_offset,
     committed_to,
 )
-from magnetar.wire.kafka.groups.records import GroupRecord
 from magnetar.wire.kafka.tests.batch import batch
 
 __all__ = ["stage"]

@@ -90,8 +90,8 @@ async def test_who_only_reads_loads_nothing(stage: Stage, reads: list[Any]) -> N
 async def test_the_end_of_a_log_is_enough(
     stage: Stage, reads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = replace(producer_snapshots.RULES, replay_entries=3)
-    monkeypatch.setattr(producer_snapshots, "RULES", rules)
+    rules = replace(producer_snapshots.SNAPSHOT_POLICY, replay_entries=3)
+    monkeypatch.setattr(producer_snapshots, "SNAPSHOT_POLICY", rules)
     client = await stage.client("t")
     await written(client, 0, producer=8)
     await written(client, *range(0, 40, 2))

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.kafka.front import KafkaOptions
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
-    from magnetar.wire.kafka.groups.records import Records
-    from magnetar.wire.kafka.groups.stored_configs import Configured
+    from magnetar.wire.kafka.groups.group_configs import GroupConfigs
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.session.context import Caller
 
 FROM_TOPIC: Final = 1
@@ -89,8 +89,8 @@ class ConfigResources:
         self,
         broker: Broker,
         groups: GroupCoordinator,
-        records: Records,
-        configured: Configured,
+        records: GroupRecords,
+        configured: GroupConfigs,
         options: KafkaOptions,
         defaults: Mapping[str, str],
     ) -> None:

@@ -44,7 +44,7 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
     from magnetar.wire.kafka.wire import KafkaRequest
@@ -178,7 +178,7 @@ Everything = list[tuple[FetchTopic, list[PartitionFetch]]]
 class FetchHandlers:
     """Fetch."""
 
-    def __init__(self, logs: Logs, records: Records, clock: Clock) -> None:
+    def __init__(self, logs: Logs, records: GroupRecords, clock: Clock) -> None:
         self._logs = logs
         self._records = records
         self._clock = clock

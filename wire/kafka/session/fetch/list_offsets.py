@@ -25,7 +25,7 @@ from magnetar.wire.kafka.partition.logs import EPOCH, PartitionLog
 from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
@@ -50,7 +50,7 @@ SINCE: Final[Mapping[int, int]] = {
 class ListOffsetsHandlers:
     """ListOffsets and OffsetForLeaderEpoch."""
 
-    def __init__(self, logs: Logs, records: Records) -> None:
+    def __init__(self, logs: Logs, records: GroupRecords) -> None:
         self._logs = logs
         self._records = records
 

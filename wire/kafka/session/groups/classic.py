@@ -46,7 +46,7 @@ from magnetar.wire.kafka.messages.groups import (
     SyncGroupResponse,
 )
 from magnetar.wire.kafka.session.groups import classic_members
-from magnetar.wire.kafka.session.topics.brokers import NOBODY, Brokers, ready
+from magnetar.wire.kafka.session.topics.brokers import NO_NODE, Brokers, ready
 
 if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.consumer.lookups import Lookups
@@ -224,7 +224,7 @@ def _found_coordinator(key: str, broker: MetadataBroker | None) -> CoordinatorNo
     if broker is None:
         return CoordinatorNode(
             key=key,
-            node_id=NOBODY,
+            node_id=NO_NODE,
             host="",
             port=-1,
             error_code=COORDINATOR_NOT_AVAILABLE,

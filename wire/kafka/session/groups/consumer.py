@@ -23,7 +23,7 @@ from magnetar.wire.kafka.errors import (
     UNSUPPORTED_ASSIGNOR,
     KafkaRefusal,
 )
-from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, Partition
+from magnetar.wire.kafka.groups.consumer.assignors import ASSIGNORS, TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.heartbeat import (
     JOIN,
@@ -34,8 +34,8 @@ from magnetar.wire.kafka.groups.consumer.heartbeat import (
 )
 from magnetar.wire.kafka.groups.consumer.member import ConsumerMember
 from magnetar.wire.kafka.groups.consumer.patterns import BadPattern, compiled
+from magnetar.wire.kafka.groups.group_records import CONSUMER
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.groups.records import CONSUMER
 from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -54,7 +54,7 @@ from magnetar.wire.kafka.session.topics.brokers import ready
 if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.consumer.lookups import Lookups
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 OWN_ID_VERSION: Final = 1
@@ -73,7 +73,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 class ConsumerGroupHandlers:
     """ConsumerGroupHeartbeat and ConsumerGroupDescribe."""
 
-    def __init__(self, groups: GroupCoordinator, lookups: Lookups, records: Records) -> None:
+    def __init__(self, groups: GroupCoordinator, lookups: Lookups, records: GroupRecords) -> None:
         self._groups = groups
         self._lookups = lookups
         self._records = records
@@ -326,7 +326,9 @@ def _member(
     )
 
 
-def _assignment(partitions: Iterable[Partition], names: Mapping[bytes, str]) -> DescribedAssignment:
+def _assignment(
+    partitions: Iterable[TopicIdPartition], names: Mapping[bytes, str]
+) -> DescribedAssignment:
     return DescribedAssignment(
         topic_partitions=[
             DescribedTopicPartitions(

@@ -25,10 +25,10 @@ from magnetar.wire.kafka.groups.classic.consumer_protocol import CONSUMER
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.coordinator import kind_of
+from magnetar.wire.kafka.groups.group_records import CLASSIC
+from magnetar.wire.kafka.groups.group_records import CONSUMER as NEWER
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.groups.records import CLASSIC
-from magnetar.wire.kafka.groups.records import CONSUMER as NEWER
-from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.messages.consumer_groups import DescribedConsumerGroup
 from magnetar.wire.kafka.messages.consumer_protocol import ConsumerAssignment, ConsumerSubscription
 from magnetar.wire.kafka.messages.groups import (
@@ -50,8 +50,8 @@ from magnetar.wire.kafka.session.topics.brokers import ready
 if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.classic.store import MemberStore
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.groups.offsets import Offsets
-    from magnetar.wire.kafka.groups.records import Records
     from magnetar.wire.kafka.groups.subscriptions import Subscriptions
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
@@ -73,7 +73,7 @@ class GroupToolHandlers:
         groups: GroupCoordinator,
         offsets: Offsets,
         subscriptions: Subscriptions,
-        records: Records,
+        records: GroupRecords,
         keeper: MemberStore,
         forget_if_unused: Callable[[str], Awaitable[None]],
     ) -> None:
@@ -303,7 +303,7 @@ def _members(group: Group) -> list[DescribedMember]:
     ]
 
 
-def _pulsars(consumer: Consumer, where: Partition) -> DescribedMember:
+def _pulsars(consumer: Consumer, where: TopicPartition) -> DescribedMember:
     """One of Pulsar's consumers, as a member that has the one partition it is attached to."""
     assigned = ConsumerAssignment(
         assigned_partitions=[TopicPartitions(topic=where[0], partitions=[where[1]])]

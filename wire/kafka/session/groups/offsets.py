@@ -26,9 +26,9 @@ from magnetar.wire.kafka.errors import (
     KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
+from magnetar.wire.kafka.groups.group_records import GroupRecord
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.groups.records import GroupRecord
-from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.groups.task_order import TaskOrder
 from magnetar.wire.kafka.groups.transactional_offsets import unstable
 from magnetar.wire.kafka.messages.offsets import (
@@ -51,7 +51,7 @@ from magnetar.wire.kafka.session.topics.brokers import ready
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
     from magnetar.wire.kafka.groups.offsets import Offsets
     from magnetar.wire.kafka.groups.subscriptions import Subscriptions
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 NOTE_BYTES_MAX: Final = 4096
 PARTITIONS_MAX: Final = 50_000
 """In one request, to commit them or to ask for them."""
-TRIED_AGAIN: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE)
+RETRIABLE: Final = (COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE)
 MANY_GROUPS_VERSION: Final = 8
 """From here on one request asks for several groups."""
 EPOCHS_VERSION: Final = 9
@@ -82,7 +82,7 @@ class OffsetHandlers:
         offsets: Offsets,
         subscriptions: Subscriptions,
         logs: Logs,
-        coordinator: Coordinator,
+        coordinator: TransactionCoordinator,
     ) -> None:
         self._broker = broker
         self._groups = groups
@@ -109,7 +109,7 @@ class OffsetHandlers:
     async def _committed(
         self, request: OffsetCommitRequest, version: int, turn: Turn
     ) -> OffsetCommitResponse:
-        requested: dict[Partition, CommittedPosition] = {}
+        requested: dict[TopicPartition, CommittedPosition] = {}
         count = sum(len(topic.partitions) for topic in request.topics)
         refusal = (
             INVALID_REQUEST
@@ -229,7 +229,7 @@ class OffsetHandlers:
             group_response.topics.append(found)
             # clients try a group again, but take most errors of one partition for the end
             codes = (part.error_code for part in found.partitions)
-            again = (code for code in codes if code in TRIED_AGAIN)
+            again = (code for code in codes if code in RETRIABLE)
             group_response.error_code = next(again, group_response.error_code)
         return group_response
 
@@ -283,7 +283,7 @@ class OffsetHandlers:
             for name, indexes in found.items()
         ]
 
-    async def _fetched(self, group: str, where: Partition) -> FetchedOffsetsPartition:
+    async def _fetched(self, group: str, where: TopicPartition) -> FetchedOffsetsPartition:
         """What was committed; -1 for nothing, which is no error."""
         partition_response = FetchedOffsetsPartition(
             partition_index=where[1], committed_offset=-1, metadata="", error_code=NONE
@@ -306,9 +306,9 @@ async def store(
     groups: GroupCoordinator,
     offsets: Offsets,
     group_id: str,
-    commits: Mapping[Partition, CommittedPosition],
+    commits: Mapping[TopicPartition, CommittedPosition],
     turn: Turn,
-) -> dict[Partition, int]:
+) -> dict[TopicPartition, int]:
     """Store commits that are allowed; returns an error code for each."""
     record = groups.record_of(group_id)
     if any(commit.expires_ms != NEVER_MS for commit in commits.values()):

@@ -23,11 +23,13 @@ from magnetar.wire.kafka.partition.logs import PartitionLog
 from magnetar.wire.kafka.partition.producer_states import BatchMetadata
 
 if TYPE_CHECKING:
-    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.session.produce.handler import ProduceHandler
 
 
-def check_transaction(coordinator: Coordinator, log: PartitionLog, header: BatchHeader) -> None:
+def check_transaction(
+    coordinator: TransactionCoordinator, log: PartitionLog, header: BatchHeader
+) -> None:
     """Whether a batch of one is, and a batch of none is not, in one that goes on."""
     number = header.producer_id
     if header.attributes & TRANSACTIONAL:

@@ -10,7 +10,7 @@ from magnetar.wire.kafka.partition.inspectors import Account
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
-    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.codec.declare import Response
     from magnetar.wire.kafka.partition.inspectors import Inspectors
     from magnetar.wire.kafka.partition.logs import Logs
@@ -57,7 +57,7 @@ class ProduceHandler:
         self,
         broker: Broker,
         logs: Logs,
-        coordinator: Coordinator,
+        coordinator: TransactionCoordinator,
         inspectors: Inspectors,
         caller: Caller,
         replies: Replies,

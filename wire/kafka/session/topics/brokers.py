@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
     from magnetar.wire.kafka.session.context import Caller
 
-NOBODY: Final = -1
+NO_NODE: Final = -1
 """The id of a leader that cannot be named."""
 
 
@@ -64,7 +64,7 @@ class Brokers:
         leader's.
         """
         leader = self.reached(caller, await self._ownership.topic(name))
-        node = NOBODY if leader is None else leader.node_id
+        node = NO_NODE if leader is None else leader.node_id
         nodes = [] if leader is None else [node]
         return MetadataPartition(
             error_code=LISTENER_NOT_FOUND if leader is None else NONE,

@@ -18,7 +18,7 @@ from magnetar.wire.kafka.configs import CLEANUP_POLICY, COMPRESSION_TYPE, SEGMEN
 from magnetar.wire.kafka.errors import INVALID_TOPIC, KafkaRefusal
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
 
 OFFSETS: Final = "__consumer_offsets"
 PARTITIONS: Final = 50
@@ -37,12 +37,12 @@ def is_meant(name: str | None, topic_id: bytes = NO_UUID) -> bool:
     return topic_id == TOPIC_ID or name == OFFSETS
 
 
-async def names(records: Records) -> list[str]:
+async def names(records: GroupRecords) -> list[str]:
     """Its name, once there is a group."""
     return [OFFSETS] if await records.names() else []
 
 
-async def check_is_there(records: Records, partition: int = 0) -> None:
+async def check_is_there(records: GroupRecords, partition: int = 0) -> None:
     """`TopicNotFound` while there is no group, or for a partition that it does not have."""
     if not 0 <= partition < PARTITIONS or not await names(records):
         raise TopicNotFound(f"{OFFSETS} is not there, or has no partition {partition}")

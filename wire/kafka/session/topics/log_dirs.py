@@ -53,14 +53,14 @@ from magnetar.wire.kafka.session.topics.metadata import all_names
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.kafka.front import KafkaOptions
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 
 class LogDirHandlers:
     """Log directories, leaders and reassignments."""
 
-    def __init__(self, broker: Broker, records: Records, options: KafkaOptions) -> None:
+    def __init__(self, broker: Broker, records: GroupRecords, options: KafkaOptions) -> None:
         self._broker = broker
         self._records = records
         self._options = options

@@ -34,7 +34,7 @@ from magnetar.wire.kafka.session.topics import creation, internal
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
     from magnetar.wire.kafka.front import KafkaOptions
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Caller, Handler, RequestContext
     from magnetar.wire.kafka.session.topics.brokers import Brokers
@@ -58,7 +58,7 @@ class MetadataHandlers:
         broker: Broker,
         brokers: Brokers,
         logs: Logs,
-        records: Records,
+        records: GroupRecords,
         options: KafkaOptions,
         defaults: Mapping[str, str],
     ) -> None:
@@ -263,7 +263,7 @@ def _asked_by_id_too_early(request: MetadataRequest) -> MetadataResponse:
     )
 
 
-async def all_names(broker: Broker, records: Records) -> list[str]:
+async def all_names(broker: Broker, records: GroupRecords) -> list[str]:
     """Topics of the namespace that needs no prefix, partitions as one."""
     names = await topic_list.topics_of(broker, NamespaceName.parse(DEFAULT_NAMESPACE))
     parsed = (TopicName.parse(name) for name in names)

@@ -42,8 +42,8 @@ from magnetar.wire.kafka.session.topics import internal
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock
-    from magnetar.core.transactions.coordinator import Coordinator
-    from magnetar.wire.kafka.groups.records import Records
+    from magnetar.core.transactions.coordinator import TransactionCoordinator
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
@@ -62,7 +62,7 @@ class TransactionToolHandlers:
     """ListTransactions, DescribeTransactions, DescribeProducers and WriteTxnMarkers."""
 
     def __init__(
-        self, coordinator: Coordinator, logs: Logs, records: Records, clock: Clock
+        self, coordinator: TransactionCoordinator, logs: Logs, records: GroupRecords, clock: Clock
     ) -> None:
         self._coordinator = coordinator
         self._logs = logs

@@ -46,7 +46,7 @@ from magnetar.wire.kafka.messages.transactions import (
 
 if TYPE_CHECKING:
     from magnetar.core.ports.metadata_store import MetadataStore
-    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.partition.logs import Logs
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
@@ -66,7 +66,11 @@ class TransactionHandlers:
     """InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn and EndTxn."""
 
     def __init__(
-        self, coordinator: Coordinator, logs: Logs, metadata: MetadataStore, timeout_ms_max: int
+        self,
+        coordinator: TransactionCoordinator,
+        logs: Logs,
+        metadata: MetadataStore,
+        timeout_ms_max: int,
     ) -> None:
         self._coordinator = coordinator
         self._logs = logs

@@ -24,19 +24,19 @@ from magnetar.wire.kafka.errors import (
 )
 from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.offsets import commit_code
-from magnetar.wire.kafka.groups.subscriptions import Partition
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.groups.transactional_offsets import TransactionalOffsets, decode, encode
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
 from magnetar.wire.kafka.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from magnetar.wire.kafka.session.groups.offsets import TRIED_AGAIN, commit_of, note_refusal, store
+from magnetar.wire.kafka.session.groups.offsets import RETRIABLE, commit_of, note_refusal, store
 from magnetar.wire.kafka.session.transactions import transactions
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock
-    from magnetar.core.transactions.coordinator import Coordinator
+    from magnetar.core.transactions.coordinator import TransactionCoordinator
     from magnetar.wire.kafka.front import KafkaFront
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
     from magnetar.wire.kafka.session.context import Handler, RequestContext
@@ -47,7 +47,9 @@ log = logging.getLogger(__name__)
 class TxnOffsetCommitHandlers:
     """TxnOffsetCommit."""
 
-    def __init__(self, coordinator: Coordinator, groups: GroupCoordinator, clock: Clock) -> None:
+    def __init__(
+        self, coordinator: TransactionCoordinator, groups: GroupCoordinator, clock: Clock
+    ) -> None:
         self._coordinator = coordinator
         self._groups = groups
         self._clock = clock
@@ -62,7 +64,7 @@ class TxnOffsetCommitHandlers:
         self, context: RequestContext, request: TxnOffsetCommitRequest
     ) -> TxnOffsetCommitResponse:
         now_ms = self._clock.wall_ms()
-        codes: dict[Partition, int] = {}
+        codes: dict[TopicPartition, int] = {}
         offsets: TransactionalOffsets = []
         async for topic in Cooperative(request.topics):
             for part in topic.partitions:
@@ -124,14 +126,14 @@ class TxnOffsetCommitHandlers:
 
 async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
     """The transaction is committed, and so are these."""
-    by_group: dict[str, dict[Partition, CommittedPosition]] = {}
+    by_group: dict[str, dict[TopicPartition, CommittedPosition]] = {}
     for promise in promises:
         commits = by_group.setdefault(promise.to, {})
         commits |= {(topic, index): commit for topic, index, commit in decode(promise.says)}
     for group, commits in by_group.items():
         turn = front.commit_turns.take(("promises", group))
         codes = await store(front.groups, front.offsets, group, commits, turn)
-        if any(code in TRIED_AGAIN for code in codes.values()):
+        if any(code in RETRIABLE for code in codes.values()):
             raise NotReady(f"offsets of group {group} cannot be stored now")
         lost = {where: code for where, code in codes.items() if code != NONE}
         if lost:

@@ -11,8 +11,8 @@ from magnetar.core.kernel.errors import StorageFailed
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group import Group
 from magnetar.wire.kafka.groups.classic.group_record import Done, StoredGroup, decode, encode
+from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
-from magnetar.wire.kafka.groups.classic.rounds import RebalanceRules
 from magnetar.wire.kafka.groups.classic.state import ClassicGroupState
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 

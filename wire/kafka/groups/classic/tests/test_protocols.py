@@ -1,8 +1,8 @@
 """Which protocol a group takes."""
 
 from magnetar.wire.kafka.groups.classic.member import ClassicMember, Joining
+from magnetar.wire.kafka.groups.classic.members import Members
 from magnetar.wire.kafka.groups.classic.protocols import common, elected, fits
-from magnetar.wire.kafka.groups.classic.roster import Roster
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 
 
@@ -26,8 +26,8 @@ def test_the_first_that_most_like() -> None:
     assert elected(members("x a", "a")) == "a"
 
 
-def roster(*wishes: str) -> Roster:
-    found = Roster(GroupMemory())
+def roster(*wishes: str) -> Members:
+    found = Members(GroupMemory())
     for member in members(*wishes):
         found.add(member)
     return found

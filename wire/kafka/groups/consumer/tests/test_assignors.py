@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from magnetar.wire.kafka.groups.consumer.assignors import (
     ASSIGNORS,
-    Partition,
     Targets,
+    TopicIdPartition,
     spread,
     uniform,
 )
@@ -46,7 +46,7 @@ def test_equal_wishes_are_met_equally(members: int, sizes, later: int) -> None:
     def wishes(count: int) -> dict[str, set[bytes]]:
         return {f"m{number}": set(TOPICS) for number in range(count)}
 
-    held: dict[str, set[Partition]] = {}
+    held: dict[str, set[TopicIdPartition]] = {}
     for count in (members, later):
         before, held = held, uniform(wishes(count), sizes, held)
         counts = [len(partitions) for partitions in held.values()]

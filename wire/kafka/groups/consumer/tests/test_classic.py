@@ -14,7 +14,7 @@ from magnetar.wire.kafka.codec.encoder import encoder
 from magnetar.wire.kafka.groups.classic import consumer_protocol
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, Synced, Syncing
 from magnetar.wire.kafka.groups.consumer import classic
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerState
 from magnetar.wire.kafka.groups.consumer.tests.test_group import ALL, A, Desk, parts
 from magnetar.wire.kafka.groups.consumer.tests.test_group_properties import (
@@ -54,7 +54,7 @@ def request(member_id: str, metadata: bytes, **fields: Any) -> Joining:
     )
 
 
-def told_to_read(told: Synced) -> frozenset[Partition]:
+def told_to_read(told: Synced) -> frozenset[TopicIdPartition]:
     found = consumer_protocol.assignment_in(told.assignment)
     assert found is not None
     ids = {name: topic for topic, name in CALLED.items()}

@@ -8,7 +8,7 @@ import pytest
 
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group_record import StoredConsumerGroup, decode, encode
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.heartbeat import Heartbeat, HeartbeatResult, Timing, Topics
 from magnetar.wire.kafka.groups.consumer.member import MemberState
@@ -18,7 +18,7 @@ STABLE = MemberState.STABLE
 A, B = b"a" * 16, b"b" * 16
 
 
-def parts(topic: bytes, *numbers: int) -> frozenset[Partition]:
+def parts(topic: bytes, *numbers: int) -> frozenset[TopicIdPartition]:
     return frozenset((topic, number) for number in numbers)
 
 

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.groups.classic.group_record import StoredConsumerGroup, decode, encode
-from magnetar.wire.kafka.groups.consumer.assignors import Partition
+from magnetar.wire.kafka.groups.consumer.assignors import TopicIdPartition
 from magnetar.wire.kafka.groups.consumer.group import ConsumerGroup, ConsumerState
 from magnetar.wire.kafka.groups.consumer.heartbeat import (
     JOIN,
@@ -33,8 +33,8 @@ class Reader:
         self.id = member_id
         self.instance_id = instance_id
         self.epoch = 0
-        self.reads: set[Partition] = set()
-        self.told: frozenset[Partition] = frozenset()
+        self.reads: set[TopicIdPartition] = set()
+        self.told: frozenset[TopicIdPartition] = frozenset()
         self.names = NAMES[0]
         self.says_all = True
 

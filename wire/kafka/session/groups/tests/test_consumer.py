@@ -15,7 +15,7 @@ from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
 from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
-from magnetar.wire.kafka.groups.records import GroupRecord
+from magnetar.wire.kafka.groups.group_records import GroupRecord
 from magnetar.wire.kafka.messages.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,

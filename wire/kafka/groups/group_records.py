@@ -44,7 +44,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(GroupRecord).decode
 
 
-class Records:
+class GroupRecords:
     """See the module's docstring."""
 
     def __init__(self, metadata: MetadataStore, ownership: Ownership = ALONE) -> None:

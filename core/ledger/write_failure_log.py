@@ -28,7 +28,7 @@ def log_name(ledger_name: str) -> str:
         return ledger_name
 
 
-class Trouble:
+class WriteFailureLog:
     """Of one log, or one cursor. Nothing is wrong to begin with."""
 
     __slots__ = ("kind",)

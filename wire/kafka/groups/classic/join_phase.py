@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from magnetar.wire.kafka.groups.classic.group_record import Keep
+from magnetar.wire.kafka.groups.classic.group_record import StoreGroup
 
 
 class RebalanceRules(Struct, frozen=True):
@@ -16,12 +16,12 @@ class RebalanceRules(Struct, frozen=True):
     first_delay_seconds: float
     new_id: Callable[[str], str]
     """A new unique id with that prefix."""
-    keep: Keep
+    keep: StoreGroup
     soon: Callable[[Callable[[], None]], None]
     """Has it called when the loop has come round once."""
 
 
-class Round(Struct):
+class JoinPhase(Struct):
     """One time of joining."""
 
     ends: float
@@ -40,8 +40,8 @@ class Round(Struct):
         return True
 
 
-def begun(now: float, wait_seconds: float, gather_seconds: float | None) -> Round:
+def begun(now: float, wait_seconds: float, gather_seconds: float | None) -> JoinPhase:
     """A rebalance with an initial delay, which may be zero, or one that waits for known members."""
     if gather_seconds is None:
-        return Round(now + wait_seconds, now + wait_seconds)
-    return Round(now + min(gather_seconds, wait_seconds), now + wait_seconds, gathers=True)
+        return JoinPhase(now + wait_seconds, now + wait_seconds)
+    return JoinPhase(now + min(gather_seconds, wait_seconds), now + wait_seconds, gathers=True)

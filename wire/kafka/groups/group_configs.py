@@ -42,7 +42,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(Configs).decode
 
 
-class Configured:
+class GroupConfigs:
     """See the module's docstring."""
 
     def __init__(

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple
 from magnetar.core.compaction.latest import Latest, short
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.entry import header
-from magnetar.core.entry.compaction import Fate, UnpackedEntry
+from magnetar.core.entry.compaction import Removal, UnpackedEntry
 from magnetar.core.entry.form import MarkKind
 from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
@@ -39,7 +39,7 @@ PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000
 """A producer that was silent for so long is forgotten anyway."""
 
 
-class Standing(enum.Enum):
+class TransactionOutcome(enum.Enum):
     """What has become of what wrote an entry."""
 
     HOLDS = enum.auto()
@@ -49,22 +49,22 @@ class Standing(enum.Enum):
     """It only says what became of others."""
 
 
-Outcomes = Callable[[int, int], Standing]
+Outcomes = Callable[[int, int], TransactionOutcome]
 """What became of the transaction of that writer that has an entry with that index."""
 
 
-def standing_of(entry: bytes, outcomes: Outcomes) -> Standing:
+def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
     """By what the entry means to a transaction; its messages are not looked at."""
     about = header.read(entry)
     sent = entry[about.size :]
     try:
         found = form_of(sent).transaction_mark(sent)
     except Corrupted:
-        return Standing.OPEN
+        return TransactionOutcome.OPEN
     if found is None:
-        return Standing.HOLDS
+        return TransactionOutcome.HOLDS
     if found.kind is not MarkKind.PART:
-        return Standing.MARKER
+        return TransactionOutcome.MARKER
     return outcomes(found.writer, about.first_index)
 
 
@@ -90,7 +90,7 @@ class Terms(NamedTuple):
     """What is before this index was compacted before."""
 
 
-class Judge:
+class RetentionRule:
     """Judges the entries of a log in their order, from its beginning."""
 
     def __init__(self, latest: Latest, terms: Terms) -> None:
@@ -99,27 +99,27 @@ class Judge:
         self._pinned: set[bytes] = set()
         self._all_pinned = False
 
-    def left_of(self, entry: bytes, standing: Standing) -> bytes | None:
+    def left_of(self, entry: bytes, outcome: TransactionOutcome) -> bytes | None:
         """What is left of an entry: itself, some of it, or (None) nothing."""
-        if standing is Standing.MARKER:
+        if outcome is TransactionOutcome.MARKER:
             return entry
         found = unpacked(entry)
-        if found is None or not found.is_decided or standing is Standing.OPEN:
+        if found is None or not found.is_decided or outcome is TransactionOutcome.OPEN:
             self._pin(found)
             return entry
         about = header.read(entry)
-        if standing is Standing.VOID:
-            fate = Fate({item.place for item in found.items})
+        if outcome is TransactionOutcome.VOID:
+            removal = Removal({item.place for item in found.items})
         else:
-            fate = self._fate(found, about)
-        if len(fate.lost) == len(found.items) and not self._stays_empty(found, about):
+            removal = self._removal(found, about)
+        if len(removal.lost) == len(found.items) and not self._stays_empty(found, about):
             return None
-        if not fate.lost and fate.horizon_ms < 0:
+        if not removal.lost and removal.horizon_ms < 0:
             return entry
-        if not found.loses_some and len(fate.lost) < len(found.items):
+        if not found.loses_some and len(removal.lost) < len(found.items):
             self._pin(found)
             return entry
-        left = found.without(fate)
+        left = found.without(removal)
         return None if left is None else entry[: about.size] + left
 
     def _pin(self, found: UnpackedEntry | None) -> None:
@@ -127,7 +127,7 @@ class Judge:
         self._pinned.update(map(short, keys))
         self._all_pinned |= not keys or len(self._pinned) > PINNED_MAX
 
-    def _fate(self, found: UnpackedEntry, about: header.EntryHeader) -> Fate:
+    def _removal(self, found: UnpackedEntry, about: header.EntryHeader) -> Removal:
         latest, rule = self._latest, self._terms.rule
         lost: set[int] = set()
         tombstones = False
@@ -143,8 +143,8 @@ class Judge:
                 else:
                     tombstones = True
         if tombstones and found.notes_horizon and found.horizon_ms < 0:
-            return Fate(lost, self._terms.now_ms + self._terms.retention_ms)
-        return Fate(lost)
+            return Removal(lost, self._terms.now_ms + self._terms.retention_ms)
+        return Removal(lost)
 
     def _may_go(self, found: UnpackedEntry, about: header.EntryHeader, key: bytes) -> bool:
         """Whether the time of a tombstone has come."""

@@ -1,19 +1,19 @@
-"""The table at the head of `judge.py`, and what stands below it."""
+"""The table at the head of `retention_rule.py`, and what stands below it."""
 
 from __future__ import annotations
 
 import pytest
 
-from magnetar.core.compaction import judge as judging
-from magnetar.core.compaction.judge import (
+from magnetar.core.compaction import retention_rule as judging
+from magnetar.core.compaction.latest import Latest
+from magnetar.core.compaction.retention_rule import (
     PRODUCER_KEPT_MS,
-    Judge,
-    Standing,
+    RetentionRule,
     Terms,
-    standing_of,
+    TransactionOutcome,
+    outcome_of,
     unpacked,
 )
-from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.compaction.tests.histories import batch, wrapped
 from magnetar.core.entry import conversion, header
@@ -43,13 +43,15 @@ def latest(*keys: bytes, end: int = 100) -> Latest:
     return made
 
 
-def judge(known: Latest, now_ms: int = NOW, clean_to: int = 0) -> Judge:
-    return Judge(known, Terms(Rule(), now_ms, RETENTION, clean_to))
+def rule(known: Latest, now_ms: int = NOW, clean_to: int = 0) -> RetentionRule:
+    return RetentionRule(known, Terms(Rule(), now_ms, RETENTION, clean_to))
 
 
-def left_of(asked: Judge, entry: bytes, became: Standing = Standing.OPEN) -> bytes | None:
+def left_of(
+    rule_used: RetentionRule, entry: bytes, became: TransactionOutcome = TransactionOutcome.OPEN
+) -> bytes | None:
     """What is left of an entry; transactions became that."""
-    return asked.left_of(entry, standing_of(entry, lambda _writer, _index: became))
+    return rule_used.left_of(entry, outcome_of(entry, lambda _writer, _index: became))
 
 
 def keys_in(left: bytes | None) -> list[bytes | None]:
@@ -60,28 +62,28 @@ def keys_in(left: bytes | None) -> list[bytes | None]:
 def test_only_the_last_stays() -> None:
     known = latest(b"a", b"b", b"a")
     both = stored(wrapped(batch([(b"a", b"1"), (b"b", b"1")])), 0, 2)
-    assert keys_in(left_of(judge(known), both)) == [b"b"]
+    assert keys_in(left_of(rule(known), both)) == [b"b"]
     last = stored(wrapped(batch([(b"a", b"1")])), 2)
-    assert left_of(judge(known), last) is last
-    assert left_of(judge(latest(b"a", b"a")), stored(wrapped(batch([(b"a", b"")])), 0)) is None
-    assert left_of(judge(known), stored(entry(b"v", key=b"a"), 1)) is None
+    assert left_of(rule(known), last) is last
+    assert left_of(rule(latest(b"a", b"a")), stored(wrapped(batch([(b"a", b"")])), 0)) is None
+    assert left_of(rule(known), stored(entry(b"v", key=b"a"), 1)) is None
     keyless = stored(entry(b"v"), 1)
-    assert left_of(judge(known), keyless) is keyless
+    assert left_of(rule(known), keyless) is keyless
 
 
 def test_what_is_not_known_stays() -> None:
     late = stored(wrapped(batch([(b"a", None)])), 7)
-    assert left_of(judge(latest(b"a", end=7)), late) is late
+    assert left_of(rule(latest(b"a", end=7)), late) is late
 
 
 def test_tombstones_note_their_time_and_go_when_it_has_come() -> None:
     known = latest(b"b", b"a")
-    first = left_of(judge(known), stored(wrapped(batch([(b"b", b"x"), (b"a", None)])), 0, 2))
+    first = left_of(rule(known), stored(wrapped(batch([(b"b", b"x"), (b"a", None)])), 0, 2))
     assert first is not None
     batch_in = form.batch_in(first[header.read(first).size :])
     assert UnpackedBatch(batch_in or b"", 0).horizon_ms == NOW + RETENTION
-    assert left_of(judge(known, NOW + RETENTION - 1), first) is first
-    assert keys_in(left_of(judge(known, NOW + RETENTION), first)) == [b"b"]
+    assert left_of(rule(known, NOW + RETENTION - 1), first) is first
+    assert keys_in(left_of(rule(known, NOW + RETENTION), first)) == [b"b"]
 
 
 def test_tombstones_of_pulsars_go_when_they_were_there_for_long() -> None:
@@ -90,9 +92,9 @@ def test_tombstones_of_pulsars_go_when_they_were_there_for_long() -> None:
     old = stored(tail, 3, time_ms=NOW - RETENTION)
     known = latest(b"x", b"x", b"x", b"a")
     assert unpacked(old) is not None
-    assert left_of(judge(known, clean_to=4), old) is None
-    assert left_of(judge(known, clean_to=3), old) is old, "it has been through no compaction"
-    assert left_of(judge(known, NOW - 1, clean_to=4), old) is old
+    assert left_of(rule(known, clean_to=4), old) is None
+    assert left_of(rule(known, clean_to=3), old) is old, "it has been through no compaction"
+    assert left_of(rule(known, NOW - 1, clean_to=4), old) is old
 
 
 @pytest.mark.parametrize(
@@ -106,35 +108,37 @@ def test_tombstones_of_pulsars_go_when_they_were_there_for_long() -> None:
     ids=["same key", "another key", "torn", "part"],
 )
 def test_tombstones_stay_for_what_is_left_as_it_is(tail: bytes, pinned: bool) -> None:
-    asked = judge(latest(b"x", b"a"), NOW + RETENTION)
+    rule_used = rule(latest(b"x", b"a"), NOW + RETENTION)
     left_alone = stored(tail, 0)
-    assert left_of(asked, left_alone) is left_alone
-    tombstone = left_of(judge(latest(b"x", b"a")), stored(wrapped(batch([(b"a", None)])), 1))
+    assert left_of(rule_used, left_alone) is left_alone
+    tombstone = left_of(rule(latest(b"x", b"a")), stored(wrapped(batch([(b"a", None)])), 1))
     assert tombstone is not None
-    assert (left_of(asked, tombstone) is tombstone) is pinned
+    assert (left_of(rule_used, tombstone) is tombstone) is pinned
 
 
 def test_too_many_keys_that_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "PINNED_MAX", 1)
-    asked = judge(latest(b"x", b"x", b"a"), NOW + RETENTION)
-    left_of(asked, stored(wrapped(batch([(b"b", b""), (b"c", b"")], attributes=TRANSACTIONAL)), 0))
-    tombstone = left_of(judge(latest(b"x", b"x", b"a")), stored(wrapped(batch([(b"a", None)])), 2))
+    rule_used = rule(latest(b"x", b"x", b"a"), NOW + RETENTION)
+    left_of(
+        rule_used, stored(wrapped(batch([(b"b", b""), (b"c", b"")], attributes=TRANSACTIONAL)), 0)
+    )
+    tombstone = left_of(rule(latest(b"x", b"x", b"a")), stored(wrapped(batch([(b"a", None)])), 2))
     assert tombstone is not None
-    assert left_of(asked, tombstone) is tombstone
+    assert left_of(rule_used, tombstone) is tombstone
 
 
 def test_the_last_batch_of_a_producer_leaves_its_header() -> None:
     known = latest(b"a", b"a", b"a")
     known.note_producer(7, 1)
     tail = wrapped(batch([(b"a", b"1")], producer_id=7))
-    assert left_of(judge(known), stored(tail, 0)) is None, "there is a later one"
-    left = left_of(judge(known), stored(tail, 1))
+    assert left_of(rule(known), stored(tail, 0)) is None, "there is a later one"
+    left = left_of(rule(known), stored(tail, 1))
     assert keys_in(left) == []
     assert left is not None
-    assert left_of(judge(known), left) is left
-    assert left_of(judge(known, NOW + PRODUCER_KEPT_MS), left) is None
+    assert left_of(rule(known), left) is left
+    assert left_of(rule(known, NOW + PRODUCER_KEPT_MS), left) is None
     known.note_producer(7, 5)
-    assert left_of(judge(known), left) is None
+    assert left_of(rule(known), left) is None
 
 
 def test_who_claims_others_indexes_is_not_heard() -> None:
@@ -147,45 +151,45 @@ def test_what_can_only_go_as_a_whole() -> None:
     records = [Record(0, 1, b"a", b"old"), Record(1, 1, b"b", b"x")]
     both = stored(messages.batch_of(records, 3, 1, "kafka"), 0, 2)
     for keys, stays in (((b"x", b"b", b"a"), True), ((b"x", b"x", b"a", b"b"), False)):
-        asked = judge(latest(*keys), NOW + RETENTION)
-        assert (left_of(asked, both) is both) is stays
-        tombstone = left_of(judge(latest(*keys)), stored(wrapped(batch([(b"a", None)])), 2))
+        rule_used = rule(latest(*keys), NOW + RETENTION)
+        assert (left_of(rule_used, both) is both) is stays
+        tombstone = left_of(rule(latest(*keys)), stored(wrapped(batch([(b"a", None)])), 2))
         assert tombstone is not None
-        assert (left_of(asked, tombstone) is tombstone) is stays
+        assert (left_of(rule_used, tombstone) is tombstone) is stays
 
 
 def test_transactions() -> None:
     known = latest(b"a", b"x", b"x", b"a")
     written = stored(wrapped(batch([(b"a", b"1")], attributes=TRANSACTIONAL)), 0)
     last = stored(wrapped(batch([(b"a", b"1")], attributes=TRANSACTIONAL)), 3)
-    assert left_of(judge(known), written, Standing.OPEN) is written
-    assert left_of(judge(known), written, Standing.HOLDS) is None
-    assert left_of(judge(known), last, Standing.HOLDS) is last
-    assert left_of(judge(known), last, Standing.VOID) is None
+    assert left_of(rule(known), written, TransactionOutcome.OPEN) is written
+    assert left_of(rule(known), written, TransactionOutcome.HOLDS) is None
+    assert left_of(rule(known), last, TransactionOutcome.HOLDS) is last
+    assert left_of(rule(known), last, TransactionOutcome.VOID) is None
 
 
 def test_markers_stay_and_hold_nothing() -> None:
-    asked = judge(latest(b"x", b"a"), NOW + RETENTION)
+    rule_used = rule(latest(b"x", b"a"), NOW + RETENTION)
     marker = stored(wrapped(batch([(b"", b"")], attributes=TRANSACTIONAL | CONTROL)), 0)
-    assert left_of(asked, marker, Standing.VOID) is marker
-    tombstone = left_of(judge(latest(b"x", b"a")), stored(wrapped(batch([(b"a", None)])), 1))
+    assert left_of(rule_used, marker, TransactionOutcome.VOID) is marker
+    tombstone = left_of(rule(latest(b"x", b"a")), stored(wrapped(batch([(b"a", None)])), 1))
     assert tombstone is not None
-    assert left_of(asked, tombstone) is None
+    assert left_of(rule_used, tombstone) is None
 
 
 def test_standings() -> None:
     seen: list[tuple[int, int]] = []
 
-    def outcome(writer: int, index: int) -> Standing:
+    def outcome(writer: int, index: int) -> TransactionOutcome:
         seen.append((writer, index))
-        return Standing.VOID
+        return TransactionOutcome.VOID
 
     part = stored(wrapped(batch([(b"a", b"")], attributes=TRANSACTIONAL, producer_id=9)), 4)
-    assert standing_of(part, outcome) is Standing.VOID
+    assert outcome_of(part, outcome) is TransactionOutcome.VOID
     assert seen == [(9, 4)]
     for tail, expected in (
-        (wrapped(batch([(b"a", b"")])), Standing.HOLDS),
-        (entry(b"v"), Standing.HOLDS),
-        (wrapped(batch([(b"a", b"")]))[:80], Standing.OPEN),
+        (wrapped(batch([(b"a", b"")])), TransactionOutcome.HOLDS),
+        (entry(b"v"), TransactionOutcome.HOLDS),
+        (wrapped(batch([(b"a", b"")]))[:80], TransactionOutcome.OPEN),
     ):
-        assert standing_of(stored(tail, 0), outcome) is expected
+        assert outcome_of(stored(tail, 0), outcome) is expected

@@ -1,6 +1,6 @@
 """How long a round lasts."""
 
-from magnetar.wire.kafka.groups.classic.rounds import begun
+from magnetar.wire.kafka.groups.classic.join_phase import begun
 
 
 def test_a_round_of_those_who_are_known() -> None:

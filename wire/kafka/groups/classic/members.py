@@ -13,7 +13,7 @@ from magnetar.wire.kafka.groups.classic.member import NEVER, ClassicMember, Join
 from magnetar.wire.kafka.groups.memory_budget import ID_BYTES, GroupMemory
 
 
-class Roster:
+class Members:
     """See the module's docstring."""
 
     __slots__ = ("_expected", "_knowing", "_members", "_room", "_static")

@@ -11,8 +11,8 @@ from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
 from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
+from magnetar.wire.kafka.groups.group_configs import CONFIGS, GROUP_BYTES, Configs, GroupConfigs
 from magnetar.wire.kafka.groups.options import GroupOptions
-from magnetar.wire.kafka.groups.stored_configs import CONFIGS, GROUP_BYTES, Configs, Configured
 
 
 def to(**own: str) -> Callable[[Configs], Configs]:
@@ -20,9 +20,9 @@ def to(**own: str) -> Callable[[Configs], Configs]:
     return lambda _: {names[name]: value for name, value in own.items()}
 
 
-async def again(store: MemoryMetadata, bytes_max: int = 10_000) -> Configured:
+async def again(store: MemoryMetadata, bytes_max: int = 10_000) -> GroupConfigs:
     """As after a restart."""
-    configured = Configured(store, GroupOptions(), bytes_max)
+    configured = GroupConfigs(store, GroupOptions(), bytes_max)
     await configured.open()
     return configured
 
