@@ -9,8 +9,26 @@ from bench.walk import walked
 
 ARCHITECTURE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 HEADING = "## One message from Kafka to Pulsar"
-FILES_MAX = 60
-"""As many as before protocols had forms of their own: the way may only become shorter."""
+FILES_MAX = 57
+"""60 before protocols had forms of their own: the way may only become shorter."""
+BY_THE_CLOCK = {
+    "bookie/client/reader.py",
+    "bookie/client/store.py",
+    "bookie/format/ledger_metadata.py",
+    "bookie/server/ledger_ids.py",
+    "core/broker/housekeeping.py",
+    "core/cluster/owned_record.py",
+    "core/kernel/clock.py",
+    "core/ledger/cursor/cursor_store.py",
+    "core/ledger/formats.py",
+    "core/link/keep_alive.py",
+    "core/metadata/embedded.py",
+    "wire/pulsar/session/session.py",
+}
+"""Files of work that is due now and then: a snapshot of a cursor, the keep-alive, housekeeping.
+
+`bench/walk.py` takes several seconds to tell these from the files that the message visits.
+"""
 
 
 def listed() -> set[str]:
@@ -22,7 +40,6 @@ def listed() -> set[str]:
 def test_the_documented_way_of_a_message() -> None:
     passed = set(walked(idle_seconds=0))
     documented = listed()
-    assert len(documented) > 40
-    missed = documented - passed
-    assert not missed, "the message does not come by here"
-    assert len(documented) < FILES_MAX
+    assert not documented - passed, "the message does not pass these"
+    assert not passed - documented - BY_THE_CLOCK, "the message passes these too"
+    assert len(documented) <= FILES_MAX

@@ -2,7 +2,7 @@
 
 One task goes over the loaded topics now and then and rests between them, so that ten thousand idle
 topics cost no pause. What is decided where: limits in `policies`, which ledgers may go in
-`ledger/trim.py`; this file only carries out. Compaction is begun here, and goes on beside it.
+`ledger/log/trim.py`; this file only carries out. Compaction is begun here, and goes on beside it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Invariant: `plain` gives back the timestamp, index and count each was made from.
 
 All entries of a run share their timestamp, and 128 neighbours share all of their index but its low
-seven bits (`core.varints`). `compiled.pyx` has the twin; `header` takes whichever there is.
+seven bits (`kernel/varints.py`). `compiled.pyx` has the twin; `header` takes whichever there is.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def slowest(topic: PersistentTopic) -> Position | None:
 def needed_from(topic: PersistentTopic) -> Position:
     """The first entry that a subscription still needs.
 
-    State that is derived from the log needs none: it is stored before they go (`ledger/fold.py`).
+    State derived from the log needs none: it is stored before they go (`ledger/fold/fold.py`).
     """
     chain = topic.ledger.chain
     lowest = slowest(topic)

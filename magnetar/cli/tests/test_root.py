@@ -11,7 +11,6 @@ from click.testing import CliRunner
 
 import magnetar
 from magnetar.cli.root import root
-from magnetar.settings import load
 
 
 def test_version() -> None:
@@ -36,27 +35,6 @@ def test_the_help_names_every_protocol() -> None:
 def test_the_version_is_the_packages() -> None:
     pyproject = Path(magnetar.__file__).parents[1] / "pyproject.toml"
     assert tomllib.loads(pyproject.read_text())["project"]["version"] == magnetar.__version__
-
-
-def test_config_show_prints_what_loads_again() -> None:
-    result = CliRunner().invoke(root, ["config", "show", "--http-port", "0"])
-    assert result.exit_code == 0
-    assert "http_port = 0  # --http-port" in result.output
-    assert load(result.output).settings == load("[listen]\nhttp_port = 0").settings
-
-
-def test_config_check_is_content(tmp_path: Path) -> None:
-    file = tmp_path / "m.toml"
-    file.write_text("[broker]\nmax_message_size = 1000")
-    result = CliRunner().invoke(root, ["config", "check", "--config", str(file)])
-    assert (result.exit_code, result.output) == (0, "ok\n")
-
-
-def test_the_file_may_be_named_in_the_environment(tmp_path: Path) -> None:
-    file = tmp_path / "m.toml"
-    file.write_text("[broker]\nmax_message_size = 1000")
-    result = CliRunner().invoke(root, ["config", "show"], env={"MAGNETAR_CONFIG": str(file)})
-    assert f"max_message_size = 1000  # {file}" in result.output
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -84,7 +84,9 @@ async def test_snapshots_let_entries_go(desk: Bench) -> None:
 async def test_snapshots_are_taken_every_thousand_messages_but_not_twice_a_second(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deduplication, "SNAPSHOT_POLICY", replace(deduplication.SNAPSHOT_POLICY, entries=2))
+    monkeypatch.setattr(
+        deduplication, "SNAPSHOT_POLICY", replace(deduplication.SNAPSHOT_POLICY, entries=2)
+    )
     topic = await desk.topic(**ON)
     await publish(topic, 0, 1, 2, 3)
     (fold,) = topic.ledger.folds

@@ -1,7 +1,7 @@
 """`__consumer_offsets`, in which Kafka keeps what groups commit: here a view, with nothing to read.
 
 Clients look for it: tools count topics with and without the internal ones, monitors wait for it
-before they ask for groups. Groups and offsets have their own places here (`groups/records.py`,
+before they ask for groups. Groups and offsets are stored elsewhere (`groups/group_records.py`,
 cursors of topics), so it is shown as Kafka's is from the first group on (partitions, compacted,
 `is_internal`), is empty, and takes nothing.
 """
