@@ -22,7 +22,7 @@ from pathlib import Path
 import trio
 from msgspec.structs import replace
 
-from magnetar import memory, part_settings
+from magnetar import part_settings
 from magnetar.bookie.embedded import EmbeddedStore, open_embedded
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.clock import SystemClock
@@ -36,7 +36,8 @@ from magnetar.doors.certificates import server_contexts
 from magnetar.doors.sockets import open_doors
 from magnetar.fronts import DOORS, Parts, make_fronts
 from magnetar.operator_error import OperatorError
-from magnetar.ready import ReadyReport
+from magnetar.process import memory
+from magnetar.process.ready import ReadyReport
 from magnetar.settings import Settings
 
 log = logging.getLogger(__name__)

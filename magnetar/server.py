@@ -25,11 +25,12 @@ from typing import Final
 import trio
 from msgspec.structs import replace
 
-from magnetar import compose, data_directory, introduction, logs
-from magnetar.descriptors import connections_within, load_all_if, raise_limit
-from magnetar.memory import keep_what_is_freed
+from magnetar import compose
 from magnetar.operator_error import OperatorError
-from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
+from magnetar.process import data_directory, introduction, logs
+from magnetar.process.descriptors import connections_within, load_all_if, raise_limit
+from magnetar.process.memory import keep_what_is_freed
+from magnetar.process.ready import ReadyReport, remove_ready_file, write_ready_file
 from magnetar.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -22,10 +22,10 @@ def bookie() -> None:
 @contextmanager
 def _stopped(settings: Settings) -> Iterator[Path]:
     """The data directory of a stopped server; errors become an `OperatorError`."""
-    from magnetar import logs
     from magnetar.compose import BOOKIE
     from magnetar.core.kernel.errors import BrokerError
-    from magnetar.data_directory import existing
+    from magnetar.process import logs
+    from magnetar.process.data_directory import existing
 
     logs.configure(settings.log)
     with existing(settings.storage.data_dir) as folder:

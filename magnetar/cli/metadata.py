@@ -22,7 +22,7 @@ def _repair(config: str | None, accept_loss: bool, **options: Any) -> None:
     from magnetar.core.kernel.errors import BrokerError
     from magnetar.core.metadata import repair
     from magnetar.core.metadata.history import Names, hold
-    from magnetar.data_directory import existing as data_directory
+    from magnetar.process.data_directory import existing as data_directory
 
     settings = load_settings(config, options).settings
     with data_directory(settings.storage.data_dir) as folder:

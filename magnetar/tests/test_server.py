@@ -20,7 +20,7 @@ Start = Callable[..., subprocess.Popen[str]]
 HANGING = """
 import sys, threading, trio
 from magnetar import server
-from magnetar.ready import ReadyReport
+from magnetar.process.ready import ReadyReport
 from magnetar.settings import load
 
 async def never_drains(settings, ready, stop):
@@ -169,7 +169,7 @@ def test_the_first_lines_say_what_runs_with_what(standalone: Start, tmp_path: Pa
     config = tmp_path / "m.toml"
     config.write_text("")
     lines = wait_for(standalone("--config", config), " ready")
-    assert f" magnetar.introduction: Magnetar {magnetar.__version__}, Python " in lines[0]
+    assert f" magnetar.process.introduction: Magnetar {magnetar.__version__}, Python " in lines[0]
     assert "codec compiled" in lines[0] or "pure (" in lines[0]
     assert lines[1].endswith(f"configuration: {config}")
     assert f"data: {tmp_path / 'data'}, messages are synced" in lines[2]

@@ -12,8 +12,8 @@ from magnetar.core.metadata.embedded import open_embedded
 from magnetar.core.metadata.history import Names, hold
 from magnetar.core.metadata.tests.stores import flip
 from magnetar.core.testing.metadata import overwrite
-from magnetar.data_directory import opened
 from magnetar.operator_error import OperatorError
+from magnetar.process.data_directory import opened
 
 
 async def _fill(path: Path) -> None:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from magnetar.introduction import introduce, introduce_first, say_who_may_connect
+from magnetar.process.introduction import introduce, introduce_first, say_who_may_connect
 from magnetar.settings import load
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from magnetar.data_directory import FORMAT, LOCK, MARKER, existing, opened
 from magnetar.operator_error import OperatorError
+from magnetar.process.data_directory import FORMAT, LOCK, MARKER, existing, opened
 
 
 def test_it_is_made_with_its_parents(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from magnetar.logs import configure
+from magnetar.process.logs import configure
 from magnetar.settings.server import Log
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from magnetar import memory
+from magnetar.process import memory
 
 FAULTS = """
 import resource, sys
-from magnetar import memory
+from magnetar.process import memory
 if "keep" in sys.argv:
     assert memory.keep_what_is_freed()
 def load():
@@ -48,7 +48,7 @@ def test_it_comes_without_faults() -> None:
 
 HELD_BACK = """
 import ctypes
-from magnetar import memory
+from magnetar.process import memory
 from pathlib import Path
 assert memory.keep_what_is_freed()
 counted = memory.free_counter()

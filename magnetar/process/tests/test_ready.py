@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from magnetar.operator_error import OperatorError
-from magnetar.ready import ReadyReport, remove_ready_file, write_ready_file
+from magnetar.process.ready import ReadyReport, remove_ready_file, write_ready_file
 
 REPORT = ReadyReport({"pulsar": "127.0.0.1:6650", "http": "[::1]:8080"})
 

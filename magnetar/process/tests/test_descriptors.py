@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from magnetar.descriptors import FEW_FILES, OTHER_FILES, connections_within, raise_limit
+from magnetar.process.descriptors import FEW_FILES, OTHER_FILES, connections_within, raise_limit
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_connections_leave_files_for_the_rest(
 def test_all_is_loaded_at_once_where_files_are_few(files: int, loaded: bool) -> None:
     """In a process of its own: here it is loaded already."""
     code = (
-        "import sys; from magnetar.descriptors import load_all_if; "
+        "import sys; from magnetar.process.descriptors import load_all_if; "
         f"load_all_if({files}); print('magnetar.wire.http.stack' in sys.modules, "
         "'magnetar.wire.kafka.messages.quorum' in sys.modules)"
     )

@@ -1,0 +1,1 @@
+"""The process that a server runs in: its data directory, limits, memory, log and ready file."""
