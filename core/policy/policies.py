@@ -177,7 +177,7 @@ class Effective(Struct, frozen=True, kw_only=True):
         "",
         Scope("compactionThreshold", negative="Invalid value for compactionThreshold"),
         Scope("compaction_threshold", "compactionThreshold"),
-        reason="only Kafka's `cleanup.policy=compact` compacts a topic yet", wide=True,
+        reason="only `cleanup.policy=compact` compacts a topic yet", wide=True,
     )] = 0
     max_message_size: Annotated[int, Policy(
         "Refuses larger messages, in bytes; 0 for the protocol's limit only.",
