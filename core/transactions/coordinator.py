@@ -1,9 +1,15 @@
 """The transaction coordinator: the participants of each transaction, and one outcome for all.
 
 To end a transaction it stores the decision and answers; then it writes a marker to every log, and
-fulfils the promises (offset commits) if it was committed; then it stores that all is done. After a
-crash in between these steps are repeated: a second marker, or a promise fulfilled twice, changes
-nothing. A decided transaction takes no new participants: a writer that begins the next one waits.
+carries out the pending commits (of offsets) if it was committed; then it stores that all is done.
+After a crash in between these steps are repeated: a second marker, or a pending commit that is
+carried out twice, changes nothing. A decided transaction takes no new participants: a writer that
+begins the next one waits.
+
+Each of these steps is tried again until it succeeds, for whatever reason it fails, because the
+outcome is decided and has been reported. The only end before that is another coordinator's write to
+the record. A `NotCoordinator` that comes from a participant is no such end: the group, not the
+transaction, is another broker's.
 
 A coordinator that was replaced while it carries a decision out must not go on: the same writer may
 have begun the next transaction with the new one. So the record is verified before a log is loaded,
@@ -48,7 +54,12 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.topic import Topic
-from magnetar.core.transactions.transaction import AT_REST, Promise, Transaction, TransactionState
+from magnetar.core.transactions.transaction import (
+    AT_REST,
+    PendingCommit,
+    Transaction,
+    TransactionState,
+)
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +72,8 @@ MARKED_AT_ONCE: Final = 100
 _encode: Final = msgspec.json.encode
 _decode: Final = msgspec.json.Decoder(Transaction).decode
 
-CommitPending = Callable[[Iterable[Promise]], Awaitable[None]]
-"""Keeps promises; raises `BrokerError` if that is to be tried again."""
+CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
+"""Carries out pending commits, perhaps not for the first time; repeated after a `BrokerError`."""
 
 
 class TopicHost(Protocol):
@@ -100,14 +111,14 @@ class TransactionCoordinator:
     """See the module's docstring."""
 
     def __init__(
-        self, broker: TopicHost, path: str, form: TransactionalForm, keep: CommitPending
+        self, broker: TopicHost, path: str, form: TransactionalForm, commit_pending: CommitPending
     ) -> None:
         """`form` is that of the markers."""
         self._broker = broker
         self._form = form
         self._path = path
-        self._keep = keep
-        self._places: dict[str, TransactionSlot] = {}
+        self._commit_pending = commit_pending
+        self._slots: dict[str, TransactionSlot] = {}
         self._writers: dict[int, TransactionSlot] = {}
 
     async def open(self) -> None:
@@ -115,57 +126,55 @@ class TransactionCoordinator:
         for quoted in await self._broker.metadata.children(self._path):
             name = unquote(quoted)
             if await self._broker.ownership.transaction(name) is None:
-                place = self._place(name)
-                async with place.lock:
+                slot = self._slot(name)
+                async with slot.lock:
                     try:
-                        await self._load(place)
+                        await self._load(slot)
                     except Corrupted as error:  # this one fails, and no other
                         log.error("transaction %s: %s", name, error)
-                self._drop_unused(place)
+                self._drop_unused(slot)
 
     async def run(self, idle_ms_max: int) -> None:
         """Until cancelled: abort transactions that time out, and forget names unused for long."""
         while True:
             await trio.sleep(SWEEP_SECONDS)
             now_ms = self._broker.clock.wall_ms()
-            for place in list(self._places.values()):
-                found = place.transaction
+            for slot in list(self._slots.values()):
+                found = slot.transaction
                 if found is None or found.decided:
                     continue
                 try:
                     idle_ms = now_ms - found.changed_ms
                     if found.state is TransactionState.ONGOING and found.expires_ms() < now_ms:
-                        await self._time_out(place)
+                        await self._time_out(slot)
                     elif found.state is not TransactionState.ONGOING and idle_ms > idle_ms_max:
-                        await self._forget(place)
+                        await self._forget(slot)
                 except BrokerError as error:
                     log.warning("transaction %s: %s", found.name, error)
 
     # -- questions ----------------------------------------------------------------------------
 
     def find(self, name: str) -> Transaction | None:
-        place = self._places.get(name)
-        return place.transaction if place is not None else None
+        slot = self._slots.get(name)
+        return slot.transaction if slot is not None else None
 
     def of_writer(self, writer: int) -> Transaction | None:
         """The transaction of the writer with that id. Plain call: made for each batch."""
-        place = self._writers.get(writer)
-        return place.transaction if place is not None else None
+        slot = self._writers.get(writer)
+        return slot.transaction if slot is not None else None
 
     def admits(self, writer: int, epoch: int, log: str) -> bool:
         """Whether that writer may write to that log, in a transaction that goes on. Plain call."""
-        place = self._writers.get(writer)
-        if place is None or place.transaction is None:
+        slot = self._writers.get(writer)
+        if slot is None or slot.transaction is None:
             return False
-        found = place.transaction
-        return (
-            found.epoch == epoch and found.state is TransactionState.ONGOING and log in place.logs
-        )
+        found = slot.transaction
+        return found.epoch == epoch and found.state is TransactionState.ONGOING and log in slot.logs
 
     def all(self) -> Iterator[Transaction]:
-        for place in self._places.values():
-            if place.transaction is not None:
-                yield place.transaction
+        for slot in self._slots.values():
+            if slot.transaction is not None:
+                yield slot.transaction
 
     # -- changes ------------------------------------------------------------------------------
 
@@ -176,220 +185,219 @@ class TransactionCoordinator:
         `NotCoordinator` if it is another broker's.
         """
         while True:
-            place = self._place(name)
+            slot = self._slot(name)
             try:
-                await self._lock(place, settled=settled)
+                await self._lock(slot, settled=settled)
                 try:
-                    if not place.lost and await self._is_ready(place, settled=settled):
-                        yield place
+                    if not slot.lost and await self._is_ready(slot, settled=settled):
+                        yield slot
                         return
                 finally:
-                    place.lock.release()
+                    slot.lock.release()
             finally:
-                self._drop_unused(place)
+                self._drop_unused(slot)
 
     @staticmethod
-    async def _lock(place: TransactionSlot, *, settled: bool) -> None:
+    async def _lock(slot: TransactionSlot, *, settled: bool) -> None:
         while True:
             if settled:
-                await place.rest.wait()
-            await place.lock.acquire()
-            if not settled or place.rest.is_set():
+                await slot.rest.wait()
+            await slot.lock.acquire()
+            if not settled or slot.rest.is_set():
                 return
-            place.lock.release()
+            slot.lock.release()
 
-    def _place(self, name: str) -> TransactionSlot:
-        place = self._places.get(name)
-        if place is None:
+    def _slot(self, name: str) -> TransactionSlot:
+        slot = self._slots.get(name)
+        if slot is None:
             path = f"{self._path}/{quote(name, safe='')}"
             record = OwnedRecord(self._broker.metadata, path, _encode, _decode)
-            place = self._places[name] = TransactionSlot(name, record)
-        return place
+            slot = self._slots[name] = TransactionSlot(name, record)
+        return slot
 
-    def _drop_unused(self, place: TransactionSlot) -> None:
-        unused = place.transaction is None and not place.lock.statistics().tasks_waiting
-        if unused and not place.lock.locked() and self._places.get(place.name) is place:
-            del self._places[place.name]
+    def _drop_unused(self, slot: TransactionSlot) -> None:
+        unused = slot.transaction is None and not slot.lock.statistics().tasks_waiting
+        if unused and not slot.lock.locked() and self._slots.get(slot.name) is slot:
+            del self._slots[slot.name]
 
-    async def _is_ready(self, place: TransactionSlot, *, settled: bool) -> bool:
+    async def _is_ready(self, slot: TransactionSlot, *, settled: bool) -> bool:
         """Whether the caller's turn begins: the record is known, and at rest if it is to be."""
-        if place.record.state is RecordState.UNREAD:
-            if await self._broker.ownership.transaction(place.name) is not None:
-                raise _not_coordinator(place.name)
-            await self._load(place)
-        elif place.record.state is RecordState.UNSURE:
+        if slot.record.state is RecordState.UNREAD:
+            if await self._broker.ownership.transaction(slot.name) is not None:
+                raise _not_coordinator(slot.name)
+            await self._load(slot)
+        elif slot.record.state is RecordState.UNSURE:
             try:
-                await place.record.settle()
+                await slot.record.settle()
             except Fenced as error:
-                raise self._lost(place) from error
-            self._know(place)
-            self._finish_later(place)
-        return place.rest.is_set() or not settled
+                raise self._lost(slot) from error
+            self._know(slot)
+            self._finish_later(slot)
+        return slot.rest.is_set() or not settled
 
-    async def _load(self, place: TransactionSlot) -> None:
+    async def _load(self, slot: TransactionSlot) -> None:
         """Alone with it."""
-        if place.record.state is RecordState.UNREAD:
-            await place.record.load()
-            self._know(place)
-            self._finish_later(place)
+        if slot.record.state is RecordState.UNREAD:
+            await slot.record.load()
+            self._know(slot)
+            self._finish_later(slot)
 
-    def _know(self, place: TransactionSlot) -> None:
+    def _know(self, slot: TransactionSlot) -> None:
         """Take over the state of the record."""
-        before, place.transaction = place.transaction, place.record.value
+        before, slot.transaction = slot.transaction, slot.record.value
         if before is not None:
             self._writers.pop(before.writer, None)
-        place.logs = frozenset()
-        if place.transaction is not None:
-            place.logs = frozenset(place.transaction.logs)
-            self._writers[place.transaction.writer] = place
+        slot.logs = frozenset()
+        if slot.transaction is not None:
+            slot.logs = frozenset(slot.transaction.logs)
+            self._writers[slot.transaction.writer] = slot
 
-    def _lost(self, place: TransactionSlot) -> NotCoordinator:
+    def _lost(self, slot: TransactionSlot) -> NotCoordinator:
         """Another coordinator has written the record; returns what to raise."""
-        if not place.lost:
-            log.warning("transaction %s: another broker coordinates it now", place.name)
-        place.lost = True
-        if place.transaction is not None and self._writers.get(place.transaction.writer) is place:
-            del self._writers[place.transaction.writer]
-        if self._places.get(place.name) is place:
-            del self._places[place.name]
-        place.rest.set()
-        return _not_coordinator(place.name)
+        if not slot.lost:
+            log.warning("transaction %s: another broker coordinates it now", slot.name)
+        slot.lost = True
+        if slot.transaction is not None and self._writers.get(slot.transaction.writer) is slot:
+            del self._writers[slot.transaction.writer]
+        if self._slots.get(slot.name) is slot:
+            del self._slots[slot.name]
+        slot.rest.set()
+        return _not_coordinator(slot.name)
 
-    async def store(
-        self, place: TransactionSlot, found: Transaction, **changes: Any
-    ) -> Transaction:
+    async def store(self, slot: TransactionSlot, found: Transaction, **changes: Any) -> Transaction:
         """Store what it is from now on; `NotCoordinator` if another broker has taken it over."""
         changed = replace(found, changed_ms=self._broker.clock.wall_ms(), **changes)
         try:
-            await place.record.write(changed)
+            await slot.record.write(changed)
         except Fenced as error:
-            raise self._lost(place) from error
-        self._know(place)
+            raise self._lost(slot) from error
+        self._know(slot)
         return changed
 
     async def extend(
         self,
-        place: TransactionSlot,
+        slot: TransactionSlot,
         *,
         logs: Iterable[str] = (),
-        parties: Iterable[str] = (),
-        promises: Iterable[Promise] = (),
+        participants: Iterable[str] = (),
+        pending: Iterable[PendingCommit] = (),
     ) -> None:
         """More is in it; the first of it begins it."""
-        found = place.transaction
+        found = slot.transaction
         assert found is not None, "a transaction begins with its writer"
         assert not found.decided, "nothing new comes into what is decided"
         if found.state is not TransactionState.ONGOING:
             now_ms = self._broker.clock.wall_ms()
             found = replace(found, state=TransactionState.ONGOING, began_ms=now_ms)
         await self.store(
-            place,
+            slot,
             found,
             logs=tuple(dict.fromkeys((*found.logs, *logs))),
-            parties=tuple(dict.fromkeys((*found.parties, *parties))),
-            promises=(*found.promises, *promises),
+            participants=tuple(dict.fromkeys((*found.participants, *participants))),
+            pending=(*found.pending, *pending),
         )
 
     async def decide(
-        self, place: TransactionSlot, *, commit: bool, epoch: int | None = None
+        self, slot: TransactionSlot, *, commit: bool, epoch: int | None = None
     ) -> None:
         """It is decided when this returns; the rest happens later."""
-        found = place.transaction
+        found = slot.transaction
         assert found is not None, "a transaction begins with its writer"
         assert found.state is TransactionState.ONGOING, "only what goes on is decided"
         state = TransactionState.COMMITTING if commit else TransactionState.ABORTING
-        await self.store(place, found, state=state, epoch=found.epoch if epoch is None else epoch)
-        self._finish_later(place)
+        await self.store(slot, found, state=state, epoch=found.epoch if epoch is None else epoch)
+        self._finish_later(slot)
 
-    async def _time_out(self, place: TransactionSlot) -> None:
-        async with self.alone_with(place.name, settled=False) as place:
-            found = place.transaction
+    async def _time_out(self, slot: TransactionSlot) -> None:
+        async with self.alone_with(slot.name, settled=False) as slot:
+            found = slot.transaction
             if found is not None and found.state is TransactionState.ONGOING:
                 log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
                 # its writer may not go on
-                await self.decide(place, commit=False, epoch=found.epoch + 1)
+                await self.decide(slot, commit=False, epoch=found.epoch + 1)
 
-    async def _forget(self, place: TransactionSlot) -> None:
-        async with self.alone_with(place.name, settled=True) as place:
-            found = place.transaction
+    async def _forget(self, slot: TransactionSlot) -> None:
+        async with self.alone_with(slot.name, settled=True) as slot:
+            found = slot.transaction
             if found is None or found.state is TransactionState.ONGOING:
                 return
             try:
-                await place.record.delete()
+                await slot.record.delete()
             except Fenced as error:
-                raise self._lost(place) from error
-            self._know(place)
+                raise self._lost(slot) from error
+            self._know(slot)
 
     # -- carrying out -------------------------------------------------------------------------
 
-    def _finish_later(self, place: TransactionSlot) -> None:
-        found = place.transaction
-        if found is not None and found.decided and place.rest.is_set():
-            place.rest = trio.Event()
-            self._broker.spawn(self._finish, place)
+    def _finish_later(self, slot: TransactionSlot) -> None:
+        found = slot.transaction
+        if found is not None and found.decided and slot.rest.is_set():
+            slot.rest = trio.Event()
+            self._broker.spawn(self._finish, slot)
 
-    async def _finish(self, place: TransactionSlot) -> None:
-        """Tell every log, keep every promise, and store that it is done."""
-        found = place.transaction
+    async def _finish(self, slot: TransactionSlot) -> None:
+        """Mark every log, carry out the pending commits, and store that it is done."""
+        found = slot.transaction
         assert found is not None
         limiter = trio.CapacityLimiter(MARKED_AT_ONCE)
         async with trio.open_nursery() as nursery:
             for name in found.logs:
-                nursery.start_soon(self._mark, place, found, TopicName.parse(name), limiter)
-        if found.state is TransactionState.COMMITTING and found.promises:
-            await self._insist(place, partial(self._keep_promises, place, found))
-        await self._insist(place, partial(self._end, place, found))
-        place.rest.set()
+                nursery.start_soon(self._mark, slot, found, TopicName.parse(name), limiter)
+        if found.state is TransactionState.COMMITTING and found.pending:
+            await self._insist(slot, partial(self._commit_pending_of, slot, found))
+        await self._insist(slot, partial(self._end, slot))
+        slot.rest.set()
 
-    async def _keep_promises(self, place: TransactionSlot, found: Transaction) -> None:
-        await self._verify(place)
-        await self._keep(found.promises)
+    async def _commit_pending_of(self, slot: TransactionSlot, found: Transaction) -> None:
+        await self._verify(slot)
+        await self._commit_pending(found.pending)
 
-    async def _verify(self, place: TransactionSlot) -> None:
+    async def _verify(self, slot: TransactionSlot) -> None:
         """`NotCoordinator` if another coordinator has written the record."""
         try:
-            await place.record.verify()
+            await slot.record.verify()
         except Fenced as error:
-            raise self._lost(place) from error
+            raise self._lost(slot) from error
 
-    async def _end(self, place: TransactionSlot, found: Transaction) -> None:
-        """All is done. Another coordinator that has the name now comes to the same end."""
-        await self.store(place, found, state=AT_REST[found.state], logs=(), parties=(), promises=())
+    async def _end(self, slot: TransactionSlot) -> None:
+        """Store that all is done. Another coordinator that has the name now does the same."""
+        async with slot.lock:
+            now = slot.transaction
+            if now is not None and now.decided:
+                state = AT_REST[now.state]
+                await self.store(slot, now, state=state, logs=(), participants=(), pending=())
 
     async def _mark(
         self,
-        place: TransactionSlot,
+        slot: TransactionSlot,
         found: Transaction,
         name: TopicName,
         limiter: trio.CapacityLimiter,
     ) -> None:
         async def mark() -> None:
-            await self._verify(place)
+            await self._verify(slot)
             try:
                 topic = await self._broker.topic(name, create=False)
             except TopicNotFound:
                 return  # deleted, and with it what was written
-            await self._verify(place)
+            await self._verify(slot)
             commit = found.state is TransactionState.COMMITTING
             # appends before it awaits anything
             await topic.end_transaction(self._form, found.writer, found.epoch, committed=commit)
 
         async with limiter:
-            await self._insist(place, mark)
+            await self._insist(slot, mark)
 
-    async def _insist(
-        self, place: TransactionSlot, action: Callable[[], Awaitable[object]]
-    ) -> None:
-        """Until it is done, since what is decided is decided, or another coordinator's to do."""
+    async def _insist(self, slot: TransactionSlot, action: Callable[[], Awaitable[object]]) -> None:
+        """Try again until it succeeds, or until another coordinator has the transaction."""
         pause = RETRY_SECONDS
-        while not place.lost:
+        while not slot.lost:
             try:
                 await action()
-            except NotCoordinator as error:
-                log.info("transaction %s: %s", place.name, error)
-                return
             except BrokerError as error:
-                log.warning("transaction %s: tried again, %s", place.name, error)
+                if slot.lost:
+                    return
+                log.warning("transaction %s: tried again, %s", slot.name, error)
                 await trio.sleep(pause)
                 pause = min(2 * pause, RETRY_SECONDS_MAX)
             else:

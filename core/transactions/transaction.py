@@ -1,11 +1,11 @@
-"""One transaction as its coordinator knows it: its state, its logs, its promises. Pure.
+"""One transaction as its coordinator knows it: its state, its logs, its pending commits. Pure.
 
-    EMPTY       its writer is known; it has no participants
-    ONGOING     it has logs, or promises
-    COMMITTING  decided, and stored: markers are being written, promises fulfilled
-    ABORTING    likewise, but its promises are void
-    COMMITTED   all is done; the next one begins here
-    ABORTED     likewise
+    EMPTY       its writer is known; it has no logs and no participants
+    ONGOING     it has logs, participants or both
+    COMMITTING  the decision is stored; markers are written, pending commits carried out
+    ABORTING    the decision is stored; markers are written, pending commits dropped
+    COMMITTED   every marker and every pending commit is stored; the next transaction begins here
+    ABORTED     every marker is stored; likewise
 
 Invariant: the state of a transaction is the one that was stored last.
 """
@@ -16,7 +16,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class TransactionState(enum.Enum):
@@ -29,19 +29,19 @@ class TransactionState(enum.Enum):
 
 
 DECIDED: Final = (TransactionState.COMMITTING, TransactionState.ABORTING)
-"""Nothing new comes in, and the end is not everywhere yet."""
+"""Nothing may be added; not every log and participant has the outcome yet."""
 AT_REST: Final[Mapping[TransactionState, TransactionState]] = {
     TransactionState.COMMITTING: TransactionState.COMMITTED,
     TransactionState.ABORTING: TransactionState.ABORTED,
 }
-"""What comes of those."""
+"""The state that follows once every log and participant has the outcome."""
 
 
-class Promise(Struct, frozen=True):
-    """Something to be done if it is committed; its party knows what it means."""
+class PendingCommit(Struct, frozen=True):
+    """What a participant is to commit with the transaction, in the participant's own encoding."""
 
-    to: str
-    says: bytes
+    participant: str = field(name="to")
+    data: bytes = field(name="says")
 
 
 class Transaction(Struct, frozen=True):
@@ -50,16 +50,16 @@ class Transaction(Struct, frozen=True):
     name: str
     writer: int
     epoch: int
-    """Raised when another writer takes the name over: writes with a lower one are fenced."""
+    """Raised when another writer takes over the name, which fences writes with a lower epoch."""
     timeout_ms: int
-    epoch_before: int = -1
-    """With which its writer asked for the present epoch: the answer may not have reached it."""
+    previous_epoch: int = field(default=-1, name="epoch_before")
+    """The epoch with which its writer requested the present one: it may not have the answer."""
     state: TransactionState = TransactionState.EMPTY
     logs: tuple[str, ...] = ()
     """Full names of topics that have entries of it, or may have."""
-    parties: tuple[str, ...] = ()
-    """To whom promises may be made."""
-    promises: tuple[Promise, ...] = ()
+    participants: tuple[str, ...] = field(default=(), name="parties")
+    """Those that may have pending commits."""
+    pending: tuple[PendingCommit, ...] = field(default=(), name="promises")
     began_ms: int = 0
     changed_ms: int = 0
 
@@ -68,5 +68,5 @@ class Transaction(Struct, frozen=True):
         return self.state in DECIDED
 
     def expires_ms(self) -> int:
-        """When it has been going on for too long."""
+        """The wall clock time, in ms, at which it is aborted if it is still ongoing."""
         return self.began_ms + self.timeout_ms

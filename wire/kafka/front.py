@@ -27,7 +27,7 @@ from magnetar.core.link.connection import Connection
 from magnetar.core.link.front import Door, Listener, Refusal
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.transactions.coordinator import TransactionCoordinator
-from magnetar.core.transactions.transaction import Promise
+from magnetar.core.transactions.transaction import PendingCommit
 from magnetar.wire.kafka.addresses import Endpoint, parsed
 from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETENTION_MS
 from magnetar.wire.kafka.groups.classic.store import MemberStore
@@ -134,7 +134,7 @@ class KafkaFront:
         }
         """Configs of topics that have not decided, as far as an operator may."""
         self.logs = Logs(broker, self.defaults, options.message_bytes_max)
-        self.coordinator = TransactionCoordinator(broker, TRANSACTIONS, form, self._keep)
+        self.coordinator = TransactionCoordinator(broker, TRANSACTIONS, form, self._commit_pending)
         self.records = GroupRecords(broker.metadata, broker.ownership)
         self.keeper = MemberStore(broker.metadata, broker.ownership)
         self.configured = GroupConfigs(broker.metadata, options.groups)
@@ -181,11 +181,11 @@ class KafkaFront:
         await self.configured.open()
         await self.groups.open()
 
-    async def _keep(self, promises: Iterable[Promise]) -> None:
+    async def _commit_pending(self, pending: Iterable[PendingCommit]) -> None:
         with self._lend():
-            from magnetar.wire.kafka.session.transactions.txn_offset_commit import keep
+            from magnetar.wire.kafka.session.transactions.txn_offset_commit import commit_pending
 
-        await keep(self, promises)
+        await commit_pending(self.groups, self.offsets, self.commit_turns, pending)
 
     def listener(self, name: str) -> Callable[[Connection], tuple[KafkaWire, KafkaSession]]:
         """The protocol for one listener."""

@@ -32,7 +32,7 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.coordinator import TransactionCoordinator
-from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
+from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
 
 T = TopicName.parse("t")
 DEFAULT = NamespaceName.parse("public/default")
@@ -208,7 +208,7 @@ async def test_deduplication_goes_on_with_what_the_new_owner_knows(stores: Store
 # -- transactions ------------------------------------------------------------------------------
 
 
-async def keep(_promises: Iterable[Promise]) -> None:
+async def keep(_promises: Iterable[PendingCommit]) -> None:
     """There are none."""
 
 
@@ -317,7 +317,7 @@ async def test_whoever_waits_for_a_lost_transaction_gets_the_new_one(
             await theirs.decide(their_place, commit=False)
         await settled()
         with pytest.raises(NotCoordinator):
-            await ours.extend(place, parties=["g"])
+            await ours.extend(place, participants=["g"])
     assert seen == [TransactionState.ABORTED]
 
 

@@ -10,14 +10,21 @@ from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
 from magnetar.core.entry.kafka import form
-from magnetar.core.kernel.errors import Corrupted, NotReady, StorageFailed
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    Corrupted,
+    NotCoordinator,
+    NotReady,
+    Overloaded,
+    StorageFailed,
+)
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import TransactionCoordinator
-from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
+from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
 
 PATH = "/transactions"
 NAMES = [TopicName.parse(f"t{number}") for number in range(3)]
@@ -25,17 +32,18 @@ LOGS = [name.full for name in NAMES]
 
 
 class Keeper:
-    """Keeps promises, as soon as it may."""
+    """Carries out pending commits, once its failures are used up."""
 
     def __init__(self) -> None:
         self.kept: list[str] = []
         self.failures = 0
+        self.failure: BrokerError = NotReady("not yet")
 
-    async def __call__(self, promises: Iterable[Promise]) -> None:
+    async def __call__(self, pending: Iterable[PendingCommit]) -> None:
         if self.failures:
             self.failures -= 1
-            raise NotReady("not yet")
-        self.kept += [promise.to for promise in promises]
+            raise self.failure
+        self.kept += [commit.participant for commit in pending]
 
 
 async def topics_of(broker: Broker) -> list[PersistentTopic]:
@@ -49,15 +57,17 @@ async def topics_of(broker: Broker) -> list[PersistentTopic]:
 
 
 async def begun(coordinator: TransactionCoordinator, name: str = "n") -> None:
-    async with coordinator.alone_with(name, settled=True) as place:
-        if place.transaction is None:
-            await coordinator.store(place, Transaction(name, 7, 0, 1000))
-        await coordinator.extend(place, logs=LOGS, parties=["g"], promises=[Promise("g", b"1")])
+    async with coordinator.alone_with(name, settled=True) as slot:
+        if slot.transaction is None:
+            await coordinator.store(slot, Transaction(name, 7, 0, 1000))
+        await coordinator.extend(
+            slot, logs=LOGS, participants=["g"], pending=[PendingCommit("g", b"1")]
+        )
 
 
 async def decide(coordinator: TransactionCoordinator, *, commit: bool, name: str = "n") -> None:
-    async with coordinator.alone_with(name, settled=True) as place:
-        await coordinator.decide(place, commit=commit)
+    async with coordinator.alone_with(name, settled=True) as slot:
+        await coordinator.decide(slot, commit=commit)
 
 
 def state_of(coordinator: TransactionCoordinator, name: str = "n") -> TransactionState | None:
@@ -66,7 +76,7 @@ def state_of(coordinator: TransactionCoordinator, name: str = "n") -> Transactio
 
 
 @pytest.mark.parametrize("commit", [True, False])
-async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> None:
+async def test_an_end_reaches_every_log_and_participant(commit: bool) -> None:
     keeper = Keeper()
     async with running() as broker:
         coordinator = TransactionCoordinator(broker, PATH, form, keeper)
@@ -82,7 +92,7 @@ async def test_an_end_reaches_every_log_and_promises_are_kept(commit: bool) -> N
         assert keeper.kept == (["g"] if commit else [])
         found = coordinator.find("n")
         assert found is not None
-        assert (found.logs, found.parties, found.promises) == ((), (), ())
+        assert (found.logs, found.participants, found.pending) == ((), (), ())
 
 
 async def test_only_who_is_in_it_may_write() -> None:
@@ -141,9 +151,15 @@ async def test_a_transaction_that_goes_on_is_there_after_a_crash() -> None:
         assert coordinator.admits(7, 0, LOGS[2])
 
 
-async def test_whoever_begins_the_next_one_waits(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    "failure", [NotReady("not yet"), NotCoordinator("of the group"), Overloaded("full")]
+)
+async def test_the_next_transaction_begins_when_pending_commits_are_carried_out(
+    autojump_clock: MockClock, failure: BrokerError
+) -> None:
+    """Whatever the reason is for which a participant refuses: the outcome has been reported."""
     keeper = Keeper()
-    keeper.failures = 3
+    keeper.failures, keeper.failure = 3, failure
     async with running() as broker:
         coordinator = TransactionCoordinator(broker, PATH, form, keeper)
         await topics_of(broker)
@@ -243,12 +259,12 @@ async def test_a_decision_of_which_nobody_heard_is_not_changed(
             patch.setattr(stores.metadata, "put", unheard)
             with pytest.raises(StorageFailed):
                 await decide(coordinator, commit=True)
-        async with coordinator.alone_with("n", settled=False) as place:
-            assert place.transaction is not None
-            assert place.transaction.decided
-        async with coordinator.alone_with("n", settled=True) as place:
-            assert place.transaction is not None
-            assert place.transaction.state is TransactionState.COMMITTED
+        async with coordinator.alone_with("n", settled=False) as slot:
+            assert slot.transaction is not None
+            assert slot.transaction.decided
+        async with coordinator.alone_with("n", settled=True) as slot:
+            assert slot.transaction is not None
+            assert slot.transaction.state is TransactionState.COMMITTED
         assert keeper.kept == ["g"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from magnetar.core.transactions.transaction import (
     AT_REST,
     DECIDED,
-    Promise,
+    PendingCommit,
     Transaction,
     TransactionState,
 )
@@ -35,6 +35,6 @@ def test_what_an_older_server_stored_is_read() -> None:
 
 def test_it_is_stored_whole() -> None:
     found = Transaction(
-        "t", 1, 2, 3, logs=("a",), parties=("g",), promises=(Promise("g", b"\xff"),)
+        "t", 1, 2, 3, logs=("a",), participants=("g",), pending=(PendingCommit("g", b"\xff"),)
     )
     assert msgspec.json.decode(msgspec.json.encode(found), type=Transaction) == found

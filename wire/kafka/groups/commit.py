@@ -22,7 +22,9 @@ _COMMITTED: Final = "kafka.committed-ms"
 _EXPIRES: Final = "kafka.expires-ms"
 _LEDGER: Final = "kafka.ledger"
 _ENTRY: Final = "kafka.entry"
+_ORDER: Final = "kafka.order"
 _NOTE: Final = "kafka.note "
+_NS_PER_MS: Final = 1_000_000
 
 
 class CommittedPosition(Struct, frozen=True):
@@ -36,11 +38,14 @@ class CommittedPosition(Struct, frozen=True):
     """Never, where the offset is only where a subscription of Pulsar's stands."""
     expires_ms: int = NEVER_MS
     """The expiry that the client asked for; -1, mostly, leaves it to us."""
+    order: int = 0
+    """`Offsets.next_order` of a commit that waits for its transaction; 0 for one that does not."""
 
 
-def stored(commit: CommittedPosition, mark: Position) -> dict[str, int]:
+def stored(commit: CommittedPosition, mark: Position, order: int) -> dict[str, int]:
     """As a cursor keeps it that stands right behind `mark`."""
     return {
+        _ORDER: order,
         _OFFSET: commit.offset,
         _EPOCH: commit.epoch,
         _COMMITTED: commit.committed_ms,
@@ -49,6 +54,14 @@ def stored(commit: CommittedPosition, mark: Position) -> dict[str, int]:
         _ENTRY: mark[1],
         **({_NOTE + commit.note: 0} if commit.note else {}),
     }
+
+
+def order_of(numbers: Mapping[str, int]) -> int:
+    """The order of the last commit to a cursor, wherever the cursor stands now; 0 for none.
+
+    Before 0.1 had orders, only the time of a commit was stored.
+    """
+    return numbers.get(_ORDER, numbers.get(_COMMITTED, 0) * _NS_PER_MS)
 
 
 def is_committed(numbers: Mapping[str, int]) -> bool:

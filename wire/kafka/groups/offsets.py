@@ -8,6 +8,11 @@ may commit to it while none of Pulsar's consumers is attached.
 If anything else moves the cursor, its position is the group's offset; the commit itself is returned
 only while the cursor stands where the commit has put it.
 
+A commit that was pending in a transaction is carried out some time after the group has made it, and
+perhaps more than once. It is left out where a later commit, or itself, is stored already: the order
+is the one in which the commits were requested, as in Kafka, where a pending offset applies only if
+its record is newer (`OffsetMetadataManager.java` of 4.2, `completeTransaction`).
+
 Invariants: a commit is answered when it is stored; of several commits the one with the last turn
 stays.
 """
@@ -31,6 +36,7 @@ from magnetar.core.kernel.errors import (
     InvalidName,
     NotOwned,
     NotReady,
+    Overloaded,
     StorageFailed,
     SubscriptionNotFound,
     TopicNotFound,
@@ -49,7 +55,13 @@ from magnetar.wire.kafka.errors import (
     KafkaRefusal,
     code_of,
 )
-from magnetar.wire.kafka.groups.commit import CommittedPosition, committed, is_committed, stored
+from magnetar.wire.kafka.groups.commit import (
+    CommittedPosition,
+    committed,
+    is_committed,
+    order_of,
+    stored,
+)
 from magnetar.wire.kafka.groups.group_records import GroupRecord, GroupRecords
 from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.partition.logs import Logs, PartitionLog
@@ -77,6 +89,12 @@ class Offsets:
         self._logs = logs
         self._records = records
         self._committing: Counter[str] = Counter()
+        self._last_order = 0
+
+    def next_order(self) -> int:
+        """A number above those of all earlier commits, of former runs too: it is a time in ns."""
+        self._last_order = max(self._last_order + 1, self._broker.clock.wall_ms() * 1_000_000)
+        return self._last_order
 
     # -- committing ---------------------------------------------------------------------------
 
@@ -97,6 +115,15 @@ class Offsets:
             self._committing[group] -= 1
             if not self._committing[group]:
                 del self._committing[group]
+
+    def is_held(self, group: str, where: TopicPartition) -> bool:
+        """Whether consumers of Pulsar's hold the group's cursor of a partition, as far as is known.
+
+        Plain call: a topic that is not loaded has none.
+        """
+        log = self._logs.at_once(*where)
+        subscription = log.topic.subscriptions.get(group) if log is not None else None
+        return subscription is not None and bool(subscription.consumers)
 
     def is_committing(self, group: str) -> bool:
         """Whether a commit is under way."""
@@ -136,10 +163,13 @@ class Offsets:
             if place.subscription.consumers or not cursor.durable:
                 codes[where] = NON_EMPTY_GROUP
                 continue
-            cursor.longs = stored(commits[where], place.mark)
+            cursors[where] = cursor
+            commit = commits[where]
+            if commit.order and order_of(cursor.longs) >= commit.order:
+                continue  # superseded, or moved by an attempt that could not be stored then
+            cursor.longs = stored(commit, place.mark, commit.order or self.next_order())
             cursor.used(now_ms)
             cursor.reset(place.mark)
-            cursors[where] = cursor
         return codes, cursors
 
     async def _places(
@@ -287,7 +317,7 @@ async def _offset_behind(log: PartitionLog, mark: Position) -> int:
 
 def commit_code(error: BrokerError | KafkaRefusal) -> int:
     """In words that clients know of a commit: that it is worth another try, where it is."""
-    if isinstance(error, NotReady | Fenced):
+    if isinstance(error, NotReady | Fenced | Overloaded):
         return COORDINATOR_LOAD_IN_PROGRESS
     if isinstance(error, NotOwned):  # the partition; who coordinates the group is another question
         return COORDINATOR_NOT_AVAILABLE

@@ -1,7 +1,7 @@
 """Offsets that a transaction commits: how its coordinator stores them until it is decided. Pure.
 
 Kafka writes them to `__consumer_offsets` behind a marker (`pendingTransactionalOffsets` in
-`OffsetMetadataManager` of 4.2). Here they are promises of the transaction itself.
+`OffsetMetadataManager` of 4.2). Here they are part of the transaction's own record.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ decode: Final = msgspec.json.Decoder(TransactionalOffsets).decode
 def unstable(transactions: Iterable[Transaction], group: str) -> set[TopicPartition]:
     """Partitions of a group whose offset depends on a transaction that is not over (KIP-447).
 
-    One that is to be aborted changes no offset. One that is to be committed has changed it when
-    its coordinator has no promise of it any more.
+    One that is to be aborted changes no offset. One that is to be committed has changed it once its
+    record has no pending commits.
     """
     return {
         (topic, index)
         for transaction in transactions
-        if group in transaction.parties and transaction.state is not TransactionState.ABORTING
-        for promise in transaction.promises
-        if promise.to == group
-        for topic, index, _ in decode(promise.says)
+        if group in transaction.participants and transaction.state is not TransactionState.ABORTING
+        for commit in transaction.pending
+        if commit.participant == group
+        for topic, index, _ in decode(commit.data)
     }

@@ -119,6 +119,8 @@ def _of_transactions(front: KafkaFront) -> Mapping[int, Handler]:
     tools = TransactionToolHandlers(coordinator, logs, front.records, broker.clock)
     return {
         **transactions.handlers(),
-        **TxnOffsetCommitHandlers(coordinator, front.groups, broker.clock).handlers(),
+        **TxnOffsetCommitHandlers(
+            coordinator, front.groups, front.offsets, broker.clock
+        ).handlers(),
         **tools.handlers(),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.transactions.transaction import Promise, Transaction, TransactionState
+from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
 from magnetar.wire.kafka.groups.commit import CommittedPosition
 from magnetar.wire.kafka.groups.transactional_offsets import decode, encode, unstable
 
@@ -12,16 +12,16 @@ COMMIT = CommittedPosition(offset=5)
 
 
 def transaction(
-    name: str, *promises: Promise, state: TransactionState = TransactionState.ONGOING
+    name: str, *pending: PendingCommit, state: TransactionState = TransactionState.ONGOING
 ) -> Transaction:
-    parties = tuple({promise.to for promise in promises})
+    parties = tuple({commit.participant for commit in pending})
     return Transaction(
-        name, writer=1, epoch=0, timeout_ms=1, state=state, parties=parties, promises=promises
+        name, writer=1, epoch=0, timeout_ms=1, state=state, participants=parties, pending=pending
     )
 
 
-def promise(group: str, *partitions: tuple[str, int]) -> Promise:
-    return Promise(group, encode([(topic, index, COMMIT) for topic, index in partitions]))
+def promise(group: str, *partitions: tuple[str, int]) -> PendingCommit:
+    return PendingCommit(group, encode([(topic, index, COMMIT) for topic, index in partitions]))
 
 
 def test_what_is_stored_is_read() -> None:

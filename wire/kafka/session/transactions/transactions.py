@@ -111,32 +111,32 @@ class TransactionHandlers:
             raise KafkaRefusal(INVALID_TRANSACTION_TIMEOUT)
         coordinator = self._coordinator
         while True:
-            async with coordinator.alone_with(name, settled=True) as place:
-                found = place.transaction
+            async with coordinator.alone_with(name, settled=True) as slot:
+                found = slot.transaction
                 if found is None:
                     writer = await self._metadata.next(NUMBERS)
                     made = Transaction(name, writer, 0, timeout_ms)
-                    return await coordinator.store(place, made)
+                    return await coordinator.store(slot, made)
                 if request.producer_id >= 0 and _is_repeated(found, context, request):
                     return found
                 if found.state is not TransactionState.ONGOING:
-                    return await self._next_epoch(place, request)
-                await coordinator.decide(place, commit=False, epoch=found.epoch + 1)
+                    return await self._next_epoch(slot, request)
+                await coordinator.decide(slot, commit=False, epoch=found.epoch + 1)
 
     async def _next_epoch(
-        self, place: TransactionSlot, request: InitProducerIdRequest
+        self, slot: TransactionSlot, request: InitProducerIdRequest
     ) -> Transaction:
-        found = place.transaction
+        found = slot.transaction
         assert found is not None
         writer, epoch = found.writer, found.epoch + 1
         if epoch > EPOCH_MAX:
             writer, epoch = await self._metadata.next(NUMBERS), 0
         return await self._coordinator.store(
-            place,
+            slot,
             found,
             writer=writer,
             epoch=epoch,
-            epoch_before=request.producer_epoch,
+            previous_epoch=request.producer_epoch,
             timeout_ms=request.transaction_timeout_ms,
             state=TransactionState.EMPTY,
         )
@@ -186,10 +186,10 @@ class TransactionHandlers:
         self, context: RequestContext, request: AddPartitionsToTxnRequest, logs: list[str]
     ) -> None:
         coordinator = self._coordinator
-        async with coordinator.alone_with(request.transactional_id, settled=True) as place:
-            found = checked(place, request.producer_id, request.producer_epoch, _fenced(context))
-            if found.state is not TransactionState.ONGOING or not place.logs.issuperset(logs):
-                await coordinator.extend(place, logs=logs)
+        async with coordinator.alone_with(request.transactional_id, settled=True) as slot:
+            found = checked(slot, request.producer_id, request.producer_epoch, _fenced(context))
+            if found.state is not TransactionState.ONGOING or not slot.logs.issuperset(logs):
+                await coordinator.extend(slot, logs=logs)
 
     async def on_add_offsets(
         self, context: RequestContext, request: AddOffsetsToTxnRequest
@@ -197,9 +197,9 @@ class TransactionHandlers:
         coordinator, name = self._coordinator, request.transactional_id
         response = AddOffsetsToTxnResponse(error_code=NONE)
         try:
-            async with coordinator.alone_with(name, settled=True) as place:
-                checked(place, request.producer_id, request.producer_epoch, _fenced(context))
-                await coordinator.extend(place, parties=[request.group_id])
+            async with coordinator.alone_with(name, settled=True) as slot:
+                checked(slot, request.producer_id, request.producer_epoch, _fenced(context))
+                await coordinator.extend(slot, participants=[request.group_id])
         except (BrokerError, KafkaRefusal) as error:
             response.error_code = commit_code(error)
         return response
@@ -208,15 +208,13 @@ class TransactionHandlers:
         coordinator, name = self._coordinator, request.transactional_id
         response = EndTxnResponse(error_code=NONE)
         try:
-            async with coordinator.alone_with(name, settled=True) as place:
-                found = checked(
-                    place, request.producer_id, request.producer_epoch, _fenced(context)
-                )
+            async with coordinator.alone_with(name, settled=True) as slot:
+                found = checked(slot, request.producer_id, request.producer_epoch, _fenced(context))
                 requested = (
                     TransactionState.COMMITTED if request.committed else TransactionState.ABORTED
                 )
                 if found.state is TransactionState.ONGOING:
-                    await coordinator.decide(place, commit=request.committed)
+                    await coordinator.decide(slot, commit=request.committed)
                 elif found.state is not requested:
                     raise KafkaRefusal(INVALID_TXN_STATE)
         except (BrokerError, KafkaRefusal) as error:
@@ -233,7 +231,7 @@ def _is_repeated(
     number, epoch = request.producer_id, request.producer_epoch
     if (
         number == found.writer
-        and epoch == found.epoch_before
+        and epoch == found.previous_epoch
         and found.state is TransactionState.EMPTY
     ):
         return True
@@ -247,9 +245,9 @@ def _fenced(context: RequestContext) -> int:
     return PRODUCER_FENCED if newer else INVALID_PRODUCER_EPOCH
 
 
-def checked(place: TransactionSlot, writer: int, epoch: int, fenced: int) -> Transaction:
+def checked(slot: TransactionSlot, writer: int, epoch: int, fenced: int) -> Transaction:
     """The transaction, if it is the caller's."""
-    found = place.transaction
+    found = slot.transaction
     if found is None or found.writer != writer:
         raise KafkaRefusal(INVALID_PRODUCER_ID_MAPPING)
     if found.epoch != epoch:

@@ -1,25 +1,31 @@
 """TxnOffsetCommit: offsets that are committed if a transaction is (KIP-98, KIP-447).
 
-The transaction's coordinator stores them as promises; `keep` commits them with it.
+They are stored in the transaction's record; `commit_pending` commits them with it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import BrokerError, NotReady
-from magnetar.core.transactions.transaction import Promise, TransactionState
+from magnetar.core.kernel.errors import BrokerError, InvalidName, NotReady
+from magnetar.core.kernel.names import check_subscription
+from magnetar.core.transactions.transaction import PendingCommit, TransactionState
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
     ILLEGAL_GENERATION,
+    INVALID_GROUP_ID,
     INVALID_PRODUCER_EPOCH,
+    INVALID_TOPIC,
     INVALID_TXN_STATE,
     NONE,
     STALE_MEMBER_EPOCH,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC,
     KafkaRefusal,
 )
 from magnetar.wire.kafka.groups.commit import CommittedPosition
@@ -28,30 +34,40 @@ from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.groups.transactional_offsets import TransactionalOffsets, decode, encode
 from magnetar.wire.kafka.messages.parts import PartitionError, TopicErrors
 from magnetar.wire.kafka.messages.transactions import (
+    TxnCommitPartition,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from magnetar.wire.kafka.session.groups.offsets import RETRIABLE, commit_of, note_refusal, store
+from magnetar.wire.kafka.session.groups.offsets import commit_of, note_refusal, store
 from magnetar.wire.kafka.session.transactions import transactions
 
 if TYPE_CHECKING:
     from magnetar.core.kernel.clock import Clock
     from magnetar.core.transactions.coordinator import TransactionCoordinator
-    from magnetar.wire.kafka.front import KafkaFront
     from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.offsets import Offsets
+    from magnetar.wire.kafka.groups.task_order import TaskOrder
     from magnetar.wire.kafka.session.context import Handler, RequestContext
 
 log = logging.getLogger(__name__)
+
+GONE: Final = (UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_GROUP_ID)
+"""A topic, partition or group that was deleted, or whose name is none."""
 
 
 class TxnOffsetCommitHandlers:
     """TxnOffsetCommit."""
 
     def __init__(
-        self, coordinator: TransactionCoordinator, groups: GroupCoordinator, clock: Clock
+        self,
+        coordinator: TransactionCoordinator,
+        groups: GroupCoordinator,
+        offsets: Offsets,
+        clock: Clock,
     ) -> None:
         self._coordinator = coordinator
         self._groups = groups
+        self._offsets = offsets
         self._clock = clock
 
     def handlers(self) -> Mapping[int, Handler]:
@@ -66,15 +82,21 @@ class TxnOffsetCommitHandlers:
         now_ms = self._clock.wall_ms()
         codes: dict[TopicPartition, int] = {}
         offsets: TransactionalOffsets = []
+        order = self._offsets.next_order()
         async for topic in Cooperative(request.topics):
             for part in topic.partitions:
-                code = codes[topic.name, part.partition_index] = note_refusal(part)
+                where = (topic.name, part.partition_index)
+                code = codes[where] = self._refusal(request.group_id, where, part)
                 if code == NONE:
-                    offsets.append((topic.name, part.partition_index, commit_of(part, now_ms)))
+                    commit = replace(commit_of(part, now_ms), order=order)
+                    offsets.append((*where, commit))
         try:
+            check_subscription(request.group_id)
             await self._groups.ready(request.group_id)
             self._check_member(request)
             await self._extend(request, offsets)
+        except InvalidName:
+            codes = dict.fromkeys(codes, INVALID_GROUP_ID)
         except (BrokerError, KafkaRefusal) as error:
             codes = dict.fromkeys(codes, commit_code(error))
         return TxnOffsetCommitResponse(
@@ -92,6 +114,17 @@ class TxnOffsetCommitHandlers:
                 for topic in request.topics
             ]
         )
+
+    def _refusal(self, group: str, where: TopicPartition, part: TxnCommitPartition) -> int:
+        """Why a commit could not be carried out later, as far as is known now.
+
+        Of a partition that consumers of Pulsar's hold under the group's name: producers abort their
+        transaction at `UNKNOWN_MEMBER_ID`, and take `NON_EMPTY_GROUP` for the end of the producer
+        (`TxnOffsetCommitHandler` in `TransactionManager.java` of 4.3).
+        """
+        if self._offsets.is_held(group, where):
+            return UNKNOWN_MEMBER_ID
+        return note_refusal(part)
 
     def _check_member(self, request: TxnOffsetCommitRequest) -> None:
         """A member that names a generation must belong to it; one that names none may commit."""
@@ -114,27 +147,44 @@ class TxnOffsetCommitHandlers:
 
     async def _extend(self, request: TxnOffsetCommitRequest, offsets: TransactionalOffsets) -> None:
         coordinator = self._coordinator
-        async with coordinator.alone_with(request.transactional_id, settled=True) as place:
+        async with coordinator.alone_with(request.transactional_id, settled=True) as slot:
             number, epoch = request.producer_id, request.producer_epoch
-            found = transactions.checked(place, number, epoch, INVALID_PRODUCER_EPOCH)
-            if found.state is not TransactionState.ONGOING or request.group_id not in found.parties:
+            found = transactions.checked(slot, number, epoch, INVALID_PRODUCER_EPOCH)
+            if (
+                found.state is not TransactionState.ONGOING
+                or request.group_id not in found.participants
+            ):
                 raise KafkaRefusal(INVALID_TXN_STATE)
             if offsets:
-                made = Promise(request.group_id, encode(offsets))
-                await coordinator.extend(place, promises=[made])
+                made = PendingCommit(request.group_id, encode(offsets))
+                await coordinator.extend(slot, pending=[made])
 
 
-async def keep(front: KafkaFront, promises: Iterable[Promise]) -> None:
-    """The transaction is committed, and so are these."""
+async def commit_pending(
+    groups: GroupCoordinator,
+    offsets: Offsets,
+    turns: TaskOrder,
+    pending: Iterable[PendingCommit],
+) -> None:
+    """Carry out what a committed transaction has pending; `NotReady` if any of it has to wait.
+
+    An offset is dropped only where there is no place for it any more: the client was told that it
+    is committed. So it waits, too, until a consumer of Pulsar's leaves that has attached to the
+    group's subscription meanwhile (`NON_EMPTY_GROUP`).
+    """
     by_group: dict[str, dict[TopicPartition, CommittedPosition]] = {}
-    for promise in promises:
-        commits = by_group.setdefault(promise.to, {})
-        commits |= {(topic, index): commit for topic, index, commit in decode(promise.says)}
+    for one in pending:
+        commits = by_group.setdefault(one.participant, {})
+        commits |= {(topic, index): commit for topic, index, commit in decode(one.data)}
+    waiting: dict[str, dict[TopicPartition, int]] = {}
     for group, commits in by_group.items():
-        turn = front.commit_turns.take(("promises", group))
-        codes = await store(front.groups, front.offsets, group, commits, turn)
-        if any(code in RETRIABLE for code in codes.values()):
-            raise NotReady(f"offsets of group {group} cannot be stored now")
-        lost = {where: code for where, code in codes.items() if code != NONE}
-        if lost:
-            log.error("group %s: offsets of a transaction are not kept: %s", group, lost)
+        turn = turns.take(("pending", group))
+        codes = await store(groups, offsets, group, commits, turn)
+        gone = [where for where, code in codes.items() if code in GONE]
+        if gone:
+            log.warning("group %s: offsets of what does not exist are dropped: %s", group, gone)
+        left = {where: code for where, code in codes.items() if code not in (NONE, *GONE)}
+        if left:
+            waiting[group] = left
+    if waiting:
+        raise NotReady(f"offsets cannot be stored now, by group and partition: {waiting}")

@@ -252,7 +252,7 @@ async def test_offsets_are_added_by_group(stage: Stage) -> None:
     assert (await one.client.hears(request)).error_code == 0
     found = stage.front.coordinator.find("n")
     assert found is not None
-    assert found.parties == ("g",)
+    assert found.participants == ("g",)
 
 
 async def test_where_it_is_decided_that_a_log_ends(stage: Stage) -> None:
