@@ -34,13 +34,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
-from urllib.parse import quote, unquote
 
 import msgspec
 import trio
 from msgspec.structs import replace
 
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
+from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.clock import Clock
@@ -68,9 +68,6 @@ RETRY_SECONDS_MAX: Final = 5.0
 SWEEP_SECONDS: Final = 1.0
 MARKED_AT_ONCE: Final = 100
 """Logs of one transaction."""
-
-_encode: Final = msgspec.json.encode
-_decode: Final = msgspec.json.Decoder(Transaction).decode
 
 CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
 """Carries out pending commits, perhaps not for the first time; repeated after a `BrokerError`."""
@@ -116,16 +113,21 @@ class TransactionCoordinator:
         """`form` is that of the markers."""
         self._broker = broker
         self._form = form
-        self._path = path
+        self._records = OwnedRecords(
+            broker.metadata,
+            RecordKind(
+                "transaction", path, msgspec.json.encode, msgspec.json.Decoder(Transaction).decode
+            ),
+            broker.ownership.transaction,
+        )
         self._commit_pending = commit_pending
         self._slots: dict[str, TransactionSlot] = {}
         self._writers: dict[int, TransactionSlot] = {}
 
     async def open(self) -> None:
         """Load the stored transactions that are ours; what was decided is carried out."""
-        for quoted in await self._broker.metadata.children(self._path):
-            name = unquote(quoted)
-            if await self._broker.ownership.transaction(name) is None:
+        for name in await self._records.names():
+            if await self._records.is_ours(name):
                 slot = self._slot(name)
                 async with slot.lock:
                     try:
@@ -210,9 +212,7 @@ class TransactionCoordinator:
     def _slot(self, name: str) -> TransactionSlot:
         slot = self._slots.get(name)
         if slot is None:
-            path = f"{self._path}/{quote(name, safe='')}"
-            record = OwnedRecord(self._broker.metadata, path, _encode, _decode)
-            slot = self._slots[name] = TransactionSlot(name, record)
+            slot = self._slots[name] = TransactionSlot(name, self._records.unread(name))
         return slot
 
     def _drop_unused(self, slot: TransactionSlot) -> None:
@@ -223,8 +223,7 @@ class TransactionCoordinator:
     async def _is_ready(self, slot: TransactionSlot, *, settled: bool) -> bool:
         """Whether the caller's turn begins: the record is known, and at rest if it is to be."""
         if slot.record.state is RecordState.UNREAD:
-            if await self._broker.ownership.transaction(slot.name) is not None:
-                raise _not_coordinator(slot.name)
+            await self._records.check_owner(slot.name)
             await self._load(slot)
         elif slot.record.state is RecordState.UNSURE:
             try:
@@ -262,7 +261,7 @@ class TransactionCoordinator:
         if self._slots.get(slot.name) is slot:
             del self._slots[slot.name]
         slot.rest.set()
-        return _not_coordinator(slot.name)
+        return self._records.elsewhere(slot.name)
 
     async def store(self, slot: TransactionSlot, found: Transaction, **changes: Any) -> Transaction:
         """Store what it is from now on; `NotCoordinator` if another broker has taken it over."""
@@ -402,7 +401,3 @@ class TransactionCoordinator:
                 pause = min(2 * pause, RETRY_SECONDS_MAX)
             else:
                 return
-
-
-def _not_coordinator(name: str) -> NotCoordinator:
-    return NotCoordinator(f"another broker coordinates transaction {name}")

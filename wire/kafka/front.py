@@ -11,7 +11,6 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +32,7 @@ from magnetar.wire.kafka.configs import BATCH_BYTES_MAX, MAX_MESSAGE_BYTES, RETE
 from magnetar.wire.kafka.groups.classic.store import MemberStore
 from magnetar.wire.kafka.groups.consumer.lookups import Lookups
 from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
-from magnetar.wire.kafka.groups.expiry import Expiry, forget_if_unused
+from magnetar.wire.kafka.groups.expiry import Expiry
 from magnetar.wire.kafka.groups.group_configs import GroupConfigs
 from magnetar.wire.kafka.groups.group_records import GroupRecords
 from magnetar.wire.kafka.groups.offsets import Offsets
@@ -144,11 +143,19 @@ class KafkaFront:
             self.records,
             self.keeper,
             self.configured,
-            partial(forget_if_unused, self),
+            self._forget_if_unused,
         )
         self.lookups = Lookups(broker)
         self.subscriptions = Subscriptions(broker)
         self.offsets = Offsets(broker, self.logs, self.records)
+        self.expiry = Expiry(
+            self.groups,
+            self.records,
+            self.offsets,
+            self.subscriptions,
+            broker.clock,
+            options.groups,
+        )
         self.commit_turns = TaskOrder()
         self.inspectors = Inspectors(broker.clock, INSPECTORS_MAX)
         self.lists = ListLock()
@@ -180,6 +187,9 @@ class KafkaFront:
         await self.coordinator.open()
         await self.configured.open()
         await self.groups.open()
+
+    async def _forget_if_unused(self, group: str) -> None:
+        await self.expiry.forget_if_unused(group)
 
     async def _commit_pending(self, pending: Iterable[PendingCommit]) -> None:
         with self._lend():
@@ -217,7 +227,7 @@ class KafkaFront:
             nursery.start_soon(self.keeper.run)
             nursery.start_soon(self.groups.run)
             nursery.start_soon(self.coordinator.run, self.options.transactional_id_ms_max)
-            nursery.start_soon(Expiry(self).run)
+            nursery.start_soon(self.expiry.run)
 
 
 async def warm_up(lend: Lend = nullcontext) -> None:

@@ -19,6 +19,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
@@ -41,7 +42,6 @@ from magnetar.wire.kafka.groups.classic.group_record import (
     AnyStoredGroup,
     Done,
     StoredGroup,
-    unheard,
 )
 from magnetar.wire.kafka.groups.classic.join_phase import RebalanceRules
 from magnetar.wire.kafka.groups.classic.member import Joined, Joining, resumed
@@ -157,6 +157,7 @@ class GroupCoordinator:
         """Another broker coordinates the group: its members are to find that one."""
         log.warning("group %s: another broker coordinates it now", group_id)
         self._keeper.release(group_id)
+        self._records.release(group_id)
         self._remove(group_id, NOT_COORDINATOR)
 
     def now(self) -> float:
@@ -364,9 +365,9 @@ class GroupCoordinator:
                 if self.move_back(group):
                     continue
                 if group.dirty:
-                    self._store(group.id, group.stored(), unheard)
-            if isinstance(group, ConsumerGroup) and group.id in self._expected:
-                continue  # in use a moment from now
+                    self._store(group.id, group.stored(), partial(_stored_later, group))
+            if group.id in self._expected:
+                continue  # in use a moment from now, and stored as that already
             if group.in_use is not self._noted.get(group.id, group.in_use):
                 await self._note(group)
             elif group.is_over:
@@ -386,8 +387,14 @@ class GroupCoordinator:
         except BrokerError as error:
             log.warning("group %s: its record is out of date: %s", group.id, error)
             return
-        if group.id in self._noted:
+        if self._groups.get(group.id) is group:
             self._noted[group.id] = in_use
+
+
+def _stored_later(group: ConsumerGroup, error: BrokerError | None) -> None:
+    """What could not be stored is stored at the next tick."""
+    if error is not None:
+        group.dirty = True
 
 
 def kind_of(group: AnyGroup) -> tuple[str, str]:

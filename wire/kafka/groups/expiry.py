@@ -4,6 +4,10 @@ An offset ages from the moment when its group became empty, or from its own comm
 or the group never had members. Old clients may state the retention themselves. While a group has
 members, offsets of partitions to which they subscribe do not age; others do.
 
+Each coordinator looks at its own groups. Before it deletes anything of one it claims the group's
+record, and verifies it before each offset: the members that another coordinator has meanwhile may
+have committed since.
+
 Invariant: an offset of a partition to which a member of the group subscribes never expires.
 """
 
@@ -20,12 +24,17 @@ from magnetar.wire.kafka.groups.commit import NEVER_MS, CommittedPosition
 from magnetar.wire.kafka.groups.group_records import GroupRecord
 
 if TYPE_CHECKING:
-    from magnetar.wire.kafka.front import KafkaFront
-    from magnetar.wire.kafka.groups.subscriptions import TopicPartition
+    from magnetar.core.kernel.clock import Clock
+    from magnetar.wire.kafka.groups.coordinator import GroupCoordinator
+    from magnetar.wire.kafka.groups.group_records import GroupRecords
+    from magnetar.wire.kafka.groups.offsets import Offsets
+    from magnetar.wire.kafka.groups.options import GroupOptions
+    from magnetar.wire.kafka.groups.subscriptions import Subscriptions, TopicPartition
 
 log = logging.getLogger(__name__)
 
-KEPT: Final = 2**63
+NEVER: Final = 2**63
+"""A time by which no offset of a group expires."""
 
 
 def expires_ms(commit: CommittedPosition, record: GroupRecord, retention_ms: int) -> int:
@@ -36,90 +45,103 @@ def expires_ms(commit: CommittedPosition, record: GroupRecord, retention_ms: int
     return since_ms + retention_ms
 
 
-async def forget_if_unused(front: KafkaFront, group: str) -> None:
-    """Delete the record of a group that has committed nothing that is still there."""
-    if await front.subscriptions.partitions(group):
-        return
-    if not front.groups.in_use(group) and not front.offsets.is_committing(group):
-        await front.records.delete(group)
-
-
 class Expiry:
     """See the module's docstring."""
 
-    def __init__(self, front: KafkaFront) -> None:
-        self._front = front
+    def __init__(
+        self,
+        groups: GroupCoordinator,
+        records: GroupRecords,
+        offsets: Offsets,
+        subscriptions: Subscriptions,
+        clock: Clock,
+        options: GroupOptions,
+    ) -> None:
+        self._groups = groups
+        self._records = records
+        self._offsets = offsets
+        self._subscriptions = subscriptions
+        self._clock = clock
+        self._options = options
         self._due_ms: dict[str, int] = {}
-        """By group: nothing of it can be forgotten before."""
+        """By group: nothing of it expires before."""
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            await trio.sleep(self._front.options.groups.retention_check_ms / 1000)
-            await self.go_round()
+            await trio.sleep(self._options.retention_check_ms / 1000)
+            await self.expire_all()
 
-    async def go_round(self) -> None:
+    async def expire_all(self) -> None:
         """Look once at every group that is coordinated here."""
-        ownership = self._front.broker.ownership
-        for group in await self._front.records.names():
+        for group in await self._records.names():
             await trio.lowlevel.checkpoint()
             try:
-                if await ownership.group(group) is None:
+                if await self._records.is_ours(group):
                     await self._look(group)
             except BrokerError as error:
-                log.warning("group %s: what has expired stays for now: %s", group, error)
+                log.warning("group %s: expired offsets stay for now: %s", group, error)
+
+    async def forget_if_unused(self, group: str) -> None:
+        """Delete the record of a group without members whose last offset is gone."""
+        if await self._subscriptions.partitions(group):
+            return
+        if not self._groups.in_use(group) and not self._offsets.is_committing(group):
+            await self._records.delete(group)
 
     async def _look(self, group: str) -> None:
-        front, now_ms = self._front, self._front.broker.clock.wall_ms()
-        record = await front.records.find(group)
+        record, now_ms = await self._records.find(group), self._clock.wall_ms()
         if record is None:
             return
-        retention_ms = front.options.groups.retention_ms
-        if front.groups.in_use(group):
-            await self._look_at_unwanted(group, retention_ms)
+        if self._groups.in_use(group):
+            await self._expire_unsubscribed(group)
             return
-        if record.protocol_type and not record.empty_since_ms:  # since this server started, at most
-            await front.records.note(group, record.kind, record.protocol_type, now_ms)
+        if record.protocol_type and not record.empty_since_ms:
+            # its members were not stored, and have not come back since this server started
+            await self._records.note(group, record.kind, record.protocol_type, now_ms)
             return
+        retention_ms = self._options.retention_ms
         early = record.empty_since_ms + retention_ms > now_ms and not record.ages_early
         if early or (self._due_ms.get(group, 0) > now_ms and not record.ages_early):
             return
-        await self._expire(group, record)
+        claimed = await self._records.claim(group)
+        if claimed == record:  # else it is looked at again in the next round
+            await self._expire(group, record)
 
     async def _expire(self, group: str, record: GroupRecord) -> None:
         """Delete expired offsets of a group without members, and the group with its last one."""
-        front, now_ms = self._front, self._front.broker.clock.wall_ms()
-        due_ms = KEPT
-        for where in await front.subscriptions.partitions(group):
-            commit = await front.offsets.fetch(group, where)
+        due_ms, now_ms = NEVER, self._clock.wall_ms()
+        for where in await self._subscriptions.partitions(group):
+            commit = await self._offsets.fetch(group, where)
             if commit is None or commit.committed_ms == NEVER_MS:
-                continue  # where a subscription of Pulsar's stands: Pulsar's policies have it
-            when_ms = expires_ms(commit, record, front.options.groups.retention_ms)
-            if when_ms <= now_ms and not front.groups.in_use(group):
-                when_ms = KEPT if await self._forgotten(group, where) else now_ms
+                continue  # the position of a Pulsar subscription, to which Pulsar's policies apply
+            when_ms = expires_ms(commit, record, self._options.retention_ms)
+            if when_ms <= now_ms and not self._groups.in_use(group):
+                when_ms = NEVER if await self._forget(group, where) else now_ms
             due_ms = min(due_ms, when_ms)
         self._due_ms[group] = due_ms
-        if due_ms == KEPT:
+        if due_ms == NEVER:
             del self._due_ms[group]
-            await forget_if_unused(front, group)
+            await self.forget_if_unused(group)
 
-    async def _look_at_unwanted(self, group: str, retention_ms: int) -> None:
-        """It has members: offsets to which none subscribes age from their commits on."""
-        front, now_ms = self._front, self._front.broker.clock.wall_ms()
-        requested = front.groups.subscribed_topics(group)
-        if requested is None:
+    async def _expire_unsubscribed(self, group: str) -> None:
+        """In a group with members, delete expired offsets of topics to which none subscribes."""
+        subscribed, now_ms = self._groups.subscribed_topics(group), self._clock.wall_ms()
+        if subscribed is None:
             return
-        for where in await front.subscriptions.partitions(group):
-            if where[0] in requested or front.logs.at_once(*where) is None:
+        for where in await self._subscriptions.partitions(group):
+            if where[0] in subscribed or not self._offsets.is_loaded(where):
                 continue
-            commit = await front.offsets.fetch(group, where)
+            commit = await self._offsets.fetch(group, where)
             if commit is None or commit.committed_ms == NEVER_MS:
                 continue
-            if expires_ms(commit, GroupRecord(), retention_ms) <= now_ms:
-                await self._forgotten(group, where)
+            if expires_ms(commit, GroupRecord(), self._options.retention_ms) <= now_ms:
+                await self._records.claim(group)
+                await self._forget(group, where)
 
-    async def _forgotten(self, group: str, where: TopicPartition) -> bool:
-        code = await self._front.offsets.forget(group, where)
+    async def _forget(self, group: str, where: TopicPartition) -> bool:
+        await self._records.verify(group)
+        code = await self._offsets.forget(group, where)
         if code == NONE:
             log.info("group %s: the offset of %s-%d has expired", group, *where)
         return code == NONE

@@ -7,11 +7,12 @@ Any broker of a cluster may change them (KIP-848 sends them where all configs go
 owner: a change that meets a newer value is repeated on that one. What another broker changes is
 seen here only then, or after a restart.
 
-Invariant: what is in memory is on the disk, and takes no more memory than it may.
+Invariants: what is in memory is on the disk; nothing is added beyond the memory that is allowed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import quote, unquote
@@ -20,13 +21,15 @@ import msgspec
 import trio
 
 from magnetar.core.cluster.owned_record import OwnedRecord
-from magnetar.core.kernel.errors import BadVersion, Fenced
+from magnetar.core.kernel.errors import BadVersion, Corrupted, Fenced
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.wire.kafka.errors import POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups import configs
 from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
 from magnetar.wire.kafka.groups.memory_budget import GroupMemory
 from magnetar.wire.kafka.groups.options import GroupOptions
+
+log = logging.getLogger(__name__)
 
 CONFIGS: Final = "/magnetar/kafka/group-configs"
 BYTES_MAX: Final = 16 * 1024 * 1024
@@ -56,10 +59,18 @@ class GroupConfigs:
         self._lock = trio.Lock()
 
     async def open(self) -> None:
-        """Read what is stored."""
+        """Read what is stored: all of it, even if that is more than may be added now.
+
+        A record that cannot be read fails its group: it has no configs of its own, and takes none.
+        """
         for name in await self._metadata.children(CONFIGS):
             group = unquote(name)
-            await self._read(group)
+            try:
+                await self._read(group)
+            except Corrupted as error:
+                log.error(
+                    "group %s: its configs cannot be read, and do not apply: %s", group, error
+                )
 
     def names(self) -> list[str]:
         """Groups that have configs of their own."""
@@ -119,10 +130,7 @@ class GroupConfigs:
 
     def _hold(self, group: str, record: OwnedRecord[Configs]) -> None:
         """Use it, or forget the group if it has no configs left."""
-        size = ((record.value is not None) - (group in self._records)) * _size(group)
-        if not self._room.has(size):
-            raise KafkaRefusal(POLICY_VIOLATION, "configs of groups take as much room as they may")
-        self._room.take(size)
+        self._room.take(((record.value is not None) - (group in self._records)) * _size(group))
         self._records.pop(group, None)
         if record.value is not None:
             self._records[group] = record

@@ -3,8 +3,9 @@
 Offsets are cursors of their topics. A record holds the rest: the group's protocol, and since when
 the group has been empty, from which its offsets age.
 
-The group's coordinator owns its record (`core/cluster/owned_record.py`). A coordinator that finds
-the record written by another one forgets it and raises `NotCoordinator`.
+The group's coordinator owns its record (`core/cluster/owned_records.py`), and claims it before it
+changes or deletes anything of the group. A coordinator that finds the record written by another one
+forgets it and raises `NotCoordinator`.
 
 Invariant: a group has a record before anything is committed, and until all its offsets are deleted.
 """
@@ -12,15 +13,13 @@ Invariant: a group has a record before anything is committed, and until all its 
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote, unquote
 
 import msgspec
 import trio
 from msgspec import Struct
 
-from magnetar.core.cluster.owned_record import OwnedRecord
+from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import ALONE, Ownership
-from magnetar.core.kernel.errors import Corrupted, Fenced, NotCoordinator
 from magnetar.core.ports.metadata_store import MetadataStore
 
 GROUPS: Final = "/magnetar/kafka/groups"
@@ -40,103 +39,71 @@ class GroupRecord(Struct, frozen=True, omit_defaults=True):
     """A client has stated the retention of an offset itself."""
 
 
-_encode = msgspec.json.encode
-_decode = msgspec.json.Decoder(GroupRecord).decode
+KIND: Final = RecordKind(
+    "group", GROUPS, msgspec.json.encode, msgspec.json.Decoder(GroupRecord).decode
+)
 
 
 class GroupRecords:
     """See the module's docstring."""
 
     def __init__(self, metadata: MetadataStore, ownership: Ownership = ALONE) -> None:
-        self._metadata = metadata
-        self._ownership = ownership
-        self._held: dict[str, OwnedRecord[GroupRecord]] = {}
-        """Records that exist."""
+        self._records = OwnedRecords(metadata, KIND, ownership.group)
         self._lock = trio.Lock()
 
     async def names(self) -> list[str]:
-        """All groups that have committed something."""
-        return sorted(unquote(name) for name in await self._metadata.children(GROUPS))
+        """All groups that have committed something, also those of other coordinators."""
+        return sorted(await self._records.names())
+
+    async def is_ours(self, group: str) -> bool:
+        """Whether this broker coordinates the group."""
+        return await self._records.is_ours(group)
 
     async def find(self, group: str) -> GroupRecord | None:
-        held = self._held.get(group)
-        if held is not None:
-            return held.value
-        found = await self._metadata.get(_path(group))
-        try:
-            return None if found is None else _decode(found.value)
-        except msgspec.MsgspecError as error:
-            raise Corrupted(f"the record of group {group} cannot be read: {error}") from error
+        """The record as it is stored, whoever coordinates the group: for descriptions."""
+        return await self._records.find(group)
+
+    async def claim(self, group: str) -> GroupRecord | None:
+        """The record of a group that is ours, before anything of the group is deleted: a former
+        coordinator, which may know of members, can change the group no more.
+        """
+        async with self._lock:
+            return (await self._records.claim(group)).value
+
+    async def verify(self, group: str) -> None:
+        """`NotCoordinator` if another coordinator has claimed the group since."""
+        async with self._lock:
+            await self._records.verify(group)
+
+    def release(self, group: str) -> None:
+        """Another broker coordinates the group: nothing that is known of it counts any more."""
+        self._records.release(group)
 
     async def ensure(self, group: str, first: GroupRecord) -> None:
         """Create the record `first`, unless the group has one."""
-        if group in self._held and not first.ages_early:
+        if self._records.value_of(group) is not None and not first.ages_early:
             return
         async with self._lock:
-            record = await self._loaded(group)
+            record = await self._records.claim(group)
             if record.value is None:
-                await self._write(group, record, first)
+                await self._records.write(group, record, first)
             elif first.ages_early and not record.value.ages_early:
-                await self._write(
-                    group, record, msgspec.structs.replace(record.value, ages_early=True)
-                )
-            else:
-                self._held[group] = record
+                aging = msgspec.structs.replace(record.value, ages_early=True)
+                await self._records.write(group, record, aging)
 
     async def note(self, group: str, kind: str, protocol_type: str, empty_since_ms: int) -> None:
         """Store that the group has members (0) or none any more, if it has a record."""
         async with self._lock:
-            record = await self._loaded(group)
+            record = await self._records.claim(group)
             if record.value is None:
                 return
             noted = msgspec.structs.replace(
                 record.value, kind=kind, protocol_type=protocol_type, empty_since_ms=empty_since_ms
             )
             if noted != record.value:
-                await self._write(group, record, noted)
-            else:
-                self._held[group] = record
+                await self._records.write(group, record, noted)
 
     async def delete(self, group: str) -> None:
         """Delete the record, if there is one. An `ensure` that comes meanwhile writes it anew."""
-        self._held.pop(group, None)
         async with self._lock:
-            self._held.pop(group, None)
-            record = await self._loaded(group)
-            try:
-                await record.delete()
-            except Fenced as error:
-                raise _not_coordinator(group) from error
-
-    async def _loaded(self, group: str) -> OwnedRecord[GroupRecord]:
-        """The record of a group, there or not, claimed: a former coordinator, which may take the
-        group for empty, can change it no more. `NotCoordinator` if the group is another broker's.
-        """
-        held = self._held.get(group)
-        if held is None:
-            if await self._ownership.group(group) is not None:
-                raise _not_coordinator(group)
-            held = OwnedRecord(self._metadata, _path(group), _encode, _decode)
-            try:
-                await held.claim()
-            except Fenced as error:
-                raise _not_coordinator(group) from error
-        return held
-
-    async def _write(
-        self, group: str, record: OwnedRecord[GroupRecord], value: GroupRecord
-    ) -> None:
-        self._held.pop(group, None)  # until it is known what is stored
-        try:
-            await record.write(value)
-        except Fenced as error:
-            raise _not_coordinator(group) from error
-        self._held[group] = record
-
-
-def _not_coordinator(group: str) -> NotCoordinator:
-    return NotCoordinator(f"another broker coordinates group {group}")
-
-
-def _path(group: str) -> str:
-    return f"{GROUPS}/{quote(group, safe='')}"
+            await self._records.delete(group, await self._records.claim(group))

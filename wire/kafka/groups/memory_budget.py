@@ -3,8 +3,9 @@
 A member reserves memory before anything of it is stored, and releases it when it leaves. The sizes
 are those of what a client sends, plus a flat amount for each object that is made of it.
 
-Invariant: `used_bytes` is never above `bytes_max`, and zero when there are no members and no ids
-handed out.
+Invariants: nothing new is accepted beyond `bytes_max`; what is loaded from storage is, because it
+was accepted before, perhaps by another coordinator. `used_bytes` is zero when there are no members
+and no ids handed out.
 """
 
 from __future__ import annotations
@@ -34,8 +35,7 @@ class GroupMemory:
         return size <= 0 or self.used_bytes + size <= self.bytes_max
 
     def take(self, size: int) -> None:
-        """Below zero gives back."""
-        assert self.has(size), "check `has` first"
+        """Below zero gives back. For something new, check `has` first."""
         self.used_bytes += size
         assert self.used_bytes >= 0, "given back twice"
 

@@ -125,6 +125,10 @@ class Offsets:
         subscription = log.topic.subscriptions.get(group) if log is not None else None
         return subscription is not None and bool(subscription.consumers)
 
+    def is_loaded(self, where: TopicPartition) -> bool:
+        """Whether a partition's log is in memory. Plain call."""
+        return self._logs.at_once(*where) is not None
+
     def is_committing(self, group: str) -> bool:
         """Whether a commit is under way."""
         return group in self._committing

@@ -38,6 +38,7 @@ class PartitionLog:
 
     __slots__ = (
         "_bytes_max",
+        "_closed",
         "_defaults",
         "_fold",
         "_forget",
@@ -75,7 +76,9 @@ class PartitionLog:
         self.places = IndexLookup(topic.ledger)
         self.producers = ProducerStates(census)
         self._fold: Fold[ProducerImages] | None = None
+        self._closed = False
         self._turn = trio.Lock()
+        """While its fold begins or ends."""
 
     @property
     def start(self) -> int:
@@ -106,6 +109,8 @@ class PartitionLog:
         async with self._turn:
             if self.writable:
                 return
+            if self._closed:
+                raise NotReady(f"{self.topic.name} is being unloaded")
             if self._fold is None:
                 self._fold = await self._loaded()
             if not self.topic.ledger.mixed:
@@ -126,19 +131,23 @@ class PartitionLog:
         return fold
 
     async def closed(self) -> None:
-        """The topic is unloaded: nothing is on its way any more."""
+        """The topic is unloaded: nothing is on its way any more, and nobody begins to write."""
         self._forget(self)
-        try:
-            if self._fold is not None:
-                await self._fold.close()
-        finally:
-            self.producers.clear()
+        async with self._turn:
+            self._closed = True
+            try:
+                if self._fold is not None:
+                    await self._fold.close()
+            finally:
+                self.producers.clear()
 
     async def deleted(self) -> None:
         self._forget(self)
-        self.producers.clear()
-        fold = self._fold or fold_of(self.topic.env.storage, self.topic.ledger, self.producers)
-        await fold.delete()
+        async with self._turn:
+            self._closed = True
+            self.producers.clear()
+            fold = self._fold or fold_of(self.topic.env.storage, self.topic.ledger, self.producers)
+            await fold.delete()
 
     @contextmanager
     def watched(self, news: Callable[[], None]) -> Iterator[None]:

@@ -7,10 +7,8 @@ server is named in its constructor, and is put together here and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from magnetar.wire.kafka.groups.expiry import forget_if_unused
 from magnetar.wire.kafka.session import versions
 from magnetar.wire.kafka.session.configs import acls
 from magnetar.wire.kafka.session.configs.configs import ConfigHandlers
@@ -86,11 +84,12 @@ def _of_topics(front: KafkaFront) -> Mapping[int, Handler]:
 def _of_groups(front: KafkaFront) -> Mapping[int, Handler]:
     groups, offsets, subscriptions = front.groups, front.offsets, front.subscriptions
     lookups, records = front.lookups, front.records
-    forget = partial(forget_if_unused, front)
     commits = OffsetHandlers(
         front.broker, groups, offsets, subscriptions, front.logs, front.coordinator
     )
-    tools = GroupToolHandlers(groups, offsets, subscriptions, records, front.keeper, forget)
+    tools = GroupToolHandlers(
+        groups, offsets, subscriptions, records, front.keeper, front.expiry.forget_if_unused
+    )
     classic = ClassicGroupHandlers(_brokers(front), groups, lookups, front.options.groups)
     return {
         **classic.handlers(),

@@ -3,7 +3,7 @@
 Each group has one record, rewritten when its members receive a new assignment. Updates that arrive
 while the record is being written wait, and only the newest of them is written then.
 
-The group's coordinator owns the record (`core/cluster/owned_record.py`), and claims it when it
+The group's coordinator owns the record (`core/cluster/owned_records.py`), and claims it when it
 loads the group: the former coordinator can store no further generation, so there are never two
 current ones.
 
@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import logging
 from typing import Final
-from urllib.parse import quote, unquote
 
 import trio
 
-from magnetar.core.cluster.owned_record import OwnedRecord
+from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import BrokerError, Fenced, NotCoordinator
@@ -30,6 +29,7 @@ from magnetar.wire.kafka.groups.classic.group_record import AnyStoredGroup, Done
 log = logging.getLogger(__name__)
 
 MEMBERS: Final = "/magnetar/kafka/members"
+KIND: Final = RecordKind[AnyStoredGroup]("group", MEMBERS, encode, decode)
 
 
 class PendingWrite:
@@ -47,9 +47,7 @@ class MemberStore:
     """See the module's docstring."""
 
     def __init__(self, metadata: MetadataStore, ownership: Ownership) -> None:
-        self._metadata = metadata
-        self._ownership = ownership
-        self._held: dict[str, OwnedRecord[AnyStoredGroup]] = {}
+        self._records = OwnedRecords(metadata, KIND, ownership.group)
         self._pending: dict[str, PendingWrite] = {}
         self._busy: set[str] = set()
         """Groups whose record is being written."""
@@ -57,38 +55,28 @@ class MemberStore:
 
     async def names(self) -> list[str]:
         """Groups of ours whose members are stored."""
-        names = map(unquote, await self._metadata.children(MEMBERS))
-        return [name for name in names if await self._ownership.group(name) is None]
+        return [name for name in await self._records.names() if await self._records.is_ours(name)]
 
     async def claim(self, group: str) -> AnyStoredGroup | None:
         """Take over what is stored of a group; None if nothing is, or it is held here already.
 
         `NotCoordinator` if the group is another broker's.
         """
-        if await self._ownership.group(group) is not None:
-            raise _not_coordinator(group)
-        if group in self._held or group in self._pending or group in self._busy:
+        await self._records.check_owner(group)
+        here = self._records.get(group) is not None
+        if here or group in self._pending or group in self._busy:
             return None
-        if await self._metadata.get(_path(group)) is None:
-            return None
-        record = self._record(group)
-        try:
-            kept = await record.claim()
-        except Fenced as error:
-            raise _not_coordinator(group) from error
-        if kept is not None:
-            self._held[group] = record
-        return kept
+        return (await self._records.claim(group)).value
 
     def release(self, group: str) -> None:
         """Another broker coordinates the group: what is stored is not ours any more, and what was
         still to be written is not written.
         """
-        self._held.pop(group, None)
+        self._records.release(group)
         pending = self._pending.pop(group, None)
         if pending is not None:
             for done in pending.dones:
-                done(_not_coordinator(group))
+                done(self._records.elsewhere(group))
 
     def keep(self, group: str, kept: AnyStoredGroup | None, done: Done) -> None:
         """Write this, or delete what there is."""
@@ -118,9 +106,6 @@ class MemberStore:
             error: BrokerError | None = None
             try:
                 await self._write(group, pending.kept)
-            except Fenced as caught:
-                error = _not_coordinator(group)
-                log.warning("group %s: its members are not stored: %s", group, caught)
             except BrokerError as caught:
                 error = caught
                 log.warning("group %s: its members are not stored as they are: %s", group, error)
@@ -131,29 +116,17 @@ class MemberStore:
         self._busy.discard(group)
 
     async def _write(self, group: str, kept: AnyStoredGroup | None) -> None:
-        record = self._held.get(group)
+        record = self._records.get(group)
         if record is None and kept is None:
             return  # what is stored, if anything, is another coordinator's
         if record is None:
-            record = self._record(group)
-            await record.load()
-            if record.value is not None:
-                # The first generation of a group is written after looking for a stored one.
-                raise Fenced(f"another owner has created {record.path}")
+            # The first generation of a group is written after looking for a stored one.
+            record = self._records.unread(group)
+            with self._records.fencing(group):
+                await record.load()
+                if record.value is not None:
+                    raise Fenced(f"another owner has created {record.path}")
         if kept is None:
-            await record.delete()
-            self._held.pop(group, None)
-            return
-        self._held[group] = record
-        await record.write(kept)
-
-    def _record(self, group: str) -> OwnedRecord[AnyStoredGroup]:
-        return OwnedRecord(self._metadata, _path(group), encode, decode)
-
-
-def _not_coordinator(group: str) -> NotCoordinator:
-    return NotCoordinator(f"another broker coordinates group {group}")
-
-
-def _path(group: str) -> str:
-    return f"{MEMBERS}/{quote(group, safe='')}"
+            await self._records.delete(group, record)
+        else:
+            await self._records.write(group, record, kept)

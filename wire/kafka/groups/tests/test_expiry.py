@@ -35,7 +35,7 @@ async def go_on(stage: Stage, expiry: Expiry, minutes: float) -> None:
     await stage.front.groups.tick()
     stage.stores.clock.forward(minutes * MINUTE)
     await stage.front.groups.tick()
-    await expiry.go_round()
+    await expiry.expire_all()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_when(commit: CommittedPosition, record: GroupRecord, when_ms: int) -> N
 
 
 async def test_of_somebody_who_only_commits(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), Expiry(stage.front)
+    client, expiry = await stage.client("t"), stage.front.expiry
     await client.hears(commit(0), 9)
     await go_on(stage, expiry, 9)
     await client.hears(commit(0), 9)
@@ -70,7 +70,7 @@ async def test_of_somebody_who_only_commits(stage: Stage) -> None:
 
 
 async def test_of_a_group_from_when_the_last_one_leaves(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), Expiry(stage.front)
+    client, expiry = await stage.client("t"), stage.front.expiry
     joined = await member(client)
     await client.hears(commit(0, joined), 9)
     for _ in range(100):
@@ -90,7 +90,7 @@ async def test_of_a_group_whose_members_do_not_come_back_after_a_restart(stage: 
     await client.hears(commit(0, joined), 9)
     again = Stage(stage.stores, stage.broker, groups=stage.front.options.groups)
     await again.front.open()
-    client, expiry = await again.client(), Expiry(again.front)
+    client, expiry = await again.client(), again.front.expiry
     await go_on(again, expiry, 100)
     assert await committed(client) == (0, ""), "its time begins now"
     await go_on(again, expiry, 10)
@@ -98,7 +98,7 @@ async def test_of_a_group_whose_members_do_not_come_back_after_a_restart(stage: 
 
 
 async def test_as_long_as_a_client_of_old_says(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), Expiry(stage.front)
+    client, expiry = await stage.client("t"), stage.front.expiry
     joined = await member(client)
     request = commit(0, joined)
     await client.hears(
@@ -119,21 +119,21 @@ async def test_as_long_as_a_client_of_old_says(stage: Stage) -> None:
 
 
 async def test_what_no_member_wants(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), Expiry(stage.front)
+    client, expiry = await stage.client("t"), stage.front.expiry
     await client.hears(commit(0), 9)
     stage.stores.clock.forward(11 * MINUTE)
     joined = await member(client)
-    await expiry.go_round()
+    await expiry.expire_all()
     assert await committed(client) == (0, ""), "it is wanted"
     await leave(client, joined)
     other = b"\0\0" + b"\0\0\0\1\0\5other" + b"\0\0\0\0"
     await member(client, other)
-    await expiry.go_round()
+    await expiry.expire_all()
     assert await committed(client) == (-1, "")
 
 
 async def test_subscriptions_of_pulsars_do_not_age(stage: Stage) -> None:
-    client, expiry = await stage.client("t"), Expiry(stage.front)
+    client, expiry = await stage.client("t"), stage.front.expiry
     (topic,) = [await stage.front.logs.get("t", 0)]
     await topic.topic.subscription("theirs")
     await go_on(stage, expiry, 10_000)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import Corrupted, StorageFailed
 from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.testing.metadata import overwrite
 from magnetar.wire.kafka.errors import INVALID_CONFIG, POLICY_VIOLATION, KafkaRefusal
 from magnetar.wire.kafka.groups.configs import HEARTBEAT_MS, SESSION_MS
 from magnetar.wire.kafka.groups.consumer.heartbeat import Timing
@@ -100,3 +101,33 @@ async def test_there_is_room_for_so_many() -> None:
     await configured.change("b", to(), for_real=True)
     await configured.change("c", to(session="50000"), for_real=True)
     assert (await again(store, bytes_max=2 * (GROUP_BYTES + 4))).names() == ["a", "c"]
+
+
+async def test_a_start_takes_what_is_stored_even_if_there_is_room_for_less() -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+    for name in "abc":
+        await configured.change(name, to(session="50000"), for_real=True)
+    smaller = await again(store, bytes_max=GROUP_BYTES + 4)
+    assert smaller.names() == ["a", "b", "c"]
+    await smaller.change("a", to(session="60000"), for_real=True)
+    with pytest.raises(KafkaRefusal):
+        await smaller.change("d", to(session="50000"), for_real=True)
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff", b"[]"])
+async def test_a_record_that_cannot_be_read_fails_its_group_alone(
+    damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryMetadata()
+    configured = await again(store)
+    for name in "ab":
+        await configured.change(name, to(session="50000"), for_real=True)
+    await overwrite(store, f"{CONFIGS}/a", damage)
+    configured = await again(store)
+    assert configured.names() == ["b"]
+    assert "group a: its configs cannot be read" in caplog.text
+    assert configured.timing("a") == Timing(5.0, 45.0)
+    with pytest.raises(Corrupted):
+        await configured.change("a", to(session="60000"), for_real=True)
+    assert await store.get(f"{CONFIGS}/a") is not None

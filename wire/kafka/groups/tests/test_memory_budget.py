@@ -16,8 +16,14 @@ def test_room() -> None:
     assert room.used_bytes == 0
     with pytest.raises(AssertionError):
         room.take(-1)
-    with pytest.raises(AssertionError):
-        room.take(20)
+
+
+def test_what_is_loaded_is_taken_in_any_case() -> None:
+    room = GroupMemory(10)
+    room.take(20)
+    assert not room.has(1)
+    room.take(-12)
+    assert room.has(2)
 
 
 def test_sizes_are_not_too_small() -> None:

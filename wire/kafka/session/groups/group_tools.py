@@ -172,10 +172,12 @@ class GroupToolHandlers:
         )
 
     async def _listed(self) -> list[ListedGroup]:
-        """Groups with members, those with commits, and subscriptions."""
+        """Our groups with members or commits, and subscriptions of the names that would be ours."""
         stored = set(await self._records.names())
         found: dict[str, ListedGroup] = {}
         async for group_id in Cooperative({*stored, *await self._subscriptions.names()}):
+            if not await self._records.is_ours(group_id):
+                continue  # clients ask every broker
             record = await self._records.find(group_id) if group_id in stored else None
             attached = bool(await self._subscriptions.attached(group_id))
             found[group_id] = ListedGroup(
@@ -209,7 +211,10 @@ class GroupToolHandlers:
         )
 
     async def _delete(self, group_id: str) -> int:
-        """Only where nobody is in it; offsets first, so that a try that fails can be repeated.
+        """Delete a group without members; offsets first, so that a failed attempt can be repeated.
+
+        The group's record is claimed before, and verified before each offset goes: a coordinator
+        that was replaced deletes nothing that the present one's members have committed.
 
         A subscription that only Pulsar's clients have used is theirs to delete.
         """
@@ -219,13 +224,14 @@ class GroupToolHandlers:
         if self._groups.in_use(group_id):
             return NON_EMPTY_GROUP
         try:
-            record = await self._records.find(group_id)
+            record = await self._records.claim(group_id)
             partitions = await self._subscriptions.partitions(group_id)
             if record is None and self._groups.find(group_id) is None:
                 return POLICY_VIOLATION if partitions else GROUP_ID_NOT_FOUND
             for partition in partitions:
                 if self._groups.in_use(group_id):
                     return NON_EMPTY_GROUP
+                await self._records.verify(group_id)
                 code = await self._offsets.forget(group_id, partition)
                 if code != NONE:
                     return code
@@ -257,12 +263,19 @@ class GroupToolHandlers:
                 where = (topic.name, part.partition_index)
                 code = GROUP_SUBSCRIBED_TO_TOPIC
                 if topic.name not in requested:
-                    code = await self._offsets.forget(request.group_id, where)
+                    code = await self._forget(request.group_id, where)
                 parts.append(PartitionError(partition_index=part.partition_index, error_code=code))
             topics.append(TopicErrors(name=topic.name, partitions=parts))
         with suppress(BrokerError):  # then it is looked at again when offsets expire
             await self._forget_if_unused(request.group_id)
         return OffsetDeleteResponse(error_code=NONE, topics=topics)
+
+    async def _forget(self, group_id: str, where: TopicPartition) -> int:
+        try:
+            await self._records.verify(group_id)
+        except BrokerError as error:
+            return commit_code(error)
+        return await self._offsets.forget(group_id, where)
 
     async def _subscribed(self, group_id: str) -> set[str]:
         """Topics that members of a group want; `KafkaRefusal` if it has none, or does not say."""
@@ -271,7 +284,7 @@ class GroupToolHandlers:
             if requested is None:
                 raise KafkaRefusal(NON_EMPTY_GROUP)
             return requested
-        if await self._records.find(group_id) is None:
+        if await self._records.claim(group_id) is None:
             raise KafkaRefusal(GROUP_ID_NOT_FOUND)
         return set()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec.structs import replace
 
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.testing.bench import settled
@@ -19,8 +20,20 @@ from magnetar.wire.kafka.conftest import Stage
 from magnetar.wire.kafka.front import KafkaFront, KafkaOptions
 from magnetar.wire.kafka.groups.classic.store import MEMBERS
 from magnetar.wire.kafka.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-from magnetar.wire.kafka.messages.groups import HeartbeatRequest, SyncAssignment, SyncGroupRequest
+from magnetar.wire.kafka.messages.groups import (
+    DeleteGroupsRequest,
+    HeartbeatRequest,
+    ListGroupsRequest,
+    SyncAssignment,
+    SyncGroupRequest,
+)
+from magnetar.wire.kafka.messages.offsets import (
+    DeleteOffsetsPartition,
+    DeleteOffsetsTopic,
+    OffsetDeleteRequest,
+)
 from magnetar.wire.kafka.session.groups.tests.test_classic import commit, committed, join, member
+from magnetar.wire.kafka.session.groups.tests.test_offsets import code
 from magnetar.wire.kafka.session.transactions.tests.test_transactions import Producer, values
 from magnetar.wire.kafka.session.transactions.tests.test_transactions import (
     committed as read_committed,
@@ -154,6 +167,62 @@ async def test_the_record_of_a_group_has_one_writer(stages: Stages) -> None:
     found = await one.front.records.find("g")
     assert found is not None
     assert found.empty_since_ms == 5
+
+
+async def test_a_replaced_coordinator_deletes_no_group(stages: Stages) -> None:
+    one, other = [await stage.client("t") for stage in stages]
+    for value in (b"a", b"b"):
+        await one.produce("t", batch(value))
+    assert await code(one, commit(1)) == 0
+    assert await code(other, commit(2)) == 0
+    delete = DeleteGroupsRequest(groups_names=["g"])
+    assert (await one.hears(delete, 2)).results[0].error_code == errors.NOT_COORDINATOR
+    assert await committed(other) == (2, "")
+    assert (await other.hears(delete, 2)).results[0].error_code == 0
+    assert await committed(other) == (-1, "")
+
+
+async def test_a_replaced_coordinator_deletes_no_offset(stages: Stages) -> None:
+    one, other = [await stage.client("t") for stage in stages]
+    for value in (b"a", b"b"):
+        await one.produce("t", batch(value))
+    assert await code(one, commit(1)) == 0
+    assert await code(other, commit(2)) == 0
+    topic = DeleteOffsetsTopic(name="t", partitions=[DeleteOffsetsPartition(partition_index=0)])
+    deleted = await one.hears(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
+    assert deleted.topics[0].partitions[0].error_code == errors.NOT_COORDINATOR
+    assert await committed(other) == (2, "")
+
+
+async def test_a_replaced_coordinator_expires_nothing(
+    stages: Stages, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has the topic as it was, too: there the offset is old enough."""
+    one, other = [await stage.client("t") for stage in stages]
+    for value in (b"a", b"b"):
+        await one.produce("t", batch(value))
+    retention_seconds = one.front.options.groups.retention_ms / 1000
+    assert await code(one, commit(1)) == 0
+    stages[0].stores.clock.forward(retention_seconds - 60)
+    assert await code(other, commit(2)) == 0
+    stages[0].stores.clock.forward(120)
+    await one.front.expiry.expire_all()
+    assert "expired offsets stay for now" in caplog.text
+    await other.front.expiry.expire_all()
+    assert await committed(other) == (2, "")
+
+
+async def test_groups_are_listed_by_their_coordinator(stores: Stores) -> None:
+    peer = Peer(1)
+    table = OwnershipTable(peer)
+    async with running(stores, table) as broker:
+        client = await Stage(stores, broker).client("t")
+        await client.produce("t", batch(b"a"))
+        for group in ("ours", "theirs"):
+            assert await code(client, replace(commit(1), group_id=group)) == 0
+        table.groups["theirs"] = peer
+        listed = await client.hears(ListGroupsRequest(), 4)
+        assert [group.group_id for group in listed.groups] == ["ours"]
 
 
 async def test_a_transaction_has_one_coordinator(stages: Stages) -> None:
